@@ -1,0 +1,96 @@
+"""What the interop tests build once and keep in the git-ignored `.cache/interop/` of the checkout.
+
+Each product is stamped with a hash of its sources, so a build happens only when they changed, and
+under a file lock, so that several test runs can share the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parents[1] / ".cache" / "interop"
+
+
+def missing(*programs: str) -> list[str]:
+    """The named programs that are not on PATH."""
+    return [program for program in programs if shutil.which(program) is None]
+
+
+def kafka_jars() -> Path:
+    """Folder with Kafka's broker, tools and clients and all they need at run time (from Maven)."""
+    with _locked():
+        return _built("jars", [HERE / "java" / "pom.xml"], _copy_jars)
+
+
+def kafka_classpath() -> str:
+    """Class path of Kafka's broker and tools, as `java -cp` takes it."""
+    return f"{kafka_jars()}{os.sep}*"
+
+
+def driver_classpath() -> str:
+    """Class path of our Java driver together with Kafka's jars."""
+    jars = kafka_classpath()
+    sources = sorted((HERE / "java" / "src").rglob("*.java"))
+    with _locked():
+        made_from = [HERE / "java" / "pom.xml", *sources]
+        classes = _built("classes", made_from, lambda to: _javac(jars, sources, to))
+    return f"{classes}{os.pathsep}{jars}"
+
+
+def go_driver() -> Path:
+    """Our franz-go driver's executable."""
+    folder = HERE / "go"
+    sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.glob("*.go"))]
+    with _locked():
+        return _built("go", sources, lambda to: _go_build(folder, to)) / "driver"
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _built(name: str, sources: list[Path], build) -> Path:  # type: ignore[no-untyped-def]
+    """`CACHE/name` as built from exactly these sources; half a build is never kept."""
+    product, stamp = CACHE / name, CACHE / f"{name}.stamp"
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    if product.is_dir() and stamp.is_file() and stamp.read_text() == digest:
+        return product
+    stamp.unlink(missing_ok=True)
+    shutil.rmtree(product, ignore_errors=True)
+    product.mkdir(parents=True)
+    build(product)
+    stamp.write_text(digest)
+    return product
+
+
+def _copy_jars(to: Path) -> None:
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
+    _run(["mvn", "-q", "-B", *goal], HERE / "java")
+
+
+def _javac(jars: str, sources: list[Path], to: Path) -> None:
+    lint = "-Xlint:all,-processing,-path"
+    _run(["javac", "--release", "17", lint, "-cp", jars, "-d", str(to), *map(str, sources)], to)
+
+
+def _go_build(folder: Path, to: Path) -> None:
+    _run(["go", "build", "-o", str(to / "driver"), "."], folder)
+
+
+def _run(command: list[str], cwd: Path) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        raise RuntimeError(f"{command[0]} failed ({done.returncode}):\n{said}")
