@@ -1,0 +1,104 @@
+"""Frozen values that every layer shares."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+ZERO_UUID = bytes(16)
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
+
+
+def uuid_text(value: bytes) -> str:
+    """A topic or member uuid as Kafka prints it: 22 characters of URL-safe base64, no padding."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The 16 bytes behind `uuid_text`; raises ValueError for anything else."""
+    value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(value) != 16:
+        raise ValueError(f"{text!r} is not a uuid in Kafka's form (22 characters of URL-safe base64)")
+    return value
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndMetadata:
+    """A committed offset. `leader_epoch` is -1 and `expire_timestamp_ms` is None when unset; times in ms."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = -1
+    expire_timestamp_ms: int | None = None
+    topic_id: bytes = ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as the coordinator sees it: `racks[p]` are the racks of partition p's replicas."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """All topics of the cluster at one moment; `version` grows with every change.
+
+    `created_version` is the version of the last image that created a topic (KIP-848 regex refresh).
+    """
+
+    version: int = 0
+    created_version: int = 0
+    by_name: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    by_id: Mapping[bytes, Topic] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of(cls, topics: Iterable[Topic], version: int = 1, created_version: int = 1) -> "TopicImage":
+        known = list(topics)
+        return cls(
+            version,
+            created_version,
+            MappingProxyType({t.name: t for t in known}),
+            MappingProxyType({t.topic_id: t for t in known}),
+        )
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        topic = self.by_id.get(topic_id)
+        return topic.name if topic else None
+
+    def id_of(self, name: str) -> bytes | None:
+        topic = self.by_name.get(name)
+        return topic.topic_id if topic else None
+
+
+def java_string_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
+    result = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(data), 2):
+        result = (31 * result + (data[i] << 8 | data[i + 1])) & 0xFFFFFFFF
+    return result - (1 << 32) if result >= 1 << 31 else result
+
+
+def offsets_partition_of(group_id: str, partitions: int) -> int:
+    """The `__consumer_offsets` partition that holds a group, of `partitions` in all.
+
+    Kafka takes the absolute value (0 for -2^31), not the lower 31 bits; the two differ.
+    """
+    value = java_string_hash(group_id)
+    return (0 if value == -(1 << 31) else abs(value)) % partitions

@@ -1,0 +1,101 @@
+"""Messages: dataclasses whose annotations are compiled, once per version, into a reader and a writer.
+
+The generated functions are straight-line code: fixed-width neighbours share one `struct` call and
+nested structs are inlined into their loops. Same bytes as Kafka's own generated classes
+(Kafka protocol guide; KIP-482 for flexible versions and tagged fields).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+from kgroup.errors import DecodeError
+
+NEVER_FLEXIBLE = 1 << 15
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def message(cls: type[T]) -> type[T]:
+    """A slotted, keyword-only dataclass, frozen for the type checker.
+
+    Not frozen at run time: a frozen `__init__` costs four times as much (docs/decisions/0002).
+    """
+    made = dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+    made.CODECS = {}  # type: ignore[attr-defined]
+    return made
+
+
+class Struct:
+    """A part of a message; knows its fields, and nothing of API keys."""
+
+    __slots__ = ()
+    CODECS: ClassVar[dict[int, Codec]]
+
+
+class Message(Struct):
+    """A request, response, or record key or value with versions of its own."""
+
+    __slots__ = ()
+    API: ClassVar[int] = -1
+    VERSIONS: ClassVar[range]
+    FLEXIBLE: ClassVar[int] = NEVER_FLEXIBLE
+
+    def encode(self, version: int) -> bytes:
+        """The body's bytes in `version`; ValueError for a version the message does not have."""
+        out = bytearray()
+        codec_of(type(self), version).write(self, out)
+        return bytes(out)
+
+    def encode_into(self, out: bytearray, version: int) -> None:
+        """Append the body's bytes in `version` to `out`."""
+        codec_of(type(self), version).write(self, out)
+
+    @classmethod
+    def decode(cls, data: bytes, version: int) -> Self:
+        """The message in `data`, all of it; raises only DecodeError, whatever the bytes."""
+        value, end = cls.decode_prefix(data, 0, version)
+        if end != len(data):
+            raise DecodeError(f"{cls.__name__} v{version} ends at byte {end} of {len(data)}")
+        return value
+
+    @classmethod
+    def decode_prefix(cls, data: bytes, start: int, version: int) -> tuple[Self, int]:
+        """The message that starts at `start`, and the position behind it; raises only DecodeError."""
+        try:
+            codec = codec_of(cls, version)
+        except ValueError as error:
+            raise DecodeError(str(error)) from None
+        try:
+            return codec.read(data, start, len(data))
+        except DecodeError as error:
+            raise DecodeError(f"{cls.__name__} v{version}: {error.message}") from None
+        except (struct.error, IndexError):
+            raise DecodeError(f"{cls.__name__} v{version}: cut short at {len(data)} bytes") from None
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"{cls.__name__} v{version}: a string is not UTF-8: {error.reason}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The compiled pair for one class and version."""
+
+    write: Callable[[Any, bytearray], None]
+    read: Callable[[bytes, int, int], tuple[Any, int]]
+
+
+def codec_of(cls: type[Message], version: int) -> Codec:
+    """The compiled codec of a message in `version`, made on first use."""
+    codec = cls.CODECS.get(version)
+    if codec is None:
+        if version not in cls.VERSIONS:
+            first, last = cls.VERSIONS[0], cls.VERSIONS[-1]
+            raise ValueError(f"{cls.__name__} has no version {version} (only {first} to {last})")
+        from kgroup.protocol.compiler import compile_codec
+
+        codec = compile_codec(cls, version, version >= cls.FLEXIBLE)
+        cls.CODECS[version] = codec
+    return codec

@@ -1,0 +1,95 @@
+"""What a message's annotations say of each field, read once when a codec is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, fields
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from kgroup.protocol.codec import NEVER_FLEXIBLE, Struct
+from kgroup.protocol.types import Fixed, NullableSince, Since, Tagged, Until, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an annotation says of a value: one of fixed, string, bytes, uuid, struct, array."""
+
+    kind: str
+    code: str = ""
+    struct: type[Struct] | None = None
+    item: Shape | None = None
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A field: its shape, the versions that have it, and its default."""
+
+    name: str
+    shape: Shape
+    since: int
+    until: int
+    tag: int | None
+    default: Any
+
+
+_ZERO = {"string": "", "bytes": b"", "uuid": bytes(16), "array": ()}
+
+
+def slots_of(cls: type[Struct]) -> list[Slot]:
+    """The declared fields of a struct, in wire order."""
+    hints = get_type_hints(cls, include_extras=True)
+    return [_slot(f, hints[f.name]) for f in fields(cls)]  # type: ignore[arg-type]
+
+
+def _slot(declared: Field[Any], hint: Any) -> Slot:
+    notes: list[Any] = []
+    inner, nullable = _unwrap(hint, notes)
+    shape = _shape(inner, notes, nullable)
+    since = next((n.version for n in notes if isinstance(n, Since)), 0)
+    until = next((n.version for n in notes if isinstance(n, Until)), NEVER_FLEXIBLE)
+    tag = next((n.tag for n in notes if isinstance(n, Tagged)), None)
+    default = declared.default
+    if default is MISSING:
+        if declared.default_factory is not MISSING:
+            default = declared.default_factory()
+        else:
+            default = _ZERO.get(shape.kind, False if shape.code == "?" else 0)
+    return Slot(declared.name, shape, since, until, tag, default)
+
+
+def _unwrap(hint: Any, notes: list[Any]) -> tuple[Any, bool]:
+    """Strip Annotated and `| None` in any order, gathering the notes."""
+    nullable = False
+    while True:
+        origin = get_origin(hint)
+        if origin is Annotated:
+            notes.extend(hint.__metadata__)
+            hint = hint.__origin__
+        elif origin in (Union, UnionType):
+            hint = next(a for a in get_args(hint) if a is not type(None))
+            nullable = True
+        else:
+            return hint, nullable
+
+
+def _shape(inner: Any, notes: list[Any], nullable: bool) -> Shape:
+    if get_origin(inner) is tuple:
+        item_notes: list[Any] = []
+        item, item_nullable = _unwrap(get_args(inner)[0], item_notes)
+        return Shape("array", item=_shape(item, item_notes, item_nullable), nullable=nullable)
+    for note in notes:
+        if isinstance(note, Fixed):
+            return Shape("fixed", code=note.code)
+        if isinstance(note, Variable):
+            return Shape(note.kind, nullable=nullable)
+    if isinstance(inner, type) and issubclass(inner, Struct):
+        return Shape("struct", struct=inner, nullable=nullable)
+    raise TypeError(f"{inner!r} is no wire type")
+
+
+def nullable_from(cls: type[Struct], name: str) -> int:
+    """The first version in which a `| None` field may be null."""
+    notes: list[Any] = []
+    _unwrap(get_type_hints(cls, include_extras=True)[name], notes)
+    return next((n.version for n in notes if isinstance(n, NullableSince)), 0)
