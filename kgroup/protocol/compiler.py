@@ -50,7 +50,7 @@ class _Source:
         return name
 
     def function(self, head: str) -> Callable[..., Any]:
-        source = head + "\n" + "\n".join(self.lines) + "\n"
+        source = head + "\n" + "\n".join(self.lines or ["    pass"]) + "\n"
         exec(compile(source, f"<codec {head}>", "exec"), self.env)
         made: Callable[..., Any] = self.env["compiled"]
         return made

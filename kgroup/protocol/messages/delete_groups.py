@@ -1,0 +1,38 @@
+"""DeleteGroups (key 42): remove empty groups with their offsets, whatever their type.
+
+- 1: throttled after the answer is sent
+- 2: flexible
+
+Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID,
+GROUP_AUTHORIZATION_FAILED, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+"""
+
+from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.types import Int16, Int32, String
+
+
+@message
+class DeleteGroupsRequest(Message):
+    API = 42
+    VERSIONS = range(3)
+    FLEXIBLE = 2
+
+    groups_names: tuple[String, ...] = ()
+
+
+@message
+class DeletableGroupResult(Struct):
+    """What became of one group."""
+
+    group_id: String = ""
+    error_code: Int16 = 0
+
+
+@message
+class DeleteGroupsResponse(Message):
+    API = 42
+    VERSIONS = range(3)
+    FLEXIBLE = 2
+
+    throttle_time_ms: Int32 = 0
+    results: tuple[DeletableGroupResult, ...] = ()

@@ -1,0 +1,37 @@
+"""Heartbeat (key 12): keeps a classic member's session alive and tells it of rebalances.
+
+- 1: throttle time
+- 2: throttled after the answer is sent
+- 3: group instance id (KIP-345)
+- 4: flexible
+
+Errors: COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED,
+ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+"""
+
+from typing import Annotated
+
+from kgroup.protocol.codec import Message, message
+from kgroup.protocol.types import Int16, Int32, Since, String
+
+
+@message
+class HeartbeatRequest(Message):
+    API = 12
+    VERSIONS = range(5)
+    FLEXIBLE = 4
+
+    group_id: String
+    generation_id: Int32
+    member_id: String
+    group_instance_id: Annotated[String | None, Since(3)] = None
+
+
+@message
+class HeartbeatResponse(Message):
+    API = 12
+    VERSIONS = range(5)
+    FLEXIBLE = 4
+
+    throttle_time_ms: Annotated[Int32, Since(1)] = 0
+    error_code: Int16 = 0
