@@ -1,0 +1,245 @@
+"""What the admin layer answers with. Field names are the JSON names fixed for the command line.
+
+Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+LEFT_FOR_NOW = -2
+"""The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker by id and address."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """Why one item of a larger answer is missing: `code` is a Kafka error name or UNREACHABLE."""
+
+    item: str
+    code: str
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """One group as ListGroups tells it. `members` is None unless counted; type is "" on old brokers."""
+
+    group_id: str
+    type: str
+    protocol_type: str
+    state: str
+    members: int | None
+    coordinator: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The groups of all brokers that answered, by id; `errors` names the brokers that did not."""
+
+    groups: tuple[GroupListing, ...]
+    errors: tuple[ItemError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAssignment:
+    """Partitions of one topic."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+Assignment = tuple[TopicAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of a group; None means that the protocol or the broker does not tell.
+
+    `member_epoch` is -2 for a static member that left for now. `is_leader` and a classic member's epoch
+    are on no wire message. `raw_metadata` and `raw_assignment` (base64) are set when the bytes are not
+    those of the consumer protocol. `user_data_bytes` is what a custom assignor put into the assignment.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack_id: str | None
+    protocol: str
+    member_epoch: int | None
+    state: str
+    subscribed_topics: tuple[str, ...]
+    subscribed_regex: str | None
+    assignment: Assignment
+    target_assignment: Assignment | None
+    is_leader: bool | None = None
+    user_data_bytes: int | None = None
+    raw_metadata: str | None = None
+    raw_assignment: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The instance id, or the member id of a dynamic member."""
+        return self.instance_id or self.member_id
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(entry.partitions) for entry in self.assignment)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRow:
+    """A partition's committed position and who owns it now.
+
+    `lag` is None when either side is unknown and never below 0; `error` says why the end is unknown,
+    for instance that the topic is deleted.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    leader_epoch: int | None
+    metadata: str | None
+    member_id: str | None
+    instance_id: str | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the data proves about a group; `code` is stable (findings.py), severity info|warn|error."""
+
+    code: str
+    severity: str
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """One group in full, whichever protocol it speaks.
+
+    `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
+    `offsets_partition` is the partition of `__consumer_offsets` that holds the group.
+    `errors` names parts that could not be read.
+    """
+
+    group_id: str
+    type: str
+    protocol_type: str
+    state: str
+    assignor: str | None
+    generation: int | None
+    group_epoch: int | None
+    assignment_epoch: int | None
+    coordinator: Node | None
+    offsets_partition: int | None
+    members: tuple[Member, ...]
+    offsets: tuple[OffsetRow, ...]
+    total_lag: int | None
+    findings: tuple[Finding, ...] = ()
+    errors: tuple[ItemError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What `describe` found; `errors` names the groups that could not be described, and why."""
+
+    groups: tuple[GroupDescription, ...]
+    errors: tuple[ItemError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    """One member of a removal: result is planned, removed, not_found or failed."""
+
+    instance_id: str | None
+    member_id: str | None
+    result: str
+    error_code: str | None = None
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """One group of a deletion: result is planned, deleted, not_found or failed."""
+
+    group_id: str
+    result: str
+    error_code: str | None = None
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A removal worked out and not yet done.
+
+    `valid_while` is what must still hold when it is executed: {"group_epoch": n}, {"generation": n}, or,
+    where the broker tells neither, {"membership": fingerprint}. `before` is the group as it was seen.
+    """
+
+    id: str
+    group_id: str
+    type: str
+    state: str
+    valid_while: Mapping[str, int | str]
+    items: tuple[ItemResult, ...]
+    reason: str | None
+    created_ms: int
+    before: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What an executed plan did, item by item, and the id of its entry in the journal."""
+
+    plan: Plan
+    items: tuple[ItemResult, ...]
+    journal_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition's leader (-1: none) and replicas."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic; `topic_id` in Kafka's text form, "" from brokers before 2.8."""
+
+    name: str
+    topic_id: str
+    internal: bool
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The cluster as one broker's metadata shows it."""
+
+    cluster_id: str | None
+    controller_id: int | None
+    brokers: tuple[Node, ...]
+    topics: int
+    partitions: int
+    leaderless: int

@@ -1,0 +1,45 @@
+"""The one way the admin layer talks to brokers: sockets and the embedded cluster both offer it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
+
+from kgroup.protocol.codec import Message
+
+T = TypeVar("T", bound=Message)
+
+
+class Transport(Protocol):
+    """Requests to the brokers of one cluster, one at a time.
+
+    Every method may raise Unreachable; an answer with an error code in it is an answer, not an exception.
+    """
+
+    def request(
+        self,
+        node: int | None,
+        message: Message,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Message:
+        """The response, from broker `node`, or from any broker when it is None.
+
+        Sent in the highest version that both sides have within the limits; BrokerRefused with
+        UNSUPPORTED_VERSION when there is none.
+        """
+        ...
+
+    def versions(self, node: int | None, api_key: int) -> range | None:
+        """The versions of an API that the broker serves; None when it does not serve it."""
+        ...
+
+    def nodes(self) -> Mapping[int, tuple[str, int]]:
+        """The brokers alive now: id → (host, port)."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; the transport is not used afterwards."""
+        ...

@@ -1,0 +1,99 @@
+"""When to try again, and when that would be wrong.
+
+A request that may have been processed is repeated only if doing it twice is the same as once.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
+
+T = TypeVar("T")
+
+NOT_PROCESSED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    }
+)
+"""Codes with which a broker says that it has not touched the request."""
+
+
+class OutcomeUnknown(Unreachable):
+    """A request was sent whole and no reply came: the broker may or may not have acted on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential delays with jitter: seconds from `first_s`, doubling up to `longest_s`."""
+
+    first_s: float = 0.1
+    longest_s: float = 1.0
+    jitter: float = 0.2
+
+    def delays(self, chance: Callable[[], float] = random.random) -> Iterator[float]:
+        """Delays without end, each within `jitter` of its nominal length."""
+        delay = self.first_s
+        while True:
+            yield delay * (1 + self.jitter * (2 * chance() - 1))
+            delay = min(delay * 2, self.longest_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Repeats a call until `timeout_s` has passed; clock, sleep and chance are injectable for tests."""
+
+    timeout_s: float = 30.0
+    backoff: Backoff = Backoff()
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+    def call(
+        self,
+        attempt: Callable[[float], T],
+        *,
+        idempotent: bool,
+        before_retry: Callable[[Unreachable | BrokerRefused], None] | None = None,
+    ) -> T:
+        """`attempt(seconds left)`'s result; its last error when time is up or repeating is not safe.
+
+        A non-idempotent attempt is repeated only after a code in NOT_PROCESSED. `before_retry` may
+        drop what the error has shown to be stale.
+        """
+        deadline = self.clock() + self.timeout_s
+        for delay in self.backoff.delays(self.chance):
+            try:
+                return attempt(max(deadline - self.clock(), 0.001))
+            except (Unreachable, BrokerRefused) as error:
+                if not may_repeat(error, idempotent) or self.clock() + delay >= deadline:
+                    raise
+                if before_retry:
+                    before_retry(error)
+            self.sleep(delay)
+        raise AssertionError("delays() never ends")
+
+
+def may_repeat(error: Unreachable | BrokerRefused, idempotent: bool) -> bool:
+    """Whether the failed request may be sent again.
+
+    A broker that cannot be connected to is not tried again here: the transport has already tried every
+    address it knows, and an operator who mistyped one should not wait.
+    """
+    if isinstance(error, OutcomeUnknown):
+        return idempotent
+    if isinstance(error, BrokerRefused):
+        if error.code in NOT_PROCESSED:
+            return True
+        return idempotent and error.code in ErrorCode and ErrorCode(error.code).retriable
+    return False
