@@ -1,0 +1,118 @@
+"""API keys: their names, and the request and response classes behind them.
+
+A message module is imported when its API is first asked for, so that a command pays only for what it uses.
+"""
+
+from functools import cache
+from importlib import import_module
+
+from kgroup.errors import DecodeError
+from kgroup.protocol.codec import Message
+
+_KAFKA = {
+    0: "Produce",
+    1: "Fetch",
+    2: "ListOffsets",
+    3: "Metadata",
+    8: "OffsetCommit",
+    9: "OffsetFetch",
+    10: "FindCoordinator",
+    11: "JoinGroup",
+    12: "Heartbeat",
+    13: "LeaveGroup",
+    14: "SyncGroup",
+    15: "DescribeGroups",
+    16: "ListGroups",
+    17: "SaslHandshake",
+    18: "ApiVersions",
+    19: "CreateTopics",
+    20: "DeleteTopics",
+    22: "InitProducerId",
+    23: "OffsetForLeaderEpoch",
+    24: "AddPartitionsToTxn",
+    25: "AddOffsetsToTxn",
+    26: "EndTxn",
+    27: "WriteTxnMarkers",
+    28: "TxnOffsetCommit",
+    29: "DescribeAcls",
+    32: "DescribeConfigs",
+    36: "SaslAuthenticate",
+    37: "CreatePartitions",
+    42: "DeleteGroups",
+    44: "IncrementalAlterConfigs",
+    47: "OffsetDelete",
+    60: "DescribeCluster",
+    61: "DescribeProducers",
+    65: "DescribeTransactions",
+    66: "ListTransactions",
+    68: "ConsumerGroupHeartbeat",
+    69: "ConsumerGroupDescribe",
+    71: "GetTelemetrySubscriptions",
+    72: "PushTelemetry",
+    75: "DescribeTopicPartitions",
+    77: "ShareGroupDescribe",
+    89: "StreamsGroupDescribe",
+}
+_PRIVATE = {
+    10001: "ConsumerGroupPrepareAssignment",
+    10002: "ConsumerGroupInstallAssignment",
+}
+_NAMES = _KAFKA | _PRIVATE
+
+KAFKA_APIS = tuple(_KAFKA)
+"""Keys of Kafka's own APIs, ascending."""
+
+PRIVATE_APIS = tuple(_PRIVATE)
+"""Keys of the APIs for client-side assignors (KIP-848), which no released Kafka serves."""
+
+
+def known(key: int) -> bool:
+    """Whether kgroup has the messages of this API."""
+    return key in _NAMES
+
+
+def name_of(key: int) -> str:
+    """The API's name, or `API_<n>` for one kgroup has no messages for."""
+    return _NAMES.get(key, f"API_{key}")
+
+
+@cache
+def request_class(key: int) -> type[Message]:
+    """The request class of an API; DecodeError if kgroup has no messages for it."""
+    return _class(key, "Request")
+
+
+@cache
+def response_class(key: int) -> type[Message]:
+    """The response class of an API; DecodeError if kgroup has no messages for it."""
+    return _class(key, "Response")
+
+
+def response_class_of(request: Message) -> type[Message]:
+    """The class of the answer to `request`."""
+    return response_class(request.API)
+
+
+def served_versions(key: int) -> range:
+    """The versions a Kafka 4.3.1 broker serves; DecodeError for an unknown API."""
+    return request_class(key).VERSIONS
+
+
+def header_versions(key: int, version: int) -> tuple[int, int]:
+    """The versions of the request header and the response header that go with an API version (KIP-482).
+
+    ApiVersions is always answered with header 0: a client that asks does not know yet whether the broker
+    understands flexible versions (KIP-511).
+    """
+    if version < request_class(key).FLEXIBLE:
+        return 1, 0
+    return 2, 0 if _NAMES[key] == "ApiVersions" else 1
+
+
+def _class(key: int, suffix: str) -> type[Message]:
+    if key not in _NAMES:
+        raise DecodeError(f"no API has key {key}")
+    name = _NAMES[key]
+    module = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+    found: type[Message] = getattr(import_module(f"kgroup.protocol.messages.{module}"), name + suffix)
+    return found
