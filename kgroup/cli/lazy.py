@@ -1,0 +1,100 @@
+"""The command tree: groups that import a command on use, and help without rich."""
+
+import importlib
+from typing import Any
+
+from typer import Context
+from typer.core import TyperCommand, TyperGroup
+
+from kgroup.cli.registry import COMMANDS, PANELS, CommandEntry
+
+# Context settings of every command: names a terminal user expects, and help wide enough to read.
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class KgroupCommand(TyperCommand):
+    """A command that prints its options by panel and its examples below them.
+
+    `path` is its full name ("context use"); `examples` are command lines with a comment each;
+    `has_json` tells whether it prints a JSON envelope, so needs a schema.
+    """
+
+    path: str = ""
+    examples: tuple[tuple[str, str], ...] = ()
+    has_json: bool = True
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                default = "Arguments" if param.param_type_name == "argument" else "Options"
+                panel = getattr(param, "rich_help_panel", None) or default
+                panels.setdefault(panel, []).append(record)
+        for name in sorted(panels, key=_panel_rank):
+            with formatter.section(name):
+                formatter.write_dl(panels[name])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for line, comment in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}# {comment}\n")
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def _panel_rank(name: str) -> int:
+    order = ("Arguments", "Options", "Where", "How", "Output")
+    return order.index(name) if name in order else len(order)
+
+
+class RootGroup(TyperGroup):
+    """`kgroup` itself: knows every command by name, imports the one that is used."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return load(entry) if entry else None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(len(name) for name in COMMANDS)
+        for panel in PANELS:
+            rows = [(e.name.ljust(width), e.help) for e in COMMANDS.values() if e.panel == panel]
+            if rows:
+                with formatter.section(panel):
+                    formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        # The parent class would import every command to read its help.
+        from typer._click.shell_completion import CompletionItem
+
+        matches = [e for e in COMMANDS.values() if e.name.startswith(incomplete)]
+        return [CompletionItem(e.name, help=e.help) for e in matches]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[arg-type]  # names only, for suggestions
+        return super().resolve_command(ctx, args)
+
+
+def load(entry: CommandEntry) -> KgroupCommand | TyperGroup:
+    """Import a command's module and return the command object it defines as `command`."""
+    module = importlib.import_module(entry.module)
+    command: KgroupCommand | TyperGroup = module.command
+    return command
+
+
+def walk() -> list[KgroupCommand]:
+    """Every command that can be run, subcommands included, in the registry's order (imports them all)."""
+    found: list[KgroupCommand] = []
+    for entry in COMMANDS.values():
+        command = load(entry)
+        if isinstance(command, KgroupCommand):
+            found.append(command)
+        else:
+            found += [sub for sub in command.commands.values() if isinstance(sub, KgroupCommand)]
+    return found
+
+
+__all__ = ["CONTEXT_SETTINGS", "Context", "KgroupCommand", "RootGroup", "load", "walk"]

@@ -1,0 +1,153 @@
+"""The options every command has, declared once, and the decorator that adds them."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from kgroup.cli.env import COLORS, FORMATS, Env
+from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand
+
+_WHERE, _HOW, _OUTPUT = "Where", "How", "Output"
+
+
+def _shared(
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "-b",
+            "--bootstrap-server",
+            metavar="HOST:PORT,…",
+            help="Brokers of a remote cluster.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    local: Annotated[
+        str | None,
+        typer.Option(
+            "--local",
+            metavar="[DIR]",
+            help="The embedded cluster in DIR, or in the user's data folder. DIR needs a slash, or --local=DIR.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            "-C", "--context", metavar="NAME", help="A cluster from the config file.", rich_help_panel=_WHERE
+        ),
+    ] = None,
+    command_config: Annotated[
+        str | None,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Java properties file, as Kafka's own tools take it.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-X",
+            metavar="KEY=VALUE",
+            help="A setting by its librdkafka name; repeatable.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--timeout",
+            metavar="DURATION",
+            help="Give up after this long: 30s, 5m; a bare number is ms. Default 30s.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="FORMAT", help="|".join(FORMATS) + ".", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="A,B,…", help="Only these columns, in this order.", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
+    no_headers: Annotated[
+        bool,
+        typer.Option("--no-headers", help="Leave out the header line of tables.", rich_help_panel=_OUTPUT),
+    ] = False,
+    color: Annotated[
+        str | None,
+        typer.Option(
+            "--color", metavar="WHEN", help="|".join(COLORS) + ". Default auto.", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Only data and errors.", rich_help_panel=_OUTPUT)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Say more on stderr.", rich_help_panel=_OUTPUT)
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of a failure.", rich_help_panel=_OUTPUT)
+    ] = False,
+) -> None:
+    """Carrier of the shared declarations; never called."""
+
+
+_SHARED = inspect.signature(_shared)
+
+
+def command(
+    path: str, *, examples: tuple[tuple[str, str], ...], has_json: bool = True
+) -> Callable[[Callable[..., Any]], KgroupCommand]:
+    """Make `fn(env, …own options…) -> ExitCode | None` a command that also has every shared option.
+
+    `path` is the full name ("context use"); the docstring's first line is the help line.
+    """
+
+    def decorate(fn: Callable[..., Any]) -> KgroupCommand:
+        own = list(inspect.signature(fn, eval_str=True).parameters.values())[1:]
+
+        @functools.wraps(fn)
+        def run(**values: Any) -> int:
+            from kgroup.cli.running import run_command
+
+            shared = {name: values.pop(name) for name in _SHARED.parameters}
+            return run_command(lambda: Env.of(path, shared, os.environ), fn, values)
+
+        parameters = [
+            p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *_SHARED.parameters.values())
+        ]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        del run.__wrapped__
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        app.command(path.split()[-1], cls=KgroupCommand, context_settings=CONTEXT_SETTINGS)(run)
+        result = get_command(app)
+        assert isinstance(result, KgroupCommand)
+        result.path, result.examples, result.has_json = path, examples, has_json
+        return result
+
+    return decorate
+
+
+def group(name: str, help_line: str, *commands: KgroupCommand) -> TyperGroup:
+    """A command with subcommands, e.g. `kgroup context use`."""
+    return TyperGroup(
+        name=name,
+        help=help_line,
+        commands={c.name: c for c in commands if c.name},
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        context_settings=CONTEXT_SETTINGS,
+    )

@@ -1,0 +1,180 @@
+"""Print what a command found, in the format the user asked for.
+
+Data goes to stdout, talk to stderr. Every format is made from one `Result`, so a table and its JSON
+cannot disagree about what was found.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import kgroup
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, Failure, name_of
+from kgroup.cli.tables import Table, cell_text, clean, plain_lines, print_rich
+from kgroup.errors import ConfigError, KgroupError
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """One entry of the envelope's `errors`: a stable code, what happened, what to do, about which item."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    item: str | None = None
+
+    @classmethod
+    def of(cls, error: KgroupError, item: str | None = None) -> "ItemError":
+        own = error.item if isinstance(error, Failure) else None
+        return cls(name_of(error), error.message, error.hint, item or own)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command found.
+
+    `data` is the envelope's `data`; `blocks` are what a person reads, text and tables in order;
+    `items` names the list in `data` that `-o ndjson` streams; `names` is what `-o name` prints.
+    `main` is the table for CSV and `--columns`, by default the first of `blocks`.
+    """
+
+    data: Mapping[str, Any]
+    blocks: Sequence[str | Table] = ()
+    items: str | None = None
+    names: Sequence[str] = ()
+    errors: Sequence[ItemError] = ()
+    exit_code: ExitCode = ExitCode.OK
+    cluster: Mapping[str, Any] | None = None
+    main: Table | None = None
+    status: str = field(default="")
+
+    @property
+    def main_table(self) -> Table | None:
+        if self.main is not None:
+            return self.main
+        return next((b for b in self.blocks if isinstance(b, Table)), None)
+
+
+def show(env: Env, result: Result) -> ExitCode:
+    """Print `result` as `env` asks, its item errors on stderr, and return its exit code."""
+    printers = {"json": _print_json, "yaml": _print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
+    if env.output.format == "name":
+        for name in result.names:
+            print(name)
+    else:
+        printers.get(env.output.format, _print_blocks)(env, result)
+    sys.stdout.flush()
+    for error in result.errors:
+        print(f"error: {clean(error.message)}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+    return result.exit_code
+
+
+def schema_id(command: str) -> str:
+    """The envelope's `schema` of a command, by its full name ("context list")."""
+    return f"kgroup/{command.replace(' ', '-')}@1"
+
+
+def envelope(env: Env, result: Result) -> dict[str, Any]:
+    """The JSON document: names and their order as docs/json-output.md fixes them."""
+    status = result.status or ("ok" if not result.errors else "partial" if result.data else "failed")
+    return {
+        "schema": schema_id(env.command),
+        "kgroup_version": kgroup.__version__,
+        "cluster": result.cluster,
+        "status": status,
+        "exit_code": int(result.exit_code),
+        "data": result.data or None,
+        "errors": [
+            {"code": e.code, "message": e.message, "hint": e.hint, "item": e.item} for e in result.errors
+        ],
+    }
+
+
+def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
+    """The envelope of a command that failed as a whole: no data, one error."""
+    result = Result(data={}, errors=(ItemError.of(error),), exit_code=code, status="failed")
+    (_print_yaml if env.output.format == "yaml" else _print_json)(env, result)
+
+
+def _print_json(env: Env, result: Result) -> None:
+    import json
+
+    print(json.dumps(envelope(env, result), indent=2, ensure_ascii=False))
+
+
+def _print_yaml(env: Env, result: Result) -> None:
+    import yaml
+
+    document = yaml.safe_dump(_plain(envelope(env, result)), sort_keys=False, allow_unicode=True)
+    print(document, end="")
+
+
+def _plain(value: Any) -> Any:
+    # safe_dump refuses tuples, mapping proxies and enum members, which JSON takes.
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _print_ndjson(env: Env, result: Result) -> None:
+    import json
+
+    rows = result.data[result.items] if result.items else [result.data]
+    for row in rows:
+        line = {"schema": schema_id(env.command), **row}
+        print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+
+
+def _print_csv(env: Env, result: Result) -> None:
+    import csv
+
+    table = result.main_table
+    if table is None:
+        raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")
+    columns = table.chosen(env.output.columns, wide=True)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if env.output.headers:
+        writer.writerow([c.key for c in columns])
+    for row in table.rows:
+        values = [row.get(c.key) for c in columns]
+        writer.writerow([v if isinstance(v, int | float) else _csv_text(v) for v in values])
+
+
+def _csv_text(value: Any) -> str:
+    return "" if value is None or value == () or value == [] else cell_text(value)
+
+
+def _print_blocks(env: Env, result: Result) -> None:
+    out = env.output
+    main = result.main_table
+    for block in result.blocks:
+        if isinstance(block, Table):
+            _print_table(env, block, out.columns if block is main else None)
+        else:
+            for line in block.split("\n"):
+                print(clean(line))
+
+
+def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:
+    out = env.output
+    columns = table.chosen(wanted, wide=out.format == "wide")
+    lines = list(plain_lines(table, columns, out.headers))
+    if out.terminal or out.color:
+        import shutil
+
+        width = shutil.get_terminal_size().columns if out.terminal else sys.maxsize
+        painted = out.color and any(c.style for c in columns)
+        # rich costs as much to import as all the rest: only where it makes a difference.
+        if painted or any(len(line) > width for line in lines):
+            print_rich(table, columns, out.headers, out.color)
+            return
+    for i, line in enumerate(lines):
+        print(f"\033[1m{line}\033[0m" if out.color and out.headers and i == 0 else line)

@@ -1,0 +1,36 @@
+"""The commands by name, so that `kgroup --help` needs to import none of them."""
+
+from dataclasses import dataclass
+
+READ = "READ"
+CHANGE = "CHANGE"
+MIGRATE = "MIGRATE"
+INSPECT = "INSPECT"
+LOCAL = "LOCAL"
+PANELS = (READ, CHANGE, MIGRATE, INSPECT, LOCAL)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """A top-level command: its module is `kgroup.cli.commands.<name>`, dashes as underscores."""
+
+    name: str
+    panel: str
+    help: str
+
+    @property
+    def module(self) -> str:
+        return "kgroup.cli.commands." + self.name.replace("-", "_")
+
+
+COMMANDS: dict[str, CommandEntry] = {
+    entry.name: entry
+    for entry in (
+        CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
+        CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
+        CommandEntry("config", LOCAL, "Show the settings in force and where each comes from."),
+        CommandEntry("context", LOCAL, "List, show or switch the named clusters."),
+        CommandEntry("completion", LOCAL, "Print the completion script for a shell."),
+        CommandEntry("schema", LOCAL, "Print the JSON Schema of a command's output."),
+    )
+}

@@ -1,0 +1,94 @@
+"""Tables as text: the same columns on a terminal and off it, cut or wrapped only on a terminal."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `key` names it in rows, in `--columns` and in the CSV header, its title is `KEY`.
+
+    `wide` columns are shown by `-o wide` and `--columns` only; `style` maps a cell's text to a
+    style of rich ("green", "bold red"), used where colour is on.
+    """
+
+    key: str
+    title: str = ""
+    right: bool = False
+    wide: bool = False
+    style: Mapping[str, str] | None = None
+
+    @property
+    def heading(self) -> str:
+        return self.title or self.key.upper().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Mapping[str, Any]]
+
+    def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
+        """The columns to show; ConfigError names the ones there are when a wanted one is missing."""
+        if wanted is None:
+            return tuple(c for c in self.columns if wide or not c.wide)
+        by_name = {c.key: c for c in self.columns} | {_normal(c.heading): c for c in self.columns}
+        missing = [name for name in wanted if _normal(name) not in by_name]
+        if missing:
+            raise ConfigError(
+                f"--columns: no column {missing[0]!r}", "one of " + ", ".join(c.key for c in self.columns)
+            )
+        return tuple(by_name[_normal(name)] for name in wanted)
+
+
+def _normal(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def cell_text(value: Any) -> str:
+    """A value as a table cell: one line, control characters escaped so that no name moves the cursor."""
+    if value is None or value == "" or value == ():
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(cell_text(v) for v in value)
+    return clean(str(value))
+
+
+def clean(text: str) -> str:
+    """`text` with every character that is not printable written as a Python escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Iterator[str]:
+    """The table as aligned lines, two blanks between columns, never cut or wrapped."""
+    body = [[cell_text(row.get(c.key)) for c in columns] for row in table.rows]
+    lines = [[c.heading for c in columns], *body] if headers else body
+    widths = [max((len(line[i]) for line in lines), default=0) for i in range(len(columns))]
+    for line in lines:
+        cells = (
+            text.rjust(width) if column.right else text.ljust(width)
+            for text, width, column in zip(line, widths, columns, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: bool) -> None:
+    """Print through rich, which folds long cells to the width of the terminal and paints states."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=None, show_header=headers, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        grid.add_column(column.heading, justify="right" if column.right else "left", overflow="fold")
+    for row in table.rows:
+        texts = [(c, cell_text(row.get(c.key))) for c in columns]
+        grid.add_row(*(Text(text, style=(c.style or {}).get(text, "")) for c, text in texts))
+    Console(no_color=not color, force_terminal=color or None, highlight=False).print(grid)
