@@ -1,0 +1,207 @@
+"""The `uniform` assignor for members that do not all subscribe to the same topics.
+
+Kafka 4.3.1's approach (UniformHeterogeneousAssignmentBuilder): keep what is owned and still subscribed,
+give what is free to the least loaded subscribers, then move partitions from the most to the least
+loaded subscriber of a topic while their loads differ by more than one.
+
+Members are numbered, and a member's place in a heap is the one integer `load * members + number`.
+Members with equal subscriptions share a heap, so a topic looks at its distinct subscriptions and not
+at its subscribers.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from kgroup.coordinator.assignors.interface import (
+    NOTHING,
+    Assignment,
+    GroupSpec,
+    by_subscription,
+    partitions_of,
+)
+
+MAX_PASSES = 16
+FREE = -1
+
+
+def assign_heterogeneous(group: GroupSpec) -> dict[str, Assignment]:
+    """A target for every member; see `Assignor.assign`.
+
+    Afterwards no single move within a topic makes two loads more equal, unless `MAX_PASSES` were not
+    enough. A balanced group keeps its targets.
+    """
+    return _Builder(group).build()
+
+
+class _Builder:
+    """The working state: who owns which partition, and how much each member has."""
+
+    def __init__(self, group: GroupSpec) -> None:
+        self._ids = sorted(group.members)
+        self._members = [group.members[member_id] for member_id in self._ids]
+        self._count = len(self._ids)
+        self._loads = [0] * self._count
+        classes = by_subscription(self._members)
+        self._class_members = list(classes.values())
+        self._class_of = [0] * self._count
+        self._topic_classes: dict[bytes, list[int]] = {}
+        for number, (subscription, indices) in enumerate(classes.items()):
+            for index in indices:
+                self._class_of[index] = number
+            for topic_id in subscription:
+                self._topic_classes.setdefault(topic_id, []).append(number)
+        counts = {topic_id: partitions_of(group, topic_id) for topic_id in self._topic_classes}
+        self._topics = sorted(counts, key=lambda topic_id: self._topic_order(topic_id, counts[topic_id]))
+        self._owners = {topic_id: [FREE] * counts[topic_id] for topic_id in self._topics}
+        self._touched: dict[bytes, set[int]] = {}
+        self._heaps: list[list[int]] = []
+
+    def _topic_order(self, topic_id: bytes, partitions: int) -> tuple[float, int, bytes]:
+        subscribers = sum(len(self._class_members[number]) for number in self._topic_classes[topic_id])
+        return -partitions / subscribers, subscribers, topic_id
+
+    def build(self) -> dict[str, Assignment]:
+        self._keep_owned()
+        self._heaps = [
+            [self._loads[index] * self._count + index for index in indices] for indices in self._class_members
+        ]
+        for heap in self._heaps:
+            heapify(heap)
+        for topic_id in self._topics:
+            self._give_free(topic_id)
+        self._balance()
+        return self._targets()
+
+    def _keep_owned(self) -> None:
+        for index, member in enumerate(self._members):
+            load = 0
+            subscription = member.topic_ids
+            for topic_id, partitions in member.current.items():
+                if topic_id in subscription:
+                    load += len(partitions)
+                    owners = self._owners[topic_id]
+                    for partition in partitions:
+                        owners[partition] = index
+            self._loads[index] = load
+
+    def _give_free(self, topic_id: bytes) -> None:
+        """Each free partition goes to the subscriber that is least loaded at that moment."""
+        owners = self._owners[topic_id]
+        if FREE not in owners:
+            return
+        loads, count, heaps = self._loads, self._count, self._heaps
+        heads = [(heaps[number][0], number) for number in self._topic_classes[topic_id]]
+        heapify(heads)
+        touched = self._touched.setdefault(topic_id, set())
+        for partition, owner in enumerate(owners):
+            if owner == FREE:
+                key, number = heads[0]
+                index = key % count
+                heap = heaps[number]
+                heapreplace(heap, key + count)
+                heapreplace(heads, (heap[0], number))
+                owners[partition] = index
+                loads[index] += 1
+                touched.add(index)
+
+    def _balance(self) -> None:
+        """Go through the topics until a whole round moved nothing."""
+        shared = [topic_id for topic_id in self._topics if self._has_two_subscribers(topic_id)]
+        quiet = 0
+        for _ in range(MAX_PASSES):
+            for topic_id in shared:
+                quiet = 0 if self._balance_topic(topic_id) else quiet + 1
+                if quiet >= len(shared):
+                    return
+
+    def _has_two_subscribers(self, topic_id: bytes) -> bool:
+        classes = self._topic_classes[topic_id]
+        return len(classes) > 1 or len(self._class_members[classes[0]]) > 1
+
+    def _balance_topic(self, topic_id: bytes) -> int:
+        """Move partitions of one topic until its subscribers are as equal as it can make them."""
+        owners, loads, count = self._owners[topic_id], self._loads, self._count
+        holders = set(owners)
+        lowest = self._least_loaded(topic_id)
+        if not holders or max(loads[index] for index in holders) - loads[lowest] <= 1:
+            return 0
+        holdings = self._holdings(topic_id, loads[lowest] + 2)
+        heads = [-(loads[index] * count + index) for index in holdings]
+        heapify(heads)
+        touched = self._touched.setdefault(topic_id, set())
+        moved = 0
+        while heads:
+            giver = -heads[0] % count
+            taker = self._least_loaded(topic_id)
+            if loads[giver] - loads[taker] <= 1:
+                break
+            owners[holdings[giver].pop()] = taker
+            touched.update((giver, taker))
+            moved += 1
+            self._shift(giver, taker)
+            if holdings[giver]:
+                heapreplace(heads, -(loads[giver] * count + giver))
+            else:
+                heappop(heads)
+        return moved
+
+    def _holdings(self, topic_id: bytes, load: int) -> dict[int, list[int]]:
+        """The topic's partitions of each member with at least `load`; those it owned already first."""
+        mine: dict[int, list[int]] = {}
+        gained: dict[int, list[int]] = {}
+        before: dict[int, set[int]] = {}
+        for index in self._touched.get(topic_id, ()):
+            before[index] = set(self._members[index].current.get(topic_id, ()))
+        for partition, index in enumerate(self._owners[topic_id]):
+            if self._loads[index] < load:
+                continue
+            if index in before and partition not in before[index]:
+                gained.setdefault(index, []).append(partition)
+            else:
+                mine.setdefault(index, []).append(partition)
+        for index, partitions in gained.items():
+            mine.setdefault(index, []).extend(partitions)
+        return mine
+
+    def _least_loaded(self, topic_id: bytes) -> int:
+        """The least loaded subscriber. Entries of a heap whose load is out of date are dropped here."""
+        best = -1
+        loads, count = self._loads, self._count
+        for number in self._topic_classes[topic_id]:
+            heap = self._heaps[number]
+            while loads[heap[0] % count] != heap[0] // count:
+                heappop(heap)
+            if best < 0 or heap[0] < best:
+                best = heap[0]
+        return best % count
+
+    def _shift(self, giver: int, taker: int) -> None:
+        for index, change in ((giver, -1), (taker, 1)):
+            self._loads[index] += change
+            heap = self._heaps[self._class_of[index]]
+            heappush(heap, self._loads[index] * self._count + index)
+
+    def _targets(self) -> dict[str, Assignment]:
+        """Current targets where nothing changed; otherwise rebuilt for the topics that were touched."""
+        changed: list[dict[bytes, list[int]]] = [{} for _ in range(self._count)]
+        for topic_id in sorted(self._touched):
+            for index in self._touched[topic_id]:
+                changed[index][topic_id] = []
+            for partition, index in enumerate(self._owners[topic_id]):
+                held = changed[index].get(topic_id)
+                if held is not None:
+                    held.append(partition)
+        return {member_id: self._target(index, changed[index]) for index, member_id in enumerate(self._ids)}
+
+    def _target(self, index: int, changed: dict[bytes, list[int]]) -> Assignment:
+        member = self._members[index]
+        if not changed and member.topic_ids >= member.current.keys():
+            return member.current
+        target = {topic_id: held for topic_id, held in member.current.items() if topic_id in member.topic_ids}
+        for topic_id, partitions in changed.items():
+            if partitions:
+                target[topic_id] = tuple(partitions)
+            else:
+                target.pop(topic_id, None)
+        return member.current if target == member.current else target or NOTHING
