@@ -1,0 +1,177 @@
+"""Two server kinds, five client kinds; every case runs over both, or fails in one sentence without Java."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from . import toolchain
+from .driver import Client, Driver, Member, Partition
+from .kafka import RealKafka
+from .kgroup_server import EXECUTABLE, KgroupServer
+from .server import LIGHT_JVM, Server, java
+
+KINDS = {"kafka": RealKafka, "kgroup": KgroupServer}
+ASKED = [kind for kind in os.environ.get("KGROUP_INTEROP_SERVERS", "kafka,kgroup").split(",") if kind]
+SETTINGS = {"group.consumer.session.timeout.ms": "5000"}
+CLIENTS = {
+    "java": frozenset({"generation", "cooperative", "consumer", "remove", "type"}),
+    "franz-go": frozenset({"generation", "cooperative", "consumer", "remove", "type"}),
+    "librdkafka": frozenset({"cooperative", "consumer", "type"}),
+    "kafka-python": frozenset({"generation", "cooperative", "remove"}),
+    "aiokafka": frozenset({"generation"}),
+}
+_unique = itertools.count(1)
+
+
+def require(*programs: str) -> None:
+    """Fail in one sentence when a program is not installed."""
+    if absent := toolchain.missing(*programs):
+        pytest.fail(f"the interop tests need {', '.join(absent)} on PATH", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running broker of the kind the test is at."""
+    require("java", "mvn")
+    kind = request.param
+    if kind == "kgroup" and (reason := kgroup_cannot_serve()):
+        pytest.skip(reason)
+    with KINDS[kind](SETTINGS, base=tmp_path_factory.mktemp(kind)) as running:
+        yield running
+
+
+def kgroup_cannot_serve() -> str:
+    """Why `kgroup serve` does not exist here; empty when it does."""
+    if not EXECUTABLE.exists():
+        return "no kgroup executable beside this Python"
+    done = subprocess.run([EXECUTABLE, "serve", "--help"], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else f"`kgroup serve --help` exits {done.returncode}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "feature(*names): run with the clients that have all of these features")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "server" in metafunc.fixturenames:
+        metafunc.parametrize("server", ASKED, indirect=True, scope="session")
+    if "client" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("feature")
+        wanted = set(marker.args) if marker else set()
+        able = [name for name, features in CLIENTS.items() if wanted <= features]
+        metafunc.parametrize("client", able, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
+    """Driver processes by language, each started when first asked for."""
+    running: dict[str, Driver] = {}
+    logs = tmp_path_factory.mktemp("drivers")
+
+    def get(language: str) -> Driver:
+        if language not in running:
+            running[language] = Driver(_command(language), logs / f"{language}.log")
+        return running[language]
+
+    yield get
+    for driver in running.values():
+        driver.close()
+
+
+def _command(language: str) -> list[str]:
+    if language == "java":
+        require("java", "javac", "mvn")
+        return java("kgroup.interop.Driver", jvm=LIGHT_JVM, classpath=toolchain.driver_classpath())
+    if language == "go":
+        require("go")
+        return [str(toolchain.go_driver())]
+    return [sys.executable, "-m", "tests.interop.python_driver"]
+
+
+@pytest.fixture(scope="session")
+def clients(drivers: Callable[[str], Driver]) -> Callable[[str], Client]:
+    """Client kinds by name."""
+    languages = {"java": "java", "franz-go": "go"}
+    made: dict[str, Client] = {}
+
+    def get(name: str) -> Client:
+        if name not in made:
+            made[name] = Client(name, drivers(languages.get(name, "python")), CLIENTS[name])
+        return made[name]
+
+    return get
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, clients: Callable[[str], Client]) -> Client:
+    """The client kind the test is at."""
+    return clients(request.param)
+
+
+@pytest.fixture(scope="session")
+def java_client(clients: Callable[[str], Client]) -> Client:
+    """Kafka's own consumer."""
+    return clients("java")
+
+
+@dataclass
+class Case:
+    """One test's corner of a server: names of its own, topics, members that are closed afterwards."""
+
+    server: Server
+    admin: Driver
+    group: str
+    members: list[Member]
+
+    def topic(self, partitions: int = 4, name: str = "t") -> str:
+        """Make a topic; its name begins with the group's."""
+        topic = f"{self.group}-{name}"
+        self.call("create_topic", topic=topic, partitions=partitions)
+        return topic
+
+    def partitions(self, topic: str, count: int = 4) -> set[Partition]:
+        return {(topic, number) for number in range(count)}
+
+    def produce(self, topic: str, values: list[str], partition: int = 0) -> None:
+        self.call("produce", topic=topic, rows=[[partition, value] for value in values])
+
+    def call(self, op: str, **arguments: object) -> object:
+        """An operation of Kafka's Admin on this server."""
+        return self.admin.call(f"admin.{op}", bootstrap=self.server.bootstrap, **arguments)
+
+    def describe(self, group: str | None = None) -> dict:  # type: ignore[type-arg]
+        """The group as Kafka's Admin describes it, members by instance id, else by client id."""
+        seen = self.call("describe", group=group or self.group)
+        assert isinstance(seen, dict)
+        return seen
+
+    def join(self, client: Client, topics: str | list[str] | None = None, **options: object) -> Member:
+        """Start a member of this test's group."""
+        member = client.start(self.server.bootstrap, self.group, topics, **options)  # type: ignore[arg-type]
+        self.members.append(member)
+        return member
+
+    def close(self, member: Member, leave: bool | None = None) -> None:
+        """Close a member now rather than after the test."""
+        self.members.remove(member)
+        member.close(leave)
+
+
+@pytest.fixture
+def case(server: Server, drivers: Callable[[str], Driver], request: pytest.FixtureRequest) -> Iterator[Case]:
+    """A group of the test's own on the running server."""
+    group = f"g{next(_unique)}-{uuid.uuid4().hex[:6]}"
+    made = Case(server, drivers("java"), group, [])
+    yield made
+    closing = [member.driver.begin("close", name=member.name, leave=None) for member in made.members]
+    for future in closing:
+        future.exception(30)
+
