@@ -1,0 +1,90 @@
+"""Worked cases of the server-side assignors."""
+
+import pytest
+
+from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec, MemberSpec
+from kgroup.coordinator.assignors.range import RangeAssignor
+from kgroup.coordinator.assignors.uniform import UniformAssignor
+from kgroup.domain import Topic
+
+A, B, C, GONE = (letter * 16 for letter in (b"a", b"b", b"c", b"x"))
+TOPICS = {A: Topic("a", A, 3), B: Topic("b", B, 3), C: Topic("c", C, 4)}
+
+
+def group(homogeneous=True, **members):
+    return GroupSpec(
+        {n: MemberSpec(frozenset(t), *rest) for n, (t, *rest) in members.items()}, TOPICS, homogeneous
+    )
+
+
+@pytest.mark.parametrize("assignor", [UniformAssignor(), RangeAssignor()], ids=lambda a: a.name)
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_no_members_no_targets_and_no_topics_empty_targets(assignor, homogeneous):
+    assert assignor.assign(GroupSpec({}, TOPICS, homogeneous)) == {}
+    assert assignor.assign(group(homogeneous, m=([],))) == {"m": {}}
+
+
+@pytest.mark.parametrize("assignor", [UniformAssignor(), RangeAssignor()], ids=lambda a: a.name)
+@pytest.mark.parametrize("homogeneous", [True, False])
+def test_a_topic_that_does_not_exist_is_an_error(assignor, homogeneous):
+    with pytest.raises(AssignorError, match="does not exist"):
+        assignor.assign(group(homogeneous, m=([GONE],)))
+
+
+def test_range_is_co_partitioned():
+    targets = RangeAssignor().assign(group(m0=([A, B],), m1=([A, B],)))
+    assert targets == {"m0": {A: (0, 1), B: (0, 1)}, "m1": {A: (2,), B: (2,)}}
+
+
+def test_range_puts_static_members_first_in_instance_order():
+    """SM-43: after the holder of instance A restarts as m4 everybody keeps their share."""
+    nine = {A: Topic("a", A, 9)}
+
+    def assign(**instances):
+        members = {m: MemberSpec(frozenset([A]), {}, instance) for m, instance in instances.items()}
+        return {m: t[A] for m, t in RangeAssignor().assign(GroupSpec(members, nine, True)).items()}
+
+    assert assign(m1="A", m2="B", m3="C") == {"m1": (0, 1, 2), "m2": (3, 4, 5), "m3": (6, 7, 8)}
+    assert assign(m4="A", m2="B", m3="C") == {"m4": (0, 1, 2), "m2": (3, 4, 5), "m3": (6, 7, 8)}
+    assert assign(m0=None, m4="A", m2="B")["m0"] == (6, 7, 8)
+
+
+def test_range_with_unlike_subscriptions():
+    targets = RangeAssignor().assign(group(False, m0=([A],), m1=([A, C],), m2=([C],)))
+    assert targets == {"m0": {A: (0, 1)}, "m1": {A: (2,), C: (0, 1)}, "m2": {C: (2, 3)}}
+
+
+def test_range_with_more_members_than_partitions_leaves_the_last_without():
+    targets = RangeAssignor().assign(group(a=([A],), b=([A],), c=([A],), d=([A],)))
+    assert targets == {"a": {A: (0,)}, "b": {A: (1,)}, "c": {A: (2,)}, "d": {}}
+
+
+def test_uniform_takes_only_what_a_new_member_needs():
+    old = {A: (0, 1, 2), B: (0, 1, 2)}
+    targets = UniformAssignor().assign(group(m0=([A, B], old), m1=([A, B],)))
+    assert targets == {"m0": {A: (0, 1, 2)}, "m1": {B: (0, 1, 2)}}
+
+
+def test_uniform_drops_topics_nobody_subscribes_to():
+    targets = UniformAssignor().assign(group(m0=([A], {A: (0,), B: (0, 1)}), m1=([A], {A: (1, 2)})))
+    assert targets == {"m0": {A: (0,)}, "m1": {A: (1, 2)}}
+
+
+def test_uniform_leaves_the_larger_share_where_it_is():
+    targets = UniformAssignor().assign(group(m0=([C, A], {C: (0,)}), m1=([C, A], {C: (1, 2, 3), A: (2,)})))
+    assert targets["m1"] == {C: (1, 2, 3), A: (2,)}
+    assert targets["m0"] == {C: (0,), A: (0, 1)}
+
+
+def test_uniform_unlike_gives_a_loaded_member_nothing_it_need_not_take():
+    targets = UniformAssignor().assign(group(False, m0=([A, C],), m1=([C],), m2=([C],)))
+    assert targets["m0"] == {A: (0, 1, 2)}
+    assert sorted(targets["m1"][C] + targets["m2"][C]) == [0, 1, 2, 3]
+
+
+def test_uniform_unlike_moves_from_the_most_to_the_least_loaded():
+    """Each topic's subscribers end within one of each other; m1 and m2, who share no topic, need not."""
+    targets = UniformAssignor().assign(
+        group(False, m0=([A, B], {A: (0, 1, 2), B: (0, 1, 2)}), m1=([A],), m2=([B],))
+    )
+    assert {m: sum(map(len, t.values())) for m, t in targets.items()} == {"m0": 2, "m1": 3, "m2": 1}
