@@ -37,7 +37,7 @@ class Coordinator(Struct):
     host: String = ""
     port: Int32 = 0
     error_code: Int16 = 0
-    error_message: String | None = ""
+    error_message: String | None = None
 
 
 @message
@@ -48,7 +48,7 @@ class FindCoordinatorResponse(Message):
 
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Annotated[Int16, Until(3)] = 0
-    error_message: Annotated[String | None, Since(1), Until(3)] = ""
+    error_message: Annotated[String | None, Since(1), Until(3)] = None
     node_id: Annotated[Int32, Until(3)] = 0
     host: Annotated[String, Until(3)] = ""
     port: Annotated[Int32, Until(3)] = 0

@@ -66,7 +66,7 @@ class JoinGroupResponse(Message):
     error_code: Int16 = 0
     generation_id: Int32 = -1
     protocol_type: Annotated[String | None, Since(7)] = None
-    protocol_name: Annotated[String | None, NullableSince(7)] = ""
+    protocol_name: Annotated[String | None, NullableSince(7)] = None
     leader: String = ""
     skip_assignment: Annotated[Bool, Since(9)] = False
     member_id: String = ""

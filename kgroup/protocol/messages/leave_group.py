@@ -41,7 +41,7 @@ class MemberResponse(Struct):
     """What became of one member's leave."""
 
     member_id: String = ""
-    group_instance_id: String | None = ""
+    group_instance_id: String | None = None
     error_code: Int16 = 0
 
 

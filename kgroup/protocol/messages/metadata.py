@@ -31,7 +31,7 @@ class MetadataRequestTopic(Struct):
     """A topic wanted, by name or (version 12) by id with a null name."""
 
     topic_id: Annotated[Uuid, Since(10)] = bytes(16)
-    name: Annotated[String | None, NullableSince(10)] = ""
+    name: Annotated[String | None, NullableSince(10)] = None
 
 
 @message
@@ -74,7 +74,7 @@ class MetadataResponseTopic(Struct):
     """A topic, or why it cannot be told."""
 
     error_code: Int16 = 0
-    name: Annotated[String | None, NullableSince(12)] = ""
+    name: Annotated[String | None, NullableSince(12)] = None
     topic_id: Annotated[Uuid, Since(10)] = bytes(16)
     is_internal: Annotated[Bool, Since(1)] = False
     partitions: tuple[MetadataResponsePartition, ...] = ()

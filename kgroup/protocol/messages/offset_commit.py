@@ -28,7 +28,7 @@ class OffsetCommitRequestPartition(Struct):
     partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Annotated[Int32, Since(6)] = -1
-    committed_metadata: String | None = ""
+    committed_metadata: String | None = None
 
 
 @message

@@ -1,0 +1,35 @@
+"""GetTelemetrySubscriptions (key 71): which metrics a broker wants a client to push (KIP-714).
+
+- 0: first version; a zero client instance id asks for one
+
+Errors: INVALID_REQUEST, UNSUPPORTED_VERSION, THROTTLING_QUOTA_EXCEEDED.
+"""
+
+from kgroup.protocol.codec import Message, message
+from kgroup.protocol.types import Bool, Int8, Int16, Int32, String, Uuid
+
+
+@message
+class GetTelemetrySubscriptionsRequest(Message):
+    API = 71
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    client_instance_id: Uuid
+
+
+@message
+class GetTelemetrySubscriptionsResponse(Message):
+    API = 71
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    client_instance_id: Uuid = bytes(16)
+    subscription_id: Int32 = 0
+    accepted_compression_types: tuple[Int8, ...] = ()
+    push_interval_ms: Int32 = 0
+    telemetry_max_bytes: Int32 = 0
+    delta_temporality: Bool = False
+    requested_metrics: tuple[String, ...] = ()

@@ -1,0 +1,33 @@
+"""PushTelemetry (key 72): a client's metrics, in the OTLP format (KIP-714).
+
+- 0: first version
+
+Errors: INVALID_REQUEST, INVALID_RECORD, UNKNOWN_SUBSCRIPTION_ID, TELEMETRY_TOO_LARGE,
+UNSUPPORTED_COMPRESSION_TYPE, THROTTLING_QUOTA_EXCEEDED.
+"""
+
+from kgroup.protocol.codec import Message, message
+from kgroup.protocol.types import Bool, Bytes, Int8, Int16, Int32, Uuid
+
+
+@message
+class PushTelemetryRequest(Message):
+    API = 72
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    client_instance_id: Uuid
+    subscription_id: Int32
+    terminating: Bool = False
+    compression_type: Int8
+    metrics: Bytes
+
+
+@message
+class PushTelemetryResponse(Message):
+    API = 72
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0

@@ -1,0 +1,127 @@
+"""StreamsGroupDescribe (key 89): state, topology and members of streams groups (KIP-1071).
+
+- 0: first version
+
+Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_REQUEST,
+INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
+"""
+
+from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.types import Bool, Int16, Int32, Int64, String, UInt16
+
+
+@message
+class StreamsGroupDescribeRequest(Message):
+    API = 89
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    group_ids: tuple[String, ...] = ()
+    include_authorized_operations: Bool = False
+
+
+@message
+class KeyValue(Struct):
+    """A client tag or topic setting."""
+
+    key: String = ""
+    value: String = ""
+
+
+@message
+class TopicInfo(Struct):
+    """An internal topic as the topology wants it."""
+
+    name: String = ""
+    partitions: Int32 = 0
+    replication_factor: Int16 = 0
+    topic_configs: tuple[KeyValue, ...] = ()
+
+
+@message
+class Subtopology(Struct):
+    subtopology_id: String = ""
+    source_topics: tuple[String, ...] = ()
+    repartition_sink_topics: tuple[String, ...] = ()
+    state_changelog_topics: tuple[TopicInfo, ...] = ()
+    repartition_source_topics: tuple[TopicInfo, ...] = ()
+
+
+@message
+class Topology(Struct):
+    epoch: Int32 = 0
+    subtopologies: tuple[Subtopology, ...] | None = None
+
+
+@message
+class Endpoint(Struct):
+    host: String = ""
+    port: UInt16 = 0
+
+
+@message
+class TaskOffset(Struct):
+    """How far a task has come."""
+
+    subtopology_id: String = ""
+    partition: Int32 = 0
+    offset: Int64 = 0
+
+
+@message
+class TaskIds(Struct):
+    """Tasks of one subtopology."""
+
+    subtopology_id: String = ""
+    partitions: tuple[Int32, ...] = ()
+
+
+@message
+class Assignment(Struct):
+    """The tasks assigned to a member."""
+
+    active_tasks: tuple[TaskIds, ...] = ()
+    standby_tasks: tuple[TaskIds, ...] = ()
+    warmup_tasks: tuple[TaskIds, ...] = ()
+
+
+@message
+class Member(Struct):
+    member_id: String = ""
+    member_epoch: Int32 = 0
+    instance_id: String | None = None
+    rack_id: String | None = None
+    client_id: String = ""
+    client_host: String = ""
+    topology_epoch: Int32 = 0
+    process_id: String = ""
+    user_endpoint: Endpoint | None = None
+    client_tags: tuple[KeyValue, ...] = ()
+    task_offsets: tuple[TaskOffset, ...] = ()
+    task_end_offsets: tuple[TaskOffset, ...] = ()
+    assignment: Assignment = Assignment()
+    target_assignment: Assignment = Assignment()
+    is_classic: Bool = False
+
+
+@message
+class DescribedGroup(Struct):
+    error_code: Int16 = 0
+    error_message: String | None = None
+    group_id: String = ""
+    group_state: String = ""
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
+    topology: Topology | None = None
+    members: tuple[Member, ...] = ()
+    authorized_operations: Int32 = -(1 << 31)
+
+
+@message
+class StreamsGroupDescribeResponse(Message):
+    API = 89
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    throttle_time_ms: Int32 = 0
+    groups: tuple[DescribedGroup, ...] = ()

@@ -1,0 +1,71 @@
+"""TxnOffsetCommit (key 28): store a group's positions as part of a transaction.
+
+- 1: throttled after the answer is sent
+- 2: leader epoch of the position (KIP-320)
+- 3: flexible; generation, member id and instance id, checked against the group (KIP-447)
+- 4: may answer TRANSACTION_ABORTABLE (KIP-890)
+- 5: adds the group to the transaction by itself (KIP-890)
+
+Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID,
+GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, INVALID_PRODUCER_EPOCH,
+INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, UNKNOWN_MEMBER_ID (3),
+ILLEGAL_GENERATION (3), FENCED_INSTANCE_ID (3), TRANSACTION_ABORTABLE (4).
+"""
+
+from typing import Annotated
+
+from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.types import Int16, Int32, Int64, Since, String
+
+
+@message
+class TxnOffsetCommitRequestPartition(Struct):
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, Since(2)] = -1
+    committed_metadata: String | None = None
+
+
+@message
+class TxnOffsetCommitRequestTopic(Struct):
+    name: String
+    partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
+
+
+@message
+class TxnOffsetCommitRequest(Message):
+    API = 28
+    VERSIONS = range(6)
+    FLEXIBLE = 3
+
+    transactional_id: String
+    group_id: String
+    producer_id: Int64
+    producer_epoch: Int16
+    generation_id: Annotated[Int32, Since(3)] = -1
+    member_id: Annotated[String, Since(3)] = ""
+    group_instance_id: Annotated[String | None, Since(3)] = None
+    topics: tuple[TxnOffsetCommitRequestTopic, ...] = ()
+
+
+@message
+class TxnOffsetCommitResponsePartition(Struct):
+    partition_index: Int32 = 0
+    error_code: Int16 = 0
+
+
+@message
+class TxnOffsetCommitResponseTopic(Struct):
+    name: String = ""
+    partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
+
+
+@message
+class TxnOffsetCommitResponse(Message):
+    API = 28
+    VERSIONS = range(6)
+    FLEXIBLE = 3
+
+    throttle_time_ms: Int32 = 0
+    topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()
