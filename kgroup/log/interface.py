@@ -1,0 +1,136 @@
+"""What every log promises, whether it lives in memory or in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from kgroup.errors import DecodeError, StorageError
+from kgroup.protocol.batches import (
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    Batch,
+    LogRecord,
+    batches_in,
+    with_append_time,
+    with_base_offset,
+)
+from kgroup.protocol.compression import Compression
+
+
+class OffsetOutOfRange(StorageError):
+    """An offset before the log's start or behind its end was asked for."""
+
+
+class Log(Protocol):
+    """An append-only sequence of record batches, addressed by offset.
+
+    An append that raises StorageError has left the log as it was.
+    """
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that may be read."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """The offset the next record will get."""
+        ...
+
+    def append(
+        self,
+        records: Sequence[LogRecord],
+        *,
+        timestamp_ms: int = NO_TIMESTAMP,
+        leader_epoch: int = 0,
+        compression: Compression = Compression.NONE,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        transactional: bool = False,
+        control: bool = False,
+    ) -> int:
+        """Append the records as one batch, durable on return; the base offset.
+
+        `timestamp_ms` stands in for records that have none.
+        """
+        ...
+
+    def append_batches(
+        self, raw: bytes, *, leader_epoch: int = 0, append_time_ms: int | None = None
+    ) -> tuple[int, int]:
+        """Append produced batches whole, giving them offsets; the first and last offset.
+
+        With `append_time_ms`, the records take that time (message.timestamp.type=LogAppendTime).
+        Raises DecodeError if `raw` is not one or more intact batches, nothing appended.
+        """
+        ...
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one that holds `offset` (or the next, if compacted away) on.
+
+        At most `max_bytes` but at least one batch; empty at the end. Raises OffsetOutOfRange.
+        """
+        ...
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Every batch that holds `start` or a later offset, checksums verified, up to the current end."""
+        ...
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record not older than `timestamp_ms`, None if all are."""
+        ...
+
+    def delete_before(self, offset: int) -> None:
+        """Make `offset` the start of the log; raises OffsetOutOfRange past its end."""
+        ...
+
+    def close(self) -> None:
+        """Release files; safe to call twice."""
+        ...
+
+
+class Placed(NamedTuple):
+    """One batch and the facts a log indexes it by."""
+
+    raw: bytes
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+def place_batches(raw: bytes, offset: int, leader_epoch: int, append_time_ms: int | None) -> list[Placed]:
+    """The produced batches of `raw` with offsets from `offset` on.
+
+    Raises DecodeError for corrupt data, gaps in a batch's offsets, a partial batch, or none.
+    """
+    placed: list[Placed] = []
+    reader = batches_in(raw)
+    for batch in reader:
+        if batch.count < 1 or batch.last_offset_delta != batch.count - 1:
+            raise DecodeError(
+                f"batch at byte {batch.position} has {batch.count} records"
+                f" and a last offset delta of {batch.last_offset_delta}"
+            )
+        data, newest = batch.raw, batch.max_timestamp
+        if append_time_ms is not None:
+            data, newest = with_append_time(data, append_time_ms), append_time_ms
+        data = with_base_offset(data, offset, leader_epoch)
+        placed.append(Placed(data, offset, offset + batch.last_offset_delta, newest))
+        offset += batch.count
+    if reader.trailing_bytes or not placed:
+        raise DecodeError(f"{reader.trailing_bytes} bytes of a partial batch at byte {reader.position}")
+    return placed
+
+
+def out_of_range(offset: int, start: int, end: int) -> OffsetOutOfRange:
+    return OffsetOutOfRange(f"offset {offset} is outside the log's {start} to {end}")
+
+
+def first_at_or_after(batch: Batch, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
+    """The first record of the batch at or behind `start_offset` that is not older than `timestamp_ms`."""
+    for record in batch.records:
+        if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
+            return record.offset, record.timestamp_ms
+    return None

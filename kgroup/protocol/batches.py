@@ -1,0 +1,452 @@
+"""Record batches, magic 2: what Produce and Fetch carry and what a log segment holds (KIP-98).
+
+A batch is 61 bytes of header and the records, which may be compressed. The CRC-32C covers
+everything from the attributes on, so base offset and leader epoch can be set without it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from google_crc32c import value as crc32c
+
+from kgroup.errors import DecodeError
+from kgroup.protocol.compression import Compression, compress, decompress
+from kgroup.protocol.primitives import append_varint, read_varint
+
+HEADER_BYTES = 61
+LENGTH_OFFSET = 12
+"""Bytes before those that the batch's length field counts."""
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+
+_MAGIC = 2
+_CRC_START = 21
+_MIN_RECORD_BYTES = 7
+_COMPRESSION_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_PREFIX = struct.Struct(">qiibI")
+_CHECKED = struct.Struct(">hiqqqhii")
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_EPOCH = struct.Struct(">i")
+_MARKER_KEY = struct.Struct(">hh")
+_MARKER_VALUE = struct.Struct(">hi")
+
+
+class LogRecord(NamedTuple):
+    """One record of a log; a tuple because millions of them are made.
+
+    `headers` are (name, value) pairs. `timestamp_ms` and `offset` are -1 until the record is appended.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int = NO_TIMESTAMP
+    offset: int = -1
+
+
+class EndMarker(NamedTuple):
+    """The end of a transaction, as the one record of a control batch says it."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
+class Batch:
+    """The header of one whole, checksummed batch in `data`; records are decoded on first use."""
+
+    __slots__ = (
+        "_records",
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "count",
+        "data",
+        "first_timestamp",
+        "last_offset_delta",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "position",
+        "producer_epoch",
+        "producer_id",
+        "size",
+    )
+
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self.data = data
+        self.position = position
+        (
+            self.base_offset,
+            length,
+            self.partition_leader_epoch,
+            _,
+            _,
+            self.attributes,
+            self.last_offset_delta,
+            self.first_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ) = _HEADER.unpack_from(data, position)
+        self.size: int = length + LENGTH_OFFSET
+        self._records: list[LogRecord] | None = None
+
+    @property
+    def raw(self) -> bytes:
+        """The batch's own bytes."""
+        return self.data[self.position : self.position + self.size]
+
+    @property
+    def last_offset(self) -> int:
+        return int(self.base_offset) + int(self.last_offset_delta)
+
+    @property
+    def compression(self) -> int:
+        """The codec's number: a `Compression`, or one that no codec has yet."""
+        return int(self.attributes) & _COMPRESSION_MASK
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether the broker set the records' timestamps (to `max_timestamp`), not the producer."""
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop this batch's tombstones, if a first pass has already seen them."""
+        return int(self.first_timestamp) if self.attributes & _DELETE_HORIZON else None
+
+    @property
+    def records(self) -> list[LogRecord]:
+        """The batch's records; raises DecodeError if they are not what the header says."""
+        if self._records is None:
+            self._records = _decode_records(self)
+        return self._records
+
+    @property
+    def end_marker(self) -> EndMarker | None:
+        """The end-of-transaction marker this batch is, None for data and other control batches."""
+        if not self.attributes & _CONTROL:
+            return None
+        if not self.records:
+            return None
+        record = self.records[0]
+        try:
+            version, kind = _MARKER_KEY.unpack_from(record.key or b"")
+            if version < 0 or kind not in (0, 1):
+                return None
+            _, epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+        except struct.error:
+            raise DecodeError(f"control record at offset {record.offset} is too short") from None
+        return EndMarker(kind == 1, epoch)
+
+    def __repr__(self) -> str:
+        return f"Batch(offsets {self.base_offset}..{self.last_offset}, {self.size} bytes)"
+
+
+class BatchReader:
+    """Iterates over the whole batches of `data`; the bytes of a partial last one are counted, not read.
+
+    `position` is where the next batch starts. After the last batch, `trailing_bytes` tells how many
+    bytes of a partial one follow (a Fetch response may end in one); 0 if the data ends with a batch.
+    """
+
+    __slots__ = ("data", "position")
+
+    def __init__(self, data: bytes, start: int = 0) -> None:
+        self.data = data
+        self.position = start
+
+    @property
+    def trailing_bytes(self) -> int:
+        return len(self.data) - self.position
+
+    def __iter__(self) -> BatchReader:
+        return self
+
+    def __next__(self) -> Batch:
+        data, position = self.data, self.position
+        left = len(data) - position
+        if left < HEADER_BYTES:
+            raise StopIteration
+        _, length, _, magic, crc = _PREFIX.unpack_from(data, position)
+        if magic != _MAGIC:
+            raise DecodeError(
+                f"batch at byte {position} has magic {magic}, not 2",
+                hint="message formats 0 and 1 ended with Kafka 4.0; other values mean corrupt data",
+            )
+        size = length + LENGTH_OFFSET
+        if size < HEADER_BYTES:
+            raise DecodeError(f"batch at byte {position} claims a length of {length} bytes")
+        if size > left:
+            raise StopIteration
+        end = position + size
+        if crc32c(data[position + _CRC_START : end]) != crc:
+            raise DecodeError(f"batch at byte {position} fails its checksum (CRC-32C)")
+        self.position = end
+        return Batch(data, position)
+
+
+def batches_in(data: bytes, start: int = 0) -> BatchReader:
+    """The whole batches of `data` from byte `start` on, each with length, magic and checksum verified.
+
+    Raises DecodeError, naming the position, at the first corrupt batch. A partial last batch is no
+    error: see `BatchReader.trailing_bytes`.
+    """
+    return BatchReader(data, start)
+
+
+def encode_batch(
+    records: Sequence[LogRecord],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    compression: Compression = Compression.NONE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytes:
+    """One batch with these records at `base_offset` and on; their own offsets are not looked at.
+
+    `timestamp_ms` stands in for records that have none.
+    """
+    if not records:
+        raise ValueError("a batch holds at least one record")
+    first = records[0].timestamp_ms
+    if first < 0:
+        first = timestamp_ms
+    body, latest = _encode_records(records, range(len(records)), first, timestamp_ms)
+    attributes = int(compression)
+    if transactional:
+        attributes |= _TRANSACTIONAL
+    if control:
+        attributes |= _CONTROL
+    count = len(records)
+    checked = _CHECKED.pack(
+        attributes, count - 1, first, latest, producer_id, producer_epoch, base_sequence, count
+    ) + (compress(body, compression) if compression else body)
+    length = len(checked) + _CRC_START - LENGTH_OFFSET
+    return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(checked)) + checked
+
+
+def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: int | None = None) -> bytes:
+    """`batch` with only the records `kept`, at their own offsets, and everything else as it was.
+
+    Base and last offset stay, so that offsets and sequence numbers keep their meaning (what Kafka's
+    log cleaner does). With `delete_horizon_ms`, the batch says from when on its tombstones may go.
+    """
+    attributes = int(batch.attributes)
+    first, latest = int(batch.first_timestamp), int(batch.max_timestamp)
+    if delete_horizon_ms is not None:
+        attributes |= _DELETE_HORIZON
+        first = delete_horizon_ms
+    base = batch.base_offset
+    body, newest = _encode_records(kept, [r.offset - base for r in kept], first, NO_TIMESTAMP)
+    if kept and not batch.log_append_time:
+        latest = newest
+    codec = batch.compression
+    checked = _CHECKED.pack(
+        attributes,
+        batch.last_offset_delta,
+        first,
+        latest,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        len(kept),
+    ) + (compress(body, Compression(codec)) if codec else body)
+    length = len(checked) + _CRC_START - LENGTH_OFFSET
+    return _PREFIX.pack(base, length, batch.partition_leader_epoch, _MAGIC, crc32c(checked)) + checked
+
+
+def with_base_offset(raw_batch: bytes, offset: int, leader_epoch: int) -> bytes:
+    """A produced batch at its place in the log; neither field is under the checksum."""
+    return b"".join(
+        (
+            _OFFSET_AND_LENGTH.pack(offset, len(raw_batch) - LENGTH_OFFSET),
+            _EPOCH.pack(leader_epoch),
+            raw_batch[16:],
+        )
+    )
+
+
+def with_append_time(raw_batch: bytes, timestamp_ms: int) -> bytes:
+    """A produced batch whose records carry the broker's time (message.timestamp.type=LogAppendTime)."""
+    fields = list(_CHECKED.unpack_from(raw_batch, _CRC_START))
+    fields[0] |= _LOG_APPEND_TIME
+    fields[3] = timestamp_ms
+    checked = _CHECKED.pack(*fields) + raw_batch[HEADER_BYTES:]
+    base_offset, length, epoch, magic, _ = _PREFIX.unpack_from(raw_batch)
+    return _PREFIX.pack(base_offset, length, epoch, magic, crc32c(checked)) + checked
+
+
+def end_marker_record(committed: bool, coordinator_epoch: int = 0) -> LogRecord:
+    """The record of a marker; append it alone, with `transactional` and `control` set."""
+    return LogRecord(_MARKER_KEY.pack(0, 1 if committed else 0), _MARKER_VALUE.pack(0, coordinator_epoch))
+
+
+def records_in(batches: Iterable[Batch]) -> Iterator[LogRecord]:
+    """The records of all data batches, in order; control records are left out."""
+    for batch in batches:
+        if not batch.attributes & _CONTROL:
+            yield from batch.records
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    append_varint(out, value)
+    return bytes(out)
+
+
+_VARINTS = tuple(_varint(n) for n in range(4096))
+_ZIGZAG = tuple((n >> 1) ^ -(n & 1) for n in range(128))
+_NULL = b"\x01"
+
+
+def _encode_records(
+    records: Sequence[LogRecord], deltas: Iterable[int], first: int, default_timestamp: int
+) -> tuple[bytes, int]:
+    """The records' bytes and their largest timestamp."""
+    out: list[bytes] = []
+    latest = NO_TIMESTAMP
+    for (key, value, headers, timestamp, _), delta in zip(records, deltas, strict=True):
+        if timestamp < 0:
+            timestamp = default_timestamp
+        if timestamp > latest:
+            latest = timestamp
+        since = timestamp - first
+        key_size = -1 if key is None else len(key)
+        value_size = -1 if value is None else len(value)
+        record = b"".join(
+            (
+                b"\x00",
+                _VARINTS[since] if 0 <= since < 4096 else _varint(since),
+                _VARINTS[delta] if delta < 4096 else _varint(delta),
+                _VARINTS[key_size] if 0 <= key_size < 4096 else _varint(key_size),
+                key or b"",
+                _VARINTS[value_size] if 0 <= value_size < 4096 else _varint(value_size),
+                value or b"",
+                _encode_headers(headers) if headers else b"\x00",
+            )
+        )
+        size = len(record)
+        out.append(_VARINTS[size] if size < 4096 else _varint(size))
+        out.append(record)
+    return b"".join(out), latest
+
+
+def _encode_headers(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
+    parts = [_varint(len(headers))]
+    for name, value in headers:
+        text = name.encode("utf-8")
+        parts += (_varint(len(text)), text)
+        parts += (_NULL,) if value is None else (_varint(len(value)), value)
+    return b"".join(parts)
+
+
+def _decode_records(batch: Batch) -> list[LogRecord]:
+    body = batch.data[batch.position + HEADER_BYTES : batch.position + batch.size]
+    try:
+        if batch.compression:
+            body = decompress(body, batch.compression)
+        if not 0 <= batch.count <= len(body) // _MIN_RECORD_BYTES:
+            raise DecodeError(f"{batch.count} records claimed in {len(body)} bytes")
+        return _records_of(batch, body)
+    except IndexError:
+        what = "a record ends outside the batch"
+    except UnicodeDecodeError:
+        what = "a record header's name is not UTF-8"
+    except DecodeError as error:
+        what = error.message
+    raise DecodeError(f"batch at byte {batch.position} (offset {batch.base_offset}): {what}")
+
+
+def _records_of(batch: Batch, body: bytes) -> list[LogRecord]:
+    """The batch's records from their uncompressed bytes; one-byte varints, the usual case, are inlined."""
+    base, first, last_delta = batch.base_offset, batch.first_timestamp, batch.last_offset_delta
+    append_time = batch.max_timestamp if batch.log_append_time else None
+    zigzag, new = _ZIGZAG, tuple.__new__
+    out: list[LogRecord] = []
+    position, total, previous = 0, len(body), -1
+    for _ in range(batch.count):
+        if (size := body[position]) < 128:
+            size, position = zigzag[size], position + 1
+        else:
+            size, position = read_varint(body, position)
+        end = position + size
+        if size < 0 or end > total:
+            raise DecodeError(f"record of {size} bytes at byte {position} of {total}")
+        position += 1  # record attributes: unused in magic 2
+        if (since := body[position]) < 128:
+            since, position = zigzag[since], position + 1
+        else:
+            since, position = read_varint(body, position)
+        if (delta := body[position]) < 128:
+            delta, position = zigzag[delta], position + 1
+        else:
+            delta, position = read_varint(body, position)
+        if not previous < delta <= last_delta:
+            raise DecodeError(f"record offset {base + delta} after {base + previous}")
+        previous = delta
+        if (size := body[position]) < 128:
+            size, position = zigzag[size], position + 1
+        else:
+            size, position = read_varint(body, position)
+        key, position = (body[position : position + size], position + size) if size >= 0 else (None, position)
+        if (size := body[position]) < 128:
+            size, position = zigzag[size], position + 1
+        else:
+            size, position = read_varint(body, position)
+        value, position = (
+            (body[position : position + size], position + size) if size >= 0 else (None, position)
+        )
+        headers: tuple[tuple[str, bytes | None], ...] = ()
+        if body[position]:
+            headers, position = _decode_headers(body, position)
+        else:
+            position += 1
+        if position != end:
+            raise DecodeError(f"record at offset {base + delta} is {position - end:+} bytes off its length")
+        timestamp = first + since if append_time is None else append_time
+        out.append(new(LogRecord, (key, value, headers, timestamp, base + delta)))
+    if position != total:
+        raise DecodeError(f"{total - position} bytes after the last record")
+    return out
+
+
+def _decode_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, position = read_varint(body, position)
+    if not 0 <= count <= len(body) - position:
+        raise DecodeError(f"{count} record headers in {len(body) - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        size, position = read_varint(body, position)
+        if not 0 <= size <= len(body) - position:
+            raise DecodeError(f"record header name of {size} bytes at byte {position}")
+        name = body[position : position + size].decode("utf-8")
+        position += size
+        size, position = read_varint(body, position)
+        value = None if size < 0 else body[position : position + size]
+        position += max(size, 0)
+        headers.append((name, value))
+    return tuple(headers), position
