@@ -1,0 +1,88 @@
+"""From API key to handler: the one way into the brokers of a cluster, over TCP and embedded alike."""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+
+from kgroup.broker.call import Answer, Api, Call, Silence
+from kgroup.broker.producers import ProducerStates
+from kgroup.broker.script import Script
+from kgroup.broker.tickets import Tickets
+from kgroup.broker.wakeups import Wakeups
+from kgroup.broker.watchers import Watchers
+from kgroup.domain import offsets_partition_of
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.protocol import registry
+from kgroup.runtime.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+GROUPS_REMEMBERED = 100_000
+
+
+class Dispatcher:
+    """All brokers of one cluster in this process: same logs, same shards, one node id each."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.clock = cluster.clock
+        self.watchers = Watchers()
+        self.tickets = Tickets(cluster, self.watchers)
+        self.producers = ProducerStates(cluster)
+        self.script: Script | None = None
+        self._partitions: dict[str, int] = {}
+
+    @property
+    def wakeups(self) -> Wakeups:
+        return self.tickets.wakeups
+
+    @cached_property
+    def apis(self) -> dict[int, Api]:
+        """Every API that is served, by key."""
+        from kgroup.broker.handlers import ALL
+
+        return {api.key: api for api in ALL}
+
+    def versions(self, key: int) -> range | None:
+        """The versions of an API that are served; None for none."""
+        return registry.served_versions(key) if key in self.apis else None
+
+    def handle(self, call: Call) -> Answer:
+        """The response to a call, SILENCE, or None when `call.answer` will be called later.
+
+        Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
+        """
+        if self.script is not None:
+            taken, answer = self.script.take(call)
+            if taken:
+                return answer
+        return self.serve(call)
+
+    def serve(self, call: Call) -> Answer:
+        """As `handle`, without a look at the script."""
+        api = self.apis[call.body.API]
+        try:
+            return api.handle(self, call)
+        except Refused as refused:
+            return api.refuse(call.body, refused.code, refused.message)
+        except StorageError as error:
+            log.error("%s: %s", registry.name_of(api.key), error.message)
+            return api.refuse(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
+        except Exception:
+            log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)
+            return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+    def answer(self, call: Call, response: Answer) -> None:
+        """End a parked call."""
+        call.answer(None if isinstance(response, Silence) else response)
+
+    def partition_of(self, group_id: str) -> int:
+        """The offsets partition of a group, remembered: the hash costs more than the lookup."""
+        found = self._partitions.get(group_id)
+        if found is None:
+            if len(self._partitions) >= GROUPS_REMEMBERED:
+                self._partitions.clear()
+            found = offsets_partition_of(group_id, len(self.cluster.shards))
+            self._partitions[group_id] = found
+        return found

@@ -1,0 +1,96 @@
+"""Between calls and shards: hands requests in, and every reply to the call that waits for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from kgroup.broker.call import Call
+from kgroup.broker.wakeups import Wakeups
+from kgroup.broker.watchers import Watchers
+from kgroup.coordinator.outcome import Reply
+from kgroup.coordinator.refusals import refusal
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.shard import Shard
+
+log = logging.getLogger(__name__)
+
+
+class Tickets:
+    """The numbering of requests handed to shards, and the calls parked there."""
+
+    def __init__(self, cluster: Cluster, watchers: Watchers) -> None:
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._brokers = cluster.brokers
+        self._watchers = watchers
+        self._last = 0
+        self._parked: dict[int, Call] = {}
+        self.wakeups = Wakeups(cluster.live_shards, self.wake, self.deliver)
+
+    def submit(self, partition: int, call: Call) -> Message | None:
+        """The shard's answer, or None if the call is parked; NOT_COORDINATOR if it is not led here."""
+        shard = self._cluster.shards[partition]
+        if shard is None or partition % self._brokers != call.node:
+            return refusal(call.body, ErrorCode.NOT_COORDINATOR)
+        wakeups = self.wakeups
+        now_ms = self._clock.now_ms()
+        if now_ms >= wakeups.due_ms:
+            wakeups.run(now_ms)
+        self._last = ticket = self._last + 1
+        own: Message | None = None
+        try:
+            replies = shard.submit(ticket, call, now_ms)
+        except Exception:
+            self._replace(shard, now_ms)
+            raise
+        if len(replies) == 1 and replies[0].ticket == ticket:
+            own = replies[0].response
+        else:
+            own = self._sort_out(replies, ticket, call)
+        wake_ms = shard.next_wake_ms()
+        if wake_ms is not None and wake_ms < wakeups.due_ms:
+            wakeups.note(wake_ms)
+        if self._watchers:
+            self._watchers.notify((OFFSETS_TOPIC, partition))
+        return own
+
+    def wake(self, shard: Shard, now_ms: int) -> list[Reply]:
+        """Let a shard do what is due; a shard that fails is loaded anew."""
+        try:
+            replies = shard.wake(now_ms)
+        except Exception:
+            log.exception("%s-%d failed at a deadline", OFFSETS_TOPIC, shard.partition)
+            self._replace(shard, now_ms)
+            return []
+        self._watchers.notify((OFFSETS_TOPIC, shard.partition))
+        return replies
+
+    def deliver(self, replies: Iterable[Reply]) -> None:
+        """Answer the parked calls; replies nobody waits for are dropped."""
+        for reply in replies:
+            call = self._parked.pop(reply.ticket, None)
+            if call is not None:
+                call.answer(reply.response)
+
+    def abandon(self) -> None:
+        """Answer every parked call: the shards are about to go."""
+        for shard in self._cluster.live_shards():
+            self.deliver(shard.abandon())
+
+    def _sort_out(self, replies: list[Reply], ticket: int, call: Call) -> Message | None:
+        own = next((reply.response for reply in replies if reply.ticket == ticket), None)
+        if own is None:
+            self._parked[ticket] = call
+        self.deliver(replies)
+        return own
+
+    def _replace(self, shard: Shard, now_ms: int) -> None:
+        """What is in memory may differ from the log now: answer who is parked, and read the log again."""
+        replies = shard.abandon()
+        self._cluster.reload(shard.partition, now_ms)
+        self.deliver(replies)
+        self.wakeups.next_ms()

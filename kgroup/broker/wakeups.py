@@ -1,0 +1,92 @@
+"""Deadlines of the whole process: the shards' timers and whatever else waits for time to pass."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from kgroup.coordinator.outcome import Reply
+
+FAR = 1 << 62
+
+
+class Sleeper(Protocol):
+    """What has timers of its own: a Shard."""
+
+    def next_wake_ms(self) -> int | None: ...
+
+
+class Deadline:
+    """A callback due at `ms`; `cancel` makes it do nothing."""
+
+    __slots__ = ("callback", "ms")
+
+    def __init__(self, ms: int, callback: Callable[[], None]) -> None:
+        self.ms = ms
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+    def __lt__(self, other: Deadline) -> bool:
+        return self.ms < other.ms
+
+
+class Wakeups:
+    """One deadline at a time, earliest first, so that nobody is ever woken past two of them.
+
+    `due_ms` is never later than the earliest deadline. `on_earlier` is called when it moves forward: an
+    event loop re-arms its one timer there.
+    """
+
+    def __init__(
+        self, sleepers: Callable[[], Iterable[Sleeper]], wake: Callable[[Sleeper, int], Iterable[Reply]],
+        deliver: Callable[[Iterable[Reply]], None],
+    ) -> None:  # fmt: skip
+        self._sleepers = sleepers
+        self._wake = wake
+        self._deliver = deliver
+        self._deadlines: list[Deadline] = []
+        self.due_ms = FAR
+        self.on_earlier: Callable[[], None] | None = None
+
+    def at(self, ms: int, callback: Callable[[], None]) -> Deadline:
+        """Call back once when the time has come."""
+        deadline = Deadline(ms, callback)
+        heapq.heappush(self._deadlines, deadline)
+        self.note(ms)
+        return deadline
+
+    def note(self, ms: int) -> None:
+        """Somebody's next deadline may now be `ms`."""
+        if ms < self.due_ms:
+            self.due_ms = ms
+            if self.on_earlier is not None:
+                self.on_earlier()
+
+    def next_ms(self) -> int | None:
+        """The earliest deadline there is; None when nobody waits for time."""
+        while self._deadlines and self._deadlines[0].callback is None:
+            heapq.heappop(self._deadlines)
+        found = self._deadlines[0].ms if self._deadlines else FAR
+        for sleeper in self._sleepers():
+            wake_ms = sleeper.next_wake_ms()
+            if wake_ms is not None and wake_ms < found:
+                found = wake_ms
+        self.due_ms = found
+        return found if found < FAR else None
+
+    def run(self, now_ms: int) -> None:
+        """Everything due by now, in the order of the deadlines and each at its own time."""
+        while (due := self.next_ms()) is not None and due <= now_ms:
+            for sleeper in self._sleepers():
+                wake_ms = sleeper.next_wake_ms()
+                if wake_ms is not None and wake_ms <= due:
+                    self._deliver(self._wake(sleeper, due))
+            while self._deadlines and self._deadlines[0].ms <= due:
+                callback = heapq.heappop(self._deadlines).callback
+                if callback is not None:
+                    callback()
+        if self.on_earlier is not None and self.due_ms < FAR:
+            self.on_earlier()

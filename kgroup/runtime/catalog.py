@@ -1,0 +1,146 @@
+"""What a cluster remembers besides its logs: its id, its topics and the producer ids handed out."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kgroup.domain import OFFSETS_TOPIC, Topic, TopicImage, uuid_bytes, uuid_text
+from kgroup.errors import StorageError
+
+FORMAT = 1
+PRODUCER_ID_BLOCK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTopic:
+    """A topic as it was created; `config` holds only what was set, under Kafka's names."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    replication_factor: int = 1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def internal(self) -> bool:
+        return self.name == OFFSETS_TOPIC
+
+
+class Catalog:
+    """The durable list of topics; every change is on disk when the call returns.
+
+    Without a folder it lives in memory. StorageError for a file that cannot be read or written.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = folder / "catalog.json" if folder else None
+        self._saved_producer_id = 0
+        self._next_producer_id = 0
+        self.cluster_id = uuid_text(secrets.token_bytes(16))
+        self.topics: dict[str, CatalogTopic] = {}
+        self.image = TopicImage()
+        if self._path and self._path.exists():
+            self._read(self._path)
+        else:
+            self._save()
+
+    def add(self, topic: CatalogTopic) -> None:
+        """Create a topic, or replace the one of the same name."""
+        self._change({**self.topics, topic.name: topic}, created=topic.name not in self.topics)
+
+    def remove(self, name: str) -> None:
+        self._change({k: v for k, v in self.topics.items() if k != name}, created=False)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        self.add(replace(self.topics[name], partitions=partitions))
+
+    def by_id(self, topic_id: bytes) -> CatalogTopic | None:
+        name = self.image.name_of(topic_id)
+        return self.topics[name] if name is not None else None
+
+    def new_topic_id(self) -> bytes:
+        """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
+        while True:
+            found = secrets.token_bytes(16)
+            if not uuid_text(found).startswith("-") and found not in self.image.by_id:
+                return found
+
+    def allocate_producer_id(self) -> int:
+        """An id never given out before, also across restarts (a crash may skip some)."""
+        if self._next_producer_id >= self._saved_producer_id:
+            self._saved_producer_id = self._next_producer_id + PRODUCER_ID_BLOCK
+            self._save()
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    def _change(self, topics: dict[str, CatalogTopic], created: bool) -> None:
+        before, self.topics = self.topics, topics
+        try:
+            self._save()
+        except StorageError:
+            self.topics = before
+            raise
+        self._refresh(created)
+
+    def _refresh(self, created: bool) -> None:
+        version = self.image.version + 1
+        self.image = TopicImage.of(
+            (Topic(t.name, t.topic_id, t.partitions) for t in self.topics.values()),
+            version,
+            version if created else self.image.created_version,
+        )
+
+    def _read(self, path: Path) -> None:
+        try:
+            found = json.loads(path.read_bytes())
+            if found["format"] != FORMAT:
+                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
+            self.cluster_id = found["cluster_id"]
+            self._next_producer_id = self._saved_producer_id = int(found["next_producer_id"])
+            self.topics = {t.name: t for t in _topics(found["topics"])}
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise StorageError(f"{path} is not a kgroup catalog: {error}") from None
+        self._refresh(created=True)
+
+    def _save(self) -> None:
+        if self._path is None:
+            return
+        content = {
+            "format": FORMAT,
+            "cluster_id": self.cluster_id,
+            "next_producer_id": self._saved_producer_id,
+            "topics": [{**asdict(t), "topic_id": uuid_text(t.topic_id)} for t in self.topics.values()],
+        }
+        try:
+            _replace_file(self._path, json.dumps(content, indent=1).encode())
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
+
+
+def _topics(found: Iterable[dict[str, Any]]) -> Iterable[CatalogTopic]:
+    for entry in found:
+        yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"])})
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    """Old or new content after a crash, never a mixture."""
+    scratch = path.with_suffix(".tmp")
+    with scratch.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,54 @@
+"""Where hosts get the time. The coordinator itself is told the time with every call."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Milliseconds since the epoch that never go back."""
+
+    def now_ms(self) -> int: ...
+
+    def wait_until(self, deadline_ms: int) -> None:
+        """Return when `now_ms()` has reached the deadline; only for hosts without an event loop."""
+        ...
+
+
+class SystemClock:
+    """Wall-clock time read once, carried on by the monotonic clock.
+
+    Setting the machine's clock while the process runs moves neither deadlines nor record timestamps.
+    """
+
+    __slots__ = ("_offset_ns",)
+
+    def __init__(self) -> None:
+        self._offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_ms(self) -> int:
+        return (time.monotonic_ns() + self._offset_ns) // 1_000_000
+
+    def wait_until(self, deadline_ms: int) -> None:
+        while (left := deadline_ms - self.now_ms()) > 0:
+            time.sleep(left / 1000)
+
+
+class ManualClock:
+    """Time that moves only when told to, or when somebody waits for it."""
+
+    __slots__ = ("_now_ms",)
+
+    def __init__(self, now_ms: int = 1_000_000) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def advance(self, ms: int) -> None:
+        assert ms >= 0, "time does not go back"
+        self._now_ms += ms
+
+    def wait_until(self, deadline_ms: int) -> None:
+        self._now_ms = max(self._now_ms, deadline_ms)

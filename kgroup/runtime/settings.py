@@ -1,0 +1,83 @@
+"""The broker's own settings, under Kafka's names; the group.* ones are GroupConfig's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from kgroup.errors import ConfigError
+
+INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a setting is written and which values it may have."""
+
+    key: str
+    read: Callable[[str, Kind], Any]
+    low: int = 0
+    high: int = INT32_MAX
+
+
+def _int(text: str, kind: Kind) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise ConfigError(f"{kind.key}={text}: not a whole number") from None
+    if not kind.low <= value <= kind.high:
+        raise ConfigError(f"{kind.key}={text}: must lie between {kind.low} and {kind.high}")
+    return value
+
+
+def _bool(text: str, kind: Kind) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(f"{kind.key}={text}: must be true or false")
+    return text.lower() == "true"
+
+
+def _number(key: str, default: int, low: int = 0, high: int = INT32_MAX) -> Any:
+    return field(default=default, metadata={"kind": Kind(key, _int, low, high)})
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What the broker around the coordinator can be told; defaults are Kafka's, but for one replica."""
+
+    auto_create_topics: bool = field(
+        default=True, metadata={"kind": Kind("auto.create.topics.enable", _bool)}
+    )
+    num_partitions: int = _number("num.partitions", 1, low=1)
+    default_replication_factor: int = _number("default.replication.factor", 1, low=1)
+    offsets_partitions: int = _number("offsets.topic.num.partitions", 50, low=1, high=10_000)
+    offsets_replication_factor: int = _number("offsets.topic.replication.factor", 1, low=1)
+    offsets_segment_bytes: int = _number("offsets.topic.segment.bytes", 104_857_600, low=1)
+    segment_bytes: int = _number("log.segment.bytes", 1 << 30, low=1 << 20)
+    message_max_bytes: int = _number("message.max.bytes", 1_048_588)
+    fetch_max_bytes: int = _number("fetch.max.bytes", 57_671_680, low=1024)
+    request_max_bytes: int = _number("socket.request.max.bytes", 104_857_600, low=1)
+    connections_max: int = _number("max.connections", INT32_MAX)
+    connections_max_idle_ms: int = _number("connections.max.idle.ms", 600_000, low=1, high=1 << 53)
+
+    @classmethod
+    def names(cls) -> dict[str, str]:
+        """Kafka's setting name → the field that holds it."""
+        return {f.metadata["kind"].key: f.name for f in fields(cls)}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Self:
+        """The settings given, on top of the defaults; names not known here raise ConfigError."""
+        values: dict[str, Any] = {}
+        kinds = {f.metadata["kind"].key: (f.name, f.metadata["kind"]) for f in fields(cls)}
+        for key, text in settings.items():
+            if key not in kinds:
+                raise ConfigError(f"unknown setting {key}")
+            name, kind = kinds[key]
+            values[name] = kind.read(text.strip(), kind)
+        return cls(**values)
+
+    def as_text(self) -> dict[str, str]:
+        """Kafka's setting name → the value in force, as Kafka writes it."""
+        found = ((key, getattr(self, name)) for key, name in self.names().items())
+        return {key: str(value).lower() for key, value in found}
