@@ -28,6 +28,8 @@ NOT_PROCESSED = frozenset(
 )
 """Codes with which a broker says that it has not touched the request."""
 
+_RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
+
 
 class OutcomeUnknown(Unreachable):
     """A request was sent whole and no reply came: the broker may or may not have acted on it."""
@@ -95,5 +97,5 @@ def may_repeat(error: Unreachable | BrokerRefused, idempotent: bool) -> bool:
     if isinstance(error, BrokerRefused):
         if error.code in NOT_PROCESSED:
             return True
-        return idempotent and error.code in ErrorCode and ErrorCode(error.code).retriable
+        return idempotent and error.code in _RETRIABLE
     return False

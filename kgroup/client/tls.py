@@ -49,7 +49,7 @@ def _load_certificate(context: ssl.SSLContext, settings: ConnectionSettings) -> 
         context.load_cert_chain(certificate, key, password=lambda: settings.ssl_key_password or "")
     except ssl.SSLError as error:
         raise ConfigError(
-            f"the client certificate {certificate} and key {key or certificate} cannot be used: {reason(error)}",
+            f"certificate {certificate} and key {key or certificate} cannot be used: {reason(error)}",
             "is the key encrypted? then set ssl.key.password; do key and certificate belong together?",
         ) from None
 
@@ -79,8 +79,8 @@ def hint_for(error: ssl.SSLError) -> str:
     text = reason(error)
     if isinstance(error, ssl.SSLCertVerificationError):
         if "hostname" in text.lower() or "ip address" in text.lower():
-            return "connect by a name in the broker's certificate, or set ssl.endpoint.identification.algorithm=none"
+            return "connect by a name in the certificate, or set ssl.endpoint.identification.algorithm=none"
         return "trust the broker's authority with ssl.ca.location=FILE (PEM)"
     if "certificate required" in text or "handshake failure" in text or "bad certificate" in text:
-        return "the broker wants a client certificate it trusts: ssl.certificate.location and ssl.key.location"
+        return "the broker wants a client certificate: set ssl.certificate.location and ssl.key.location"
     return "is this a TLS listener? check the port and security.protocol"

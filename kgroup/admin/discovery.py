@@ -1,0 +1,166 @@
+"""Who is who in the cluster: brokers, coordinators of groups, leaders of partitions.
+
+Coordinators are remembered and forgotten when a broker denies the role or stops answering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from kgroup.admin.models import Node, Partition, TopicDescription
+from kgroup.admin.refusals import check, refused
+from kgroup.admin.transport import Transport
+from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
+from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+T = TypeVar("T")
+Answers = dict[str, T | KgroupError]
+FIND_COORDINATOR = 10
+BATCH_VERSION = 4
+GROUP_KEY = 0
+
+
+class Cluster:
+    """One cluster behind a transport, with what has been learnt about it."""
+
+    def __init__(self, transport: Transport, retry: Retry | None = None) -> None:
+        self.transport = transport
+        self.retry = retry or Retry()
+        self._coordinators: dict[str, Node] = {}
+
+    def brokers(self) -> tuple[Node, ...]:
+        """The brokers alive now, by id."""
+        alive = self.transport.nodes()
+        return tuple(Node(node, *alive[node]) for node in sorted(alive))
+
+    def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
+        """Metadata of the topics named, or of all topics for None; creates no topic."""
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in sorted(topics))
+
+        def ask(left_s: float) -> MetadataResponse:
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+            # Below 4 a broker may create the topics asked about; below 1 there is no "no topics".
+            answer = self.transport.request(None, request, min_version=4, timeout_s=left_s)
+            assert isinstance(answer, MetadataResponse)
+            check(answer.error_code, "Metadata")
+            return answer
+
+        return self.retry.call(ask, idempotent=True)
+
+    def topics(self, names: Iterable[str] | None) -> Answers[TopicDescription]:
+        """Each topic with its partitions, or why it cannot be told; all topics for None."""
+        wanted = None if names is None else set(names)
+        if wanted is not None and not wanted:
+            return {}
+        found: Answers[TopicDescription] = {}
+        for topic in self.metadata(wanted).topics:
+            name = topic.name or ""
+            if topic.error_code:
+                found[name] = refused(topic.error_code, f"topic {name}")
+                continue
+            partitions = tuple(
+                Partition(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes)
+                for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+            )
+            topic_id = "" if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id)
+            found[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
+        return found
+
+    def coordinators(self, group_ids: Iterable[str]) -> Answers[Node]:
+        """The broker that coordinates each group, or why none is known; remembered between calls."""
+        wanted = list(dict.fromkeys(group_ids))
+        unknown = [group for group in wanted if group not in self._coordinators]
+        failed: Answers[Node] = self._find(unknown) if unknown else {}
+        return {group: self._coordinators.get(group) or failed[group] for group in wanted}
+
+    def forget(self, group_ids: Iterable[str]) -> None:
+        """Look the groups' coordinators up again when next needed."""
+        for group in group_ids:
+            self._coordinators.pop(group, None)
+
+    def _find(self, group_ids: Sequence[str]) -> Answers[Node]:
+        from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+        served = self.transport.versions(None, FIND_COORDINATOR)
+        batches = served is None or served[-1] >= BATCH_VERSION
+        failed: Answers[Node] = {}
+        for keys in (tuple(group_ids),) if batches else tuple((group,) for group in group_ids):
+            request = FindCoordinatorRequest(
+                key="" if batches else keys[0], key_type=GROUP_KEY, coordinator_keys=keys if batches else ()
+            )
+            answer = self.transport.request(None, request, timeout_s=self.retry.timeout_s)
+            assert isinstance(answer, FindCoordinatorResponse)
+            for found in answer.coordinators if batches else (answer,):
+                group = found.key if batches else keys[0]  # type: ignore[union-attr]
+                if found.error_code:
+                    what = f"coordinator of group {group}"
+                    failed[group] = refused(found.error_code, what, found.error_message or None)
+                else:
+                    self._coordinators[group] = Node(found.node_id, found.host, found.port)
+        missing = [group for group in group_ids if group not in failed and group not in self._coordinators]
+        for group in missing:
+            failed[group] = refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"coordinator of group {group}")
+        return failed
+
+    def ask_coordinators(
+        self,
+        group_ids: Iterable[str],
+        ask: Callable[[int, Sequence[str], float], Mapping[str, T | KgroupError]],
+        *,
+        idempotent: bool,
+    ) -> Answers[T]:
+        """Each group's answer from its coordinator, asked in one batch a broker.
+
+        `ask(node, groups, seconds left)` answers per group; KgroupError values are failures of one group.
+        Groups whose coordinator moved, is loading or cannot be reached are asked again until the retry's
+        time is up; after a request without a reply only when `idempotent`. Raises Unreachable only when
+        no broker at all can be reached.
+        """
+        clock, sleep = self.retry.clock, self.retry.sleep
+        deadline = clock() + self.retry.timeout_s
+        answers: Answers[T] = {}
+        pending = list(dict.fromkeys(group_ids))
+        for delay in self.retry.backoff.delays(self.retry.chance):
+            for group, answer in self._ask_once(pending, ask, deadline).items():
+                answers[group] = answer
+            pending = [group for group in pending if _moved(answers[group], idempotent)]
+            if not pending or clock() + delay >= deadline:
+                return answers
+            self.forget(pending)
+            sleep(delay)
+        return answers
+
+    def _ask_once(
+        self,
+        group_ids: Sequence[str],
+        ask: Callable[[int, Sequence[str], float], Mapping[str, T | KgroupError]],
+        deadline: float,
+    ) -> Answers[T]:
+        answers: Answers[T] = {}
+        by_node: dict[int, list[str]] = {}
+        for group, found in self.coordinators(group_ids).items():
+            if isinstance(found, Node):
+                by_node.setdefault(found.id, []).append(group)
+            else:
+                answers[group] = found
+        for node, groups in by_node.items():
+            try:
+                told = ask(node, groups, max(deadline - self.retry.clock(), 0.001))
+            except (Unreachable, BrokerRefused) as error:
+                told = dict.fromkeys(groups, error)
+            for group in groups:
+                missing = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", "the broker left it out")
+                answers[group] = told.get(group, missing)
+        return answers
+
+
+def _moved(answer: object, idempotent: bool) -> bool:
+    """Whether asking again, perhaps elsewhere, is safe and may help."""
+    if isinstance(answer, OutcomeUnknown):
+        return idempotent
+    if isinstance(answer, BrokerRefused):
+        return answer.code in NOT_PROCESSED
+    return isinstance(answer, Unreachable)

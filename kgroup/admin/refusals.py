@@ -1,0 +1,59 @@
+"""A broker's error codes put into words, with what to do next."""
+
+from __future__ import annotations
+
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+
+HINTS = {
+    ErrorCode.GROUP_ID_NOT_FOUND: "kgroup list shows the groups there are",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this principal needs DESCRIBE to see the group, READ to change it",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this principal needs DESCRIBE on the group's topics",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this principal lacks a permission on the cluster",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the partition of __consumer_offsets has no leader now; try again",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still reading its log; try again",
+    ErrorCode.NOT_COORDINATOR: "the group is moving to another broker; try again",
+    ErrorCode.NON_EMPTY_GROUP: "the group still has members: stop them or kgroup remove-members GROUP --all",
+    ErrorCode.FENCED_INSTANCE_ID: "the instance id is held by another member now: describe the group again",
+    ErrorCode.UNKNOWN_MEMBER_ID: "it is not in the group (any more)",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
+}
+_MEANINGS = {
+    ErrorCode.GROUP_ID_NOT_FOUND: "the group does not exist",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorised for the group",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "not authorised for a topic",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "not authorised for the cluster",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the topic or partition does not exist",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no coordinator is available",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is loading",
+    ErrorCode.NOT_COORDINATOR: "this broker is not the coordinator",
+    ErrorCode.NON_EMPTY_GROUP: "the group is not empty",
+    ErrorCode.UNKNOWN_MEMBER_ID: "no such member",
+    ErrorCode.FENCED_INSTANCE_ID: "another member holds this instance id",
+    ErrorCode.INVALID_GROUP_ID: "the group id is not valid",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "the topic exists already",
+}
+
+
+def refused(code: int, what: str, detail: str | None = None) -> BrokerRefused:
+    """The exception for `code`; its message reads "what: CODE: meaning", the broker's own words preferred."""
+    known = ErrorCode(code) if code in _CODES else None
+    meaning = detail or (_MEANINGS.get(known) if known is not None else None)
+    name = ErrorCode.name_of(code)
+    text = f"{what}: {name}" + (f": {meaning}" if meaning else "")
+    return BrokerRefused(code, text, detail=detail, hint=HINTS.get(known) if known is not None else None)
+
+
+_CODES = frozenset(int(code) for code in ErrorCode)
+
+
+def check(code: int, what: str, detail: str | None = None) -> None:
+    """Raise `refused` unless `code` is NONE."""
+    if code != ErrorCode.NONE:
+        raise refused(code, what, detail)
+
+
+def code_name(error: KgroupError) -> str:
+    """The stable name of a failure: Kafka's error name, UNREACHABLE, or the class in capitals."""
+    if isinstance(error, BrokerRefused):
+        return error.name
+    return "UNREACHABLE" if isinstance(error, Unreachable) else type(error).__name__.upper()

@@ -1,0 +1,141 @@
+"""Requests to a remote cluster over blocking sockets: one connection a broker, opened on first use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from kgroup.client.link import Link
+from kgroup.client.settings import ConnectionSettings, address_text
+from kgroup.errors import DecodeError, KgroupError, Unreachable
+from kgroup.protocol.codec import Message
+
+
+class SocketTransport:
+    """The admin layer's Transport over TCP, TLS and SASL.
+
+    Nothing is opened before the first request. A request is never sent twice: a connection found closed
+    before anything was sent is replaced, everything else is left to the caller's retry.
+    """
+
+    def __init__(self, settings: ConnectionSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._links: dict[tuple[str, int], Link] = {}
+        self._nodes: dict[int, tuple[str, int]] = {}
+
+    def request(
+        self,
+        node: int | None,
+        message: Message,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Message:
+        """The response from broker `node`, or from any, within `timeout_s` (default: the settings')."""
+        deadline = self._deadline(timeout_s)
+        link = self._link(node, deadline)
+        version = link.connection.pick_version(message, min_version, max_version)
+        try:
+            return link.call(message, version, deadline)
+        except BaseException as error:
+            # Also on Ctrl-C: an answer still under way would be taken for the next request's.
+            self._drop(link)
+            if isinstance(error, Unreachable) and node is not None:
+                self._nodes.pop(node, None)
+            raise
+
+    def versions(self, node: int | None, api_key: int) -> range | None:
+        """The versions of an API that the broker serves; None when it does not serve it."""
+        return self._link(node, self._deadline(None)).connection.served.get(api_key)
+
+    def nodes(self) -> Mapping[int, tuple[str, int]]:
+        """The brokers alive now, as any broker's Metadata tells."""
+        self._learn_nodes(self._deadline(None))
+        return dict(self._nodes)
+
+    def close(self) -> None:
+        """Close every connection."""
+        while self._links:
+            self._links.popitem()[1].close()
+
+    def __enter__(self) -> SocketTransport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _deadline(self, timeout_s: float | None) -> float:
+        return self._clock() + (self.settings.request_timeout_s if timeout_s is None else timeout_s)
+
+    def _link(self, node: int | None, deadline: float) -> Link:
+        if node is None:
+            return self._any_link(deadline)
+        if node not in self._nodes:
+            self._learn_nodes(deadline)
+        address = self._nodes.get(node)
+        if address is None:
+            raise Unreachable(
+                f"broker {node} is not among the brokers alive ({_listed(self._nodes)})",
+                "it may be down or restarting; try again",
+            )
+        try:
+            return self._fresh(address) or self._open(address, deadline)
+        except Unreachable:
+            self._nodes.pop(node, None)
+            raise
+
+    def _learn_nodes(self, deadline: float) -> None:
+        from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+        left = max(deadline - self._clock(), 0.001)
+        # In version 0 an empty list asks for all topics.
+        answer = self.request(None, MetadataRequest(topics=()), min_version=1, timeout_s=left)
+        assert isinstance(answer, MetadataResponse)
+        self._nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+
+    def _any_link(self, deadline: float) -> Link:
+        for address in tuple(self._links):
+            link = self._fresh(address)
+            if link:
+                return link
+        addresses = tuple(dict.fromkeys((*self.settings.bootstrap, *self._nodes.values())))
+        failures: list[KgroupError] = []
+        for number, address in enumerate(addresses):
+            now = self._clock()
+            share = (deadline - now) / (len(addresses) - number)
+            try:
+                return self._open(address, now + share)
+            except (Unreachable, DecodeError) as error:
+                failures.append(error)
+        raise _none_reached(failures)
+
+    def _fresh(self, address: tuple[str, int]) -> Link | None:
+        link = self._links.get(address)
+        if link and link.stale():
+            self._drop(link)
+            return None
+        return link
+
+    def _open(self, address: tuple[str, int], deadline: float) -> Link:
+        link = Link(address, self.settings, deadline, self._clock)
+        self._links[address] = link
+        return link
+
+    def _drop(self, link: Link) -> None:
+        link.close()
+        self._links.pop(link.address, None)
+
+
+def _listed(nodes: Mapping[int, tuple[str, int]]) -> str:
+    return ", ".join(f"{node} at {address_text(*nodes[node])}" for node in sorted(nodes)) or "none"
+
+
+def _none_reached(failures: list[KgroupError]) -> KgroupError:
+    """The one failure, or all in one."""
+    if len(failures) == 1:
+        return failures[0]
+    tried = "; ".join(error.message for error in failures)
+    hint = next((error.hint for error in failures if error.hint), None)
+    return Unreachable(f"no broker could be reached: {tried}", hint)
