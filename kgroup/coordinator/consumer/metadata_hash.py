@@ -1,0 +1,56 @@
+"""The hash by which a consumer group notices that its topics changed (KIP-1101).
+
+XXH3-64 over little-endian integers. A string is its UTF-16 code units followed by their number, as
+hash4j, which Kafka uses, writes it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import xxhash
+
+from kgroup.domain import Topic
+
+MAGIC = b"\0"
+_LONG = struct.Struct("<q")
+_INT = struct.Struct("<i")
+
+
+def topic_hash(topic: Topic) -> int:
+    """The signed 64-bit hash of a topic's id, name, partition count and the racks of each partition."""
+    data = bytearray(MAGIC)
+    data += topic.topic_id[7::-1]
+    data += topic.topic_id[:7:-1]
+    data += _string(topic.name)
+    data += _INT.pack(topic.partitions)
+    for partition in range(topic.partitions):
+        data += _INT.pack(partition)
+        racks = topic.racks[partition] if partition < len(topic.racks) else ()
+        for rack in sorted(racks, key=_code_units):
+            data += _INT.pack(len(_code_units(rack)) // 2)
+            data += _string(rack)
+    return _signed(xxhash.xxh3_64_intdigest(bytes(data)))
+
+
+def group_hash(topic_hashes: Mapping[str, int]) -> int:
+    """The signed 64-bit hash of a group's topics, given as topic name → `topic_hash`; 0 for none."""
+    if not topic_hashes:
+        return 0
+    ordered = (topic_hashes[name] for name in sorted(topic_hashes))
+    return _signed(xxhash.xxh3_64_intdigest(b"".join(map(_LONG.pack, ordered))))
+
+
+def _code_units(text: str) -> bytes:
+    """UTF-16, big-endian so that bytes sort as Java sorts strings."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _string(text: str) -> bytes:
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units + _INT.pack(len(units) // 2)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value

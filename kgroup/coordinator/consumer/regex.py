@@ -1,0 +1,107 @@
+"""Topic patterns of consumer groups: RE2 syntax, matched against whole topic names (KIP-848, KIP-1078)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from kgroup.errors import ErrorCode, Refused
+
+if TYPE_CHECKING:
+    import re2
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def fullmatch(self, text: str) -> object | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a pattern is not RE2, and the index of the character where it goes wrong."""
+
+    reason: str
+    position: int
+
+
+def compile_regex(pattern: str) -> Pattern:
+    """The compiled pattern; Refused(INVALID_REGULAR_EXPRESSION) says where and why it is not one."""
+    import re2
+
+    try:
+        compiled: Pattern = re2.compile(pattern, _options())
+    except (re2.error, UnicodeEncodeError):
+        fault = fault_of(pattern)
+        assert fault is not None
+        raise Refused(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: "
+            f"{fault.reason} at position {fault.position}.",
+        ) from None
+    return compiled
+
+
+def matching_topics(pattern: Pattern, names: Iterable[str]) -> frozenset[str]:
+    """The names that match from the first to the last character."""
+    return frozenset(name for name in names if pattern.fullmatch(name))
+
+
+def fault_of(pattern: str) -> Fault | None:
+    """What is wrong with a pattern, or None for a valid one."""
+    try:
+        pattern.encode()
+    except UnicodeEncodeError as error:
+        return Fault("a lone surrogate", error.start)
+    reason = _error(pattern)
+    if reason is None:
+        return None
+    kind, _, fragment = reason.partition(": ")
+    return Fault(reason, _position(pattern, kind, fragment))
+
+
+def _error(pattern: str) -> str | None:
+    import re2
+
+    try:
+        re2.compile(pattern, _options())
+    except re2.error as error:
+        message = error.args[0]
+        return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+    return None
+
+
+def _position(pattern: str, kind: str, fragment: str) -> int:
+    """Where RE2's complaint points: it quotes the offending part but does not say where that is.
+
+    RE2 reads from the left, so the place is the first at which the text so far draws the complaint.
+    """
+    if kind == "unexpected )":
+        return next((i for i, c in enumerate(pattern) if c == ")" and _complains(pattern[: i + 1], kind)), 0)
+    if kind == "missing )":
+        return len(pattern)
+    if kind.startswith("trailing"):
+        return len(pattern) - 1
+    start = pattern.find(fragment)
+    while start >= 0:
+        if _complains(pattern[: start + len(fragment)], kind):
+            return start
+        start = pattern.find(fragment, start + 1)
+    return 0
+
+
+def _complains(text: str, kind: str) -> bool:
+    reason = _error(text)
+    return reason is not None and reason.startswith(kind)
+
+
+@cache
+def _options() -> re2.Options:
+    """RE2's defaults, but nothing printed to standard error."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    return options

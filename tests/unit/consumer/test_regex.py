@@ -1,0 +1,49 @@
+"""Topic patterns: RE2 syntax, whole names, and complaints that say where."""
+
+import pytest
+
+from kgroup.coordinator.consumer.regex import Fault, compile_regex, fault_of, matching_topics
+from kgroup.errors import ErrorCode, Refused
+
+
+def test_a_pattern_matches_whole_names_only():
+    names = ["orders", "orders-eu", "my-orders", "payments"]
+    assert matching_topics(compile_regex("orders"), names) == {"orders"}
+    assert matching_topics(compile_regex("orders.*"), names) == {"orders", "orders-eu"}
+    assert matching_topics(compile_regex("a|orders|my"), names) == {"orders"}
+    assert matching_topics(compile_regex(""), names) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason", "position"),
+    [
+        ("ab[c", "missing ]: [c", 2),
+        ("a(b", "missing ): a(b", 3),
+        ("(a)b)c)", "unexpected ): (a)b)c)", 4),
+        ("x|*a", "no argument for repetition operator: *", 2),
+        ("a*|b**", "bad repetition operator: **", 4),
+        ("a(?=b)", "invalid perl operator: (?=", 1),
+        ("[(?=]a(?=b)", "invalid perl operator: (?=", 6),
+        (r"(a)\1", r"invalid escape sequence: \1", 3),
+        ("a{1001}", "invalid repetition size: {1001}", 1),
+        ("é[z-a]", "invalid character class range: z-a", 2),
+        ("abc\\", "trailing \\", 3),
+        ("a\ud800", "a lone surrogate", 1),
+    ],
+)
+def test_a_fault_names_reason_and_position(pattern, reason, position):
+    assert fault_of(pattern) == Fault(reason, position)
+
+
+def test_a_valid_pattern_has_no_fault():
+    assert fault_of(r"(?i)orders-\d+") is None
+
+
+def test_an_invalid_pattern_is_refused_by_name_and_printed_nowhere(capfd):
+    with pytest.raises(Refused) as refused:
+        compile_regex("orders-[")
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.value.message == (
+        "SubscribedTopicRegex `orders-[` is not a valid regular expression: missing ]: [ at position 7."
+    )
+    assert capfd.readouterr() == ("", "")
