@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kgroup.protocol.codec import NEVER_FLEXIBLE, Struct
-from kgroup.protocol.types import Fixed, NullableSince, Since, Tagged, Until, Variable
+from kgroup.protocol.types import Absent, Fixed, NullableSince, Since, Tagged, Until, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ def _slot(declared: Field[Any], hint: Any) -> Slot:
             default = declared.default_factory()
         else:
             default = _ZERO.get(shape.kind, False if shape.code == "?" else 0)
+    default = next((n.value for n in notes if isinstance(n, Absent)), default)
     return Slot(declared.name, shape, since, until, tag, default)
 
 

@@ -6,7 +6,7 @@ A plain `X | None` may be null in every version the field exists in. Arrays are 
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,13 @@ class Tagged:
     """The field travels in the tag section, and only when it differs from its default."""
 
     tag: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What a tagged field left out on the wire stands for, where that is not the Python default."""
+
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)

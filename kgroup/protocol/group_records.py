@@ -1,0 +1,486 @@
+"""Every key and value of `__consumer_offsets` that concerns classic and consumer groups.
+
+A key is its type (int16) and its fields; a value is its version (int16) and its fields; no value is a
+tombstone. Share and streams groups keep records in the same topic: their keys come out as `UnknownKey`.
+
+A control batch (the end of a transaction) has keys that begin like type 0: never decode its records here.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from kgroup.errors import DecodeError
+from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.types import Absent, Bytes, Int8, Int16, Int32, Int64, Since, String, Tagged, Until, Uuid
+
+TYPE_NAMES = {
+    0: "LegacyOffsetCommit",
+    1: "OffsetCommit",
+    2: "GroupMetadata",
+    3: "ConsumerGroupMetadata",
+    4: "ConsumerGroupPartitionMetadata",
+    5: "ConsumerGroupMemberMetadata",
+    6: "ConsumerGroupTargetAssignmentMetadata",
+    7: "ConsumerGroupTargetAssignmentMember",
+    8: "ConsumerGroupCurrentMemberAssignment",
+    10: "ShareGroupMemberMetadata",
+    11: "ShareGroupMetadata",
+    12: "ShareGroupTargetAssignmentMetadata",
+    13: "ShareGroupTargetAssignmentMember",
+    14: "ShareGroupCurrentMemberAssignment",
+    15: "ShareGroupStatePartitionMetadata",
+    16: "ConsumerGroupRegularExpression",
+    17: "StreamsGroupMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
+}
+"""Kafka 4.3.1's record types; 9 and 18 are not in use."""
+
+
+class RecordKey(Message):
+    """A key; `TYPE` is the int16 it begins with."""
+
+    __slots__ = ()
+    TYPE: ClassVar[int]
+    VERSIONS = range(1)
+
+
+class RecordValue(Message):
+    """A value; `WRITTEN` is the version Kafka 4.3.1 writes."""
+
+    __slots__ = ()
+    WRITTEN: ClassVar[int] = 0
+
+    def written_version(self) -> int:
+        """The version Kafka 4.3.1 would write this very value in."""
+        return self.WRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """The key of a record type kgroup does not read; `raw` is all of it, the type included."""
+
+    type: int
+    raw: bytes
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of the type, or `Type<n>`."""
+        return TYPE_NAMES.get(self.type, f"Type{self.type}")
+
+
+@message
+class LegacyOffsetCommitKey(RecordKey):
+    """Written before Kafka 0.8.3; means the same as `OffsetCommitKey`."""
+
+    TYPE = 0
+
+    group: String
+    topic: String
+    partition: Int32
+
+
+@message
+class LegacyOffsetCommitValue(RecordValue):
+    """Times in ms."""
+
+    VERSIONS = range(1)
+
+    offset: Int64
+    metadata: String = ""
+    commit_timestamp: Int64 = -1
+
+
+@message
+class OffsetCommitKey(RecordKey):
+    """A group's position in one partition."""
+
+    TYPE = 1
+
+    group: String
+    topic: String
+    partition: Int32
+
+
+@message
+class OffsetCommitValue(RecordValue):
+    """Leader epoch and expiry are -1 when unset; times in ms.
+
+    - 1: a time of expiry, in this version only
+    - 3: leader epoch (KIP-320)
+    - 4: flexible; topic id
+    """
+
+    VERSIONS = range(5)
+    FLEXIBLE = 4
+    WRITTEN = 4
+
+    offset: Int64
+    leader_epoch: Annotated[Int32, Since(3)] = -1
+    metadata: String = ""
+    commit_timestamp: Int64 = -1
+    expire_timestamp: Annotated[Int64, Since(1), Until(1)] = -1
+    topic_id: Annotated[Uuid, Since(4), Tagged(0)] = bytes(16)
+
+    def written_version(self) -> int:
+        """Version 1 where there is a time of expiry to keep, else 4."""
+        return 4 if self.expire_timestamp == -1 else 1
+
+
+@message
+class GroupMetadataKey(RecordKey):
+    """A classic group."""
+
+    TYPE = 2
+
+    group: String
+
+
+@message
+class MemberMetadata(Struct):
+    """A member of a classic group; a rebalance timeout of -1 means the session timeout. Times in ms."""
+
+    member_id: String
+    group_instance_id: Annotated[String | None, Since(3)] = None
+    client_id: String
+    client_host: String
+    rebalance_timeout: Annotated[Int32, Since(1)] = -1
+    session_timeout: Int32
+    subscription: Bytes = b""
+    assignment: Bytes = b""
+
+
+@message
+class GroupMetadataValue(RecordValue):
+    """All of a classic group as its last completed rebalance left it.
+
+    - 1: rebalance timeouts
+    - 2: when the state changed last
+    - 3: group instance ids (KIP-345)
+    - 4: flexible
+    """
+
+    VERSIONS = range(5)
+    FLEXIBLE = 4
+    WRITTEN = 3
+
+    protocol_type: String = ""
+    generation: Int32 = 0
+    protocol: String | None = None
+    leader: String | None = None
+    current_state_timestamp: Annotated[Int64, Since(2)] = -1
+    members: tuple[MemberMetadata, ...] = ()
+
+
+@message
+class ConsumerGroupMetadataKey(RecordKey):
+    """A consumer group."""
+
+    TYPE = 3
+
+    group_id: String
+
+
+@message
+class ConsumerGroupMetadataValue(RecordValue):
+    """The group epoch, and a hash of the subscribed topics' metadata (KIP-1101), 0 when there is none."""
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    epoch: Int32
+    metadata_hash: Annotated[Int64, Tagged(0)] = 0
+
+
+@message
+class ConsumerGroupPartitionMetadataKey(RecordKey):
+    """Topic metadata of a consumer group; since Kafka 4.1 only its tombstones are written."""
+
+    TYPE = 4
+
+    group_id: String
+
+
+@message
+class PartitionMetadata(Struct):
+    """The racks of one partition's replicas."""
+
+    partition: Int32
+    racks: tuple[String, ...] = ()
+
+
+@message
+class TopicMetadata(Struct):
+    """A subscribed topic as it was when the group epoch was raised."""
+
+    topic_id: Uuid
+    topic_name: String
+    num_partitions: Int32
+    partition_metadata: tuple[PartitionMetadata, ...] = ()
+
+
+@message
+class ConsumerGroupPartitionMetadataValue(RecordValue):
+    """What Kafka 4.0 kept to notice changed topics."""
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    topics: tuple[TopicMetadata, ...] = ()
+
+
+@message
+class ConsumerGroupMemberMetadataKey(RecordKey):
+    """A member of a consumer group: what it subscribes to."""
+
+    TYPE = 5
+
+    group_id: String
+    member_id: String
+
+
+@message
+class ClassicProtocol(Struct):
+    """A protocol a classic member supports, with its subscription."""
+
+    name: String
+    metadata: Bytes = b""
+
+
+@message
+class ClassicMemberMetadata(Struct):
+    """What a member that speaks the classic protocol adds; most wanted protocol first."""
+
+    session_timeout_ms: Int32 = 0
+    supported_protocols: tuple[ClassicProtocol, ...] = ()
+
+
+@message
+class ClientAssignor(Struct):
+    """A client-side assignor a member offers (KIP-848)."""
+
+    name: String
+    minimum_version: Int16 = 0
+    maximum_version: Int16 = 0
+    reason: Int8 = 0
+    metadata_version: Int16 = 0
+    metadata_bytes: Bytes = b""
+
+
+@message
+class ConsumerGroupMemberMetadataValue(RecordValue):
+    """A member; `classic_member_metadata` is None for one that speaks the consumer protocol.
+
+    Left out on the wire, the classic metadata is an empty struct, not null (so Kafka's generated code):
+    hence every consumer-protocol member carries an explicit null. `client_assignors` is kgroup's own,
+    under a tag that Kafka skips.
+    """
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    instance_id: String | None = None
+    rack_id: String | None = None
+    client_id: String
+    client_host: String
+    subscribed_topic_names: tuple[String, ...] = ()
+    subscribed_topic_regex: String | None = None
+    rebalance_timeout_ms: Int32 = -1
+    server_assignor: String | None = None
+    classic_member_metadata: Annotated[
+        ClassicMemberMetadata | None, Tagged(0), Absent(ClassicMemberMetadata())
+    ] = None
+    client_assignors: Annotated[tuple[ClientAssignor, ...], Tagged(10000)] = ()
+
+
+@message
+class ConsumerGroupTargetAssignmentMetadataKey(RecordKey):
+    """The target assignment of a consumer group as a whole."""
+
+    TYPE = 6
+
+    group_id: String
+
+
+@message
+class ConsumerGroupTargetAssignmentMetadataValue(RecordValue):
+    """The group epoch the target was computed for, and when, in ms (KIP-1263); 0 when unknown."""
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, Tagged(0)] = 0
+
+
+@message
+class ConsumerGroupTargetAssignmentMemberKey(RecordKey):
+    """A member's part of the target assignment."""
+
+    TYPE = 7
+
+    group_id: String
+    member_id: String
+
+
+@message
+class TargetTopicPartitions(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    partitions: tuple[Int32, ...] = ()
+
+
+@message
+class ConsumerGroupTargetAssignmentMemberValue(RecordValue):
+    """What the member shall own; the tagged fields are a client-side assignor's, and Kafka skips them."""
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    topic_partitions: tuple[TargetTopicPartitions, ...] = ()
+    error: Annotated[Int8, Tagged(10000)] = 0
+    metadata_version: Annotated[Int16, Tagged(10001)] = 0
+    metadata_bytes: Annotated[Bytes, Tagged(10002)] = b""
+
+
+@message
+class ConsumerGroupCurrentMemberAssignmentKey(RecordKey):
+    """A member's epoch and what it owns now."""
+
+    TYPE = 8
+
+    group_id: String
+    member_id: String
+
+
+@message
+class TopicPartitions(Struct):
+    """Partitions of one topic, and the epoch in which each was assigned, in the same order (KIP-1251).
+
+    Kafka 4.3.1 always writes the epochs; without them (before 4.3, or null) every partition has the
+    member's epoch.
+    """
+
+    topic_id: Uuid
+    partitions: tuple[Int32, ...] = ()
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0), Absent(())] = None
+
+
+@message
+class ConsumerGroupCurrentMemberAssignmentValue(RecordValue):
+    """State: 0 stable, 1 has partitions to revoke, 2 waits for partitions others have not released."""
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8 = 0
+    assigned_partitions: tuple[TopicPartitions, ...] = ()
+    partitions_pending_revocation: tuple[TopicPartitions, ...] = ()
+
+
+@message
+class ConsumerGroupRegularExpressionKey(RecordKey):
+    """A regular expression that members of a consumer group subscribe with."""
+
+    TYPE = 16
+
+    group_id: String
+    regular_expression: String
+
+
+@message
+class ConsumerGroupRegularExpressionValue(RecordValue):
+    """The topics it matched, the metadata version it was matched against, and when, in ms."""
+
+    VERSIONS = range(1)
+    FLEXIBLE = 0
+
+    topics: tuple[String, ...] = ()
+    version: Int64
+    timestamp: Int64
+
+
+_PAIRS: dict[int, tuple[type[RecordKey], type[RecordValue]]] = {
+    key.TYPE: (key, value)
+    for key, value in (
+        (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+        (OffsetCommitKey, OffsetCommitValue),
+        (GroupMetadataKey, GroupMetadataValue),
+        (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+        (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+        (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+        (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+        (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+        (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+        (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    )
+}
+
+RECORD_TYPES = tuple(_PAIRS)
+"""The record types that are read and written here."""
+
+_INT16 = struct.Struct(">h")
+
+
+def group_of(key: RecordKey) -> str:
+    """The id of the group a key belongs to."""
+    name: str = key.group_id if hasattr(key, "group_id") else key.group  # type: ignore[attr-defined]
+    return name
+
+
+def value_class(key: RecordKey) -> type[RecordValue]:
+    """The class of the values that go with a key."""
+    return _PAIRS[key.TYPE][1]
+
+
+def decode_key(data: bytes) -> RecordKey | UnknownKey:
+    """The key in `data`; raises only DecodeError. As in Kafka, bytes behind the last field are left alone."""
+    found = _PAIRS.get(kind := _leading_int16(data, "key"))
+    if found is None:
+        return UnknownKey(kind, data)
+    return found[0].decode_prefix(data, 2, 0)[0]
+
+
+def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
+    """The value that goes with `key`, None for a tombstone; raises only DecodeError.
+
+    A version newer than those known is a DecodeError, as in Kafka, which refuses to load the partition.
+    """
+    if data is None:
+        return None
+    version = _leading_int16(data, "value")
+    return _PAIRS[key.TYPE][1].decode_prefix(data, 2, version)[0]
+
+
+def encode_key(key: RecordKey | UnknownKey) -> bytes:
+    """The key's bytes, its type first."""
+    if isinstance(key, UnknownKey):
+        return key.raw
+    out = bytearray(_INT16.pack(key.TYPE))
+    key.encode_into(out, 0)
+    return bytes(out)
+
+
+def encode_value(value: RecordValue | None, version: int | None = None) -> bytes | None:
+    """The value's bytes, its version first; by default the version Kafka 4.3.1 writes. None stays None."""
+    if value is None:
+        return None
+    if version is None:
+        version = value.written_version()
+    out = bytearray(_INT16.pack(version))
+    value.encode_into(out, version)
+    return bytes(out)
+
+
+def _leading_int16(data: bytes, what: str) -> int:
+    if len(data) < 2:
+        raise DecodeError(f"record {what}: cut short at {len(data)} bytes")
+    number: int = _INT16.unpack_from(data)[0]
+    return number
