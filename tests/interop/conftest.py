@@ -57,7 +57,7 @@ def kgroup_cannot_serve() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "feature(*names): run with the clients that have all of these features")
+    config.addinivalue_line("markers", "feature(*names): only for clients that have all of these features")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -174,4 +174,3 @@ def case(server: Server, drivers: Callable[[str], Driver], request: pytest.Fixtu
     closing = [member.driver.begin("close", name=member.name, leave=None) for member in made.members]
     for future in closing:
         future.exception(30)
-

@@ -20,6 +20,7 @@ from .waiting import eventually
 
 Partition = tuple[str, int]
 TIMEOUT = 45.0
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class DriverError(Exception):
@@ -37,7 +38,7 @@ class Driver:
         self.log = log
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=ROOT
             )
         self._ids = itertools.count(1)
         self._pending: dict[int, Future[Any]] = {}

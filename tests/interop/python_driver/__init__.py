@@ -1,0 +1,1 @@
+"""The Python driver: librdkafka, kafka-python and aiokafka consumers in one process."""
