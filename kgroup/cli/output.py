@@ -167,14 +167,18 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
     out = env.output
     columns = table.chosen(wanted, wide=out.format == "wide")
     lines = list(plain_lines(table, columns, out.headers))
-    if out.terminal or out.color:
-        import shutil
-
-        width = shutil.get_terminal_size().columns if out.terminal else sys.maxsize
-        painted = out.color and any(c.style for c in columns)
-        # rich costs as much to import as all the rest: only where it makes a difference.
-        if painted or any(len(line) > width for line in lines):
-            print_rich(table, columns, out.headers, out.color)
-            return
+    longest = max(map(len, lines), default=0)
+    width = _terminal_width() if out.terminal else longest
+    painted = out.color and any(c.style for c in columns)
+    # rich costs as much to import as all the rest: only where it makes a difference.
+    if painted or longest > width:
+        print_rich(table, columns, out.headers, out.color, max(width, 20))
+        return
     for i, line in enumerate(lines):
         print(f"\033[1m{line}\033[0m" if out.color and out.headers and i == 0 else line)
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns

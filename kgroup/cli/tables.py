@@ -79,8 +79,10 @@ def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Ite
         yield "  ".join(cells).rstrip()
 
 
-def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: bool) -> None:
-    """Print through rich, which folds long cells to the width of the terminal and paints states."""
+def print_rich(
+    table: Table, columns: tuple[Column, ...], headers: bool, color: bool, width: int
+) -> None:
+    """Print through rich, which folds long cells to `width` and paints states."""
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -91,4 +93,5 @@ def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: 
     for row in table.rows:
         texts = [(c, cell_text(row.get(c.key))) for c in columns]
         grid.add_row(*(Text(text, style=(c.style or {}).get(text, "")) for c, text in texts))
-    Console(no_color=not color, force_terminal=color or None, highlight=False).print(grid)
+    console = Console(no_color=not color, force_terminal=color or None, width=width, highlight=False)
+    console.print(grid)

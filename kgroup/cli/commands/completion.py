@@ -1,0 +1,30 @@
+"""`kgroup completion`: a completion script for the user's shell."""
+
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.generated import SHELLS, completion_script
+from kgroup.cli.options import command as make
+from kgroup.errors import ConfigError
+
+
+@make(
+    "completion",
+    examples=(
+        ("kgroup completion bash > ~/.local/share/bash-completion/completions/kgroup", "bash, for good"),
+        ("kgroup completion zsh > ~/.zfunc/_kgroup", "zsh, with ~/.zfunc on the fpath"),
+        ("kgroup completion fish | source", "fish, for this session"),
+    ),
+    has_json=False,
+)
+def command(
+    env: Env, shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="bash|zsh|fish")]
+) -> ExitCode:
+    """Print the completion script for a shell."""
+    if shell not in SHELLS:
+        raise ConfigError(f"no completion for {shell!r}", "one of " + ", ".join(SHELLS))
+    print(completion_script(shell), end="")
+    return ExitCode.OK

@@ -1,0 +1,83 @@
+"""`kgroup context`: the named clusters of the config file."""
+
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+
+
+@make("context list", examples=(("kgroup context list", "every context, the current one marked"),))
+def list_contexts(env: Env) -> ExitCode:
+    """List the contexts of the config file."""
+    from kgroup.cli.config import load_config
+
+    config = load_config()
+    rows = [
+        {"name": c.name, "current": c.name == config.current, "target": c.summary}
+        for c in sorted(config.contexts.values(), key=lambda c: c.name)
+    ]
+    if not rows:
+        env.note(f"no contexts; write them into {config.path}")
+    table = Table((Column("current"), Column("name"), Column("target")), rows)
+    data = {"config_file": str(config.path), "current": config.current, "contexts": rows}
+    return show(env, Result(data, (table,), items="contexts", names=[str(r["name"]) for r in rows]))
+
+
+@make(
+    "context use",
+    examples=(("kgroup context use prod", "what commands without -b, --local and -C talk to"),),
+)
+def use_context(env: Env, name: Annotated[str, typer.Argument(help="A context of the file.")]) -> ExitCode:
+    """Make a context the current one."""
+    from kgroup.cli.config import load_config, write_current
+
+    config = load_config()
+    write_current(config, name)
+    env.note(f"current context is now {name} ({config.contexts[name].summary})")
+    data = {"current": name, "previous": config.current}
+    return show(env, Result(data, (), names=[name]))
+
+
+@make(
+    "context show",
+    examples=(
+        ("kgroup context show", "the current context"),
+        ("kgroup context show staging -o json", "another one, secrets hidden"),
+    ),
+)
+def show_context(
+    env: Env,
+    name: Annotated[str | None, typer.Argument(help="A context; the current one if left out.")] = None,
+) -> ExitCode:
+    """Show one context, secrets hidden."""
+    from kgroup.cli.config import load_config
+    from kgroup.cli.settings import SECRETS
+
+    config = load_config()
+    wanted = name or env.flags.get("context") or config.current
+    if wanted is None:
+        raise Failure(
+            ExitCode.NOT_FOUND,
+            "NO_CURRENT_CONTEXT",
+            f"no context is current in {config.path}",
+            "kgroup context use NAME",
+        )
+    context = config.context(wanted)
+    values = {k: "********" if k in SECRETS else v for k, v in context.values().items()}
+    if context.command_config:
+        values["command.config"] = str(context.command_config)
+    rows = [{"setting": k, "value": v} for k, v in sorted(values.items())]
+    data = {"name": wanted, "current": wanted == config.current, "settings": rows}
+    table = Table((Column("setting"), Column("value")), rows)
+    return show(env, Result(data, (f"{wanted}: {context.summary}", table), items="settings", names=[wanted]))
+
+
+command = group(
+    "context", "List, show or switch the named clusters.", list_contexts, use_context, show_context
+)

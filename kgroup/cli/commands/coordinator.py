@@ -1,0 +1,52 @@
+"""`kgroup coordinator`: where a group lives."""
+
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+from kgroup.domain import offsets_partition_of
+
+_COLUMNS = (
+    Column("group_id", "GROUP"),
+    Column("offsets_partition", "OFFSETS-PARTITION", right=True),
+    Column("broker", right=True),
+    Column("address"),
+)
+
+
+@make(
+    "coordinator",
+    examples=(
+        ("kgroup coordinator orders -b broker:9092", "ask the cluster"),
+        ("kgroup coordinator orders --partitions 50", "work it out, no cluster needed"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[list[str], typer.Argument(help="Group ids.", metavar="GROUP…")],
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            help="Partitions of __consumer_offsets (offsets.topic.num.partitions): computed offline.",
+        ),
+    ] = None,
+) -> ExitCode:
+    """Show which broker and which partition of __consumer_offsets hold a group.
+
+    With --partitions the partition is computed as the broker does it: abs(hash(group)) mod partitions.
+    """
+    if partitions is None:
+        return _ask(env, group)
+    groups = [
+        {"group_id": g, "offsets_partition": offsets_partition_of(g, partitions), "coordinator": None}
+        for g in group
+    ]
+    rows = [{**g, "broker": None, "address": None} for g in groups]
+    return show(env, Result({"groups": groups}, (Table(_COLUMNS[:2], rows),), "groups", group))

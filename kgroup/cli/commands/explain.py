@@ -1,0 +1,88 @@
+"""`kgroup explain`: what a code or state means."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.explanations import entries, lookup, near
+from kgroup.cli.explanations.entry import Entry
+from kgroup.cli.options import command as make
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+
+
+def _complete(incomplete: str) -> list[str]:
+    return sorted(e.name for e in entries().values() if e.name.lower().startswith(incomplete.lower()))
+
+
+@make(
+    "explain",
+    examples=(
+        ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
+        ("kgroup explain Reconciling", "a state of a group or member"),
+        ("kgroup explain", "everything it knows"),
+    ),
+)
+def command(
+    env: Env,
+    term: Annotated[
+        list[str] | None,
+        typer.Argument(help="Error code or state.", metavar="[CODE|STATE]…", autocompletion=_complete),
+    ] = None,
+) -> ExitCode:
+    """Say what an error code or state means in each protocol, its usual cause and the next command."""
+    if not term:
+        return _list_all(env)
+    whole = lookup(" ".join(term))
+    found = [whole] if whole else [_find(word) for word in term]
+    data = {"entries": [_json(e) for e in found]}
+    columns = (Column("name"), Column("kind"), Column("code"), Column("meaning"))
+    blocks = ["\n\n".join(_text(e) for e in found)]
+    main = Table(columns, data["entries"])
+    return show(env, Result(data, blocks, "entries", [e.name for e in found], main=main))
+
+
+def _find(word: str) -> Entry:
+    entry = lookup(word)
+    if entry is None:
+        names = near(word)
+        hint = f"did you mean {', '.join(names)}?" if names else "kgroup explain lists every name"
+        raise Failure(ExitCode.NOT_FOUND, "UNKNOWN_TERM", f"nothing is known as {word!r}", hint, word)
+    return entry
+
+
+def _list_all(env: Env) -> ExitCode:
+    found = sorted(entries().values(), key=lambda e: (e.kind, e.name.lower()))
+    written = [e for e in found if e.cause or e.classic or e.consumer]
+    columns = (Column("name"), Column("code", right=True), Column("kind"), Column("meaning"))
+    rows = [_json(e) for e in written]
+    table = Table(columns, rows)
+    return show(env, Result({"entries": rows}, (table,), "entries", [e.name for e in written]))
+
+
+def _json(entry: Entry) -> dict[str, Any]:
+    return {**asdict(entry), "next": list(entry.next), "aliases": list(entry.aliases)}
+
+
+def _text(entry: Entry) -> str:
+    head = entry.name
+    if entry.code is not None:
+        head += f" ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
+    else:
+        head += f" ({entry.kind.replace('-', ' ')})"
+    lines = [head, *_wrapped("", entry.meaning)]
+    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), ("cause", entry.cause)):
+        if text:
+            lines += _wrapped(label, text)
+    lines += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
+    return "\n".join(lines)
+
+
+def _wrapped(label: str, text: str, width: int = 96) -> list[str]:
+    import textwrap
+
+    first = f"  {label:<10}" if label else "  "
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * len(first))

@@ -1,0 +1,23 @@
+"""One entry of `kgroup explain`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A code or state and what an operator needs to know about it.
+
+    `kind` is error, group-state, member-state or finding; `classic` and `consumer` say what it means
+    in each protocol, None where it does not occur; `next` are commands with `GROUP` to fill in.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    classic: str | None = None
+    consumer: str | None = None
+    cause: str | None = None
+    next: tuple[str, ...] = ()
+    code: int | None = None
+    retriable: bool | None = None
+    aliases: tuple[str, ...] = ()

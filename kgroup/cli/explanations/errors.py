@@ -1,0 +1,291 @@
+"""The error codes an operator of consumer groups meets (behaviour of Kafka 4.3)."""
+
+from kgroup.cli.explanations.entry import Entry
+from kgroup.errors import ErrorCode
+
+DESCRIBE = "kgroup describe GROUP"
+REMOVE = "kgroup remove-members GROUP --instance-id ID"
+
+
+def _error(
+    code: ErrorCode,
+    meaning: str,
+    *,
+    classic: str | None = None,
+    consumer: str | None = None,
+    cause: str | None = None,
+    next: tuple[str, ...] = (DESCRIBE,),
+    aliases: tuple[str, ...] = (),
+) -> Entry:
+    return Entry(
+        code.name, "error", meaning, classic, consumer, cause, next, int(code), code.retriable, aliases
+    )
+
+
+ERRORS: tuple[Entry, ...] = (
+    _error(
+        ErrorCode.FENCED_INSTANCE_ID,
+        "The group.instance.id is in the group, but bound to another member id.",
+        classic="The process that gets it was replaced: another one joined with the same instance id and "
+        "took over its partitions. Fatal in the client that gets it; it must not retry.",
+        consumer="A request named an instance id together with a member id that does not hold it. A second "
+        "process that joins with a taken id gets UNRELEASED_INSTANCE_ID instead.",
+        cause="Two processes share one group.instance.id: a rolling restart that starts the new pod before "
+        "the old one is gone, a copied configuration, or a paused process that came back.",
+        next=("kgroup describe GROUP --by instance",),
+    ),
+    _error(
+        ErrorCode.UNRELEASED_INSTANCE_ID,
+        "The group.instance.id still belongs to a living member, so a newcomer may not take it.",
+        consumer="The newcomer is refused and the member in place keeps its partitions: the opposite of the "
+        "classic protocol, where the newcomer wins. It is let in once the holder leaves (epoch -2) or its "
+        "session times out.",
+        cause="A pod was killed without closing its consumer and came back before the session timeout, or "
+        "two processes share one instance id.",
+        next=("kgroup describe GROUP --by instance", REMOVE),
+    ),
+    _error(
+        ErrorCode.STALE_MEMBER_EPOCH,
+        "An offset commit or fetch carries a member epoch that is not the member's current one.",
+        classic="Does not occur; the counterpart is ILLEGAL_GENERATION.",
+        consumer="A commit with an older epoch is accepted for partitions the member has owned since that "
+        "epoch or earlier (KIP-1251) and refused for the others; one refused partition rejects the whole "
+        "request. A newer epoch is always refused. A fetch needs exactly the current epoch.",
+        cause="The commit crossed a rebalance on its way. Harmless when the client retries with its new "
+        "epoch; seen for long after that it means a process that no longer heartbeats still commits.",
+    ),
+    _error(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        "A heartbeat carries a member epoch the coordinator does not accept.",
+        classic="Does not occur; the counterpart is ILLEGAL_GENERATION.",
+        consumer="The client gives up its partitions and joins again with epoch 0. It stays in the group "
+        "until then.",
+        cause="A paused process sends an old epoch, or the coordinator came back from an older log.",
+    ),
+    _error(
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        "The group exists, but no member has this member id.",
+        classic="The client joins again with an empty member id, as a new member.",
+        consumer="The client joins again with epoch 0.",
+        cause="The member was removed: its session timed out, it did not rejoin within the rebalance "
+        "timeout, or somebody removed it. For a removal: the instance id is not in the group.",
+        next=("kgroup describe GROUP --section members",),
+    ),
+    _error(
+        ErrorCode.ILLEGAL_GENERATION,
+        "The request carries a generation that is not the group's current one.",
+        classic="The client joins again. A commit refused with it is lost: the records behind it are read "
+        "again by the partition's new owner.",
+        consumer="Only for members that still use the classic protocol, and for transactional commits with "
+        "a stale epoch.",
+        cause="The rebalance ended without this member: processing took longer than max.poll.interval.ms.",
+    ),
+    _error(
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        "The group is rebalancing and waits for members to join again.",
+        classic="Normal for a moment: the member's next poll rejoins. For long: one member does not rejoin, "
+        "and everybody waits for its rebalance timeout.",
+        consumer="Only for members that still use the classic protocol: they have a new assignment to fetch.",
+        cause="A member joined, left or timed out, or a subscription changed.",
+        next=("kgroup describe GROUP --section members",),
+    ),
+    _error(
+        ErrorCode.NOT_COORDINATOR,
+        "This broker is not the coordinator of the group.",
+        classic="The client looks the coordinator up again.",
+        consumer="The client looks the coordinator up again.",
+        cause="The group's __consumer_offsets partition has moved to another broker, or failed to load.",
+        next=("kgroup coordinator GROUP",),
+    ),
+    _error(
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        "The group has no coordinator at the moment.",
+        classic="The client retries.",
+        consumer="The client retries.",
+        cause="The __consumer_offsets partition has no leader or is not created yet.",
+        next=("kgroup coordinator GROUP",),
+    ),
+    _error(
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        "The coordinator is still reading the group's partition of __consumer_offsets.",
+        classic="The client retries; heartbeats are answered as if all were well.",
+        consumer="The client retries.",
+        cause="A broker restart or a leader change. Minutes of it: the partition is large because the log "
+        "cleaner is not keeping up.",
+        next=("kgroup coordinator GROUP",),
+    ),
+    _error(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        "No such group.",
+        classic="The group does not exist, or has expired: it was empty and its offsets ran out.",
+        consumer="Also what the first consumer-protocol member gets when its classic group cannot be "
+        "upgraded: the migration policy forbids it, or an assignment carries user data of a custom or "
+        "cooperative-sticky assignor.",
+        cause="A misspelt id or the wrong cluster; for a joining member: a refused upgrade.",
+        next=("kgroup list", DESCRIBE),
+    ),
+    _error(
+        ErrorCode.NON_EMPTY_GROUP,
+        "The group has members, and this needs an empty group.",
+        classic="Deleting a group and resetting its offsets need all members gone.",
+        consumer="The same. A static member that left (epoch -2) still counts until its session times out.",
+        cause="A consumer still runs, or a static member has not expired.",
+        next=("kgroup describe GROUP --section members", "kgroup remove-members GROUP --all"),
+    ),
+    _error(
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        "Offsets of a topic cannot be deleted while members subscribe to it.",
+        classic="Every topic counts as subscribed while a member's subscription cannot be read.",
+        consumer="Topics matched by a member's regular expression count too.",
+        cause="A consumer of the topic still runs.",
+        next=("kgroup describe GROUP --section members",),
+    ),
+    _error(
+        ErrorCode.MEMBER_ID_REQUIRED,
+        "The coordinator has handed out a member id; join again with it.",
+        classic="Normal: the first answer to every dynamic member (KIP-394). Static members never get it.",
+        consumer="Only for members that still use the classic protocol.",
+        cause="Part of joining. In logs again and again: the client never gets to its second join.",
+    ),
+    _error(
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        "The member shares no protocol (assignor) with the others, or the group is of another type.",
+        classic="Every member needs at least one common partition.assignment.strategy.",
+        consumer="A classic member wants to join while the migration policy does not allow a mixed group, "
+        "or shares no assignor with the classic members in it.",
+        cause="An assignor was exchanged in one step. Roll twice: first with both, then without the old one.",
+        next=("kgroup describe GROUP --section members",),
+    ),
+    _error(
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        "The group has as many members as the broker allows.",
+        classic="Limit: group.max.size.",
+        consumer="Limit: group.consumer.max.size. A static member that returns under a new member id counts "
+        "as one more, so a full group can refuse its own restarts.",
+        cause="More consumers than planned, or dead ones that have not timed out.",
+        next=("kgroup describe GROUP --by member",),
+    ),
+    _error(
+        ErrorCode.INVALID_REGULAR_EXPRESSION,
+        "The subscription's regular expression is not valid RE2.",
+        consumer="The broker evaluates it, with RE2: no look-around and no back-references, and the whole "
+        "topic name must match.",
+        cause="A Java pattern that RE2 does not know, moved over from the classic protocol where the client "
+        "evaluated it.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.UNSUPPORTED_ASSIGNOR,
+        "The coordinator has no server-side assignor of that name.",
+        consumer="group.remote.assignor names it; brokers offer uniform and range, and what "
+        "group.consumer.assignors adds.",
+        cause="A client-side strategy name (cooperative-sticky, roundrobin) used as a remote assignor.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
+        "The client telemetry subscription id is out of date; the client asks for the current one.",
+        cause="The client metrics subscription was changed on the broker. No effect on the group.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "The principal may not use this transactional id.",
+        classic="Transactional offset commits need WRITE on the transactional id.",
+        consumer="Transactional offset commits need WRITE on the transactional id.",
+        cause="A missing ACL on the TransactionalId resource.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        "No transaction state is kept for this transactional id.",
+        cause="The id expired (transactional.id.expiration.ms) or never was used on this cluster.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        "The offset belongs to a transaction that is not finished; a read-committed reader must wait.",
+        classic="The client retries until the transaction commits or aborts.",
+        consumer="The client retries until the transaction commits or aborts.",
+        cause="A transaction in flight; for long: a hanging one.",
+    ),
+    _error(
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        "The committed offset lies outside the partition's log.",
+        classic="The consumer follows auto.offset.reset.",
+        consumer="The consumer follows auto.offset.reset.",
+        cause="Retention removed the records before they were read, or the topic was created anew.",
+        next=("kgroup describe GROUP --section offsets",),
+    ),
+    _error(
+        ErrorCode.OFFSET_METADATA_TOO_LARGE,
+        "The metadata string of a commit is longer than offset.metadata.max.bytes.",
+        cause="A client stores state in the commit metadata. Only that partition is refused.",
+        next=("kgroup describe GROUP --section offsets -o json",),
+    ),
+    _error(
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        "The session timeout lies outside the broker's limits.",
+        classic="Limits: group.min.session.timeout.ms to group.max.session.timeout.ms, both inclusive.",
+        consumer="Does not occur: session timeouts are a group setting (consumer.session.timeout.ms).",
+        cause="A session.timeout.ms above 30 minutes or below 6 seconds, with default limits.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.INVALID_GROUP_ID,
+        "The group id is empty or not allowed here.",
+        cause="group.id is not set.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        "The principal may not do this with the group.",
+        classic="Members need READ, describing DESCRIBE, deleting DELETE on the Group resource.",
+        consumer="The same.",
+        cause="A missing ACL on the Group resource.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "The principal may not do this with the topic.",
+        classic="Members and commits need READ on the topic.",
+        consumer="Subscribing by name needs DESCRIBE; describing a group needs DESCRIBE on every topic in "
+        "it, or the whole group is hidden.",
+        cause="A missing ACL on the Topic resource.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "The topic or partition does not exist on this broker.",
+        cause="A deleted or misspelt topic, or metadata that is a moment old.",
+        next=("kgroup describe GROUP --section offsets",),
+    ),
+    _error(
+        ErrorCode.UNSUPPORTED_VERSION,
+        "The broker does not serve this request, or not in this version.",
+        classic="A static member needs a broker of 2.3 or later.",
+        consumer="The consumer protocol is off on this broker: it needs 4.0, or group.version=1.",
+        cause="An old broker or a disabled feature.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.INVALID_REQUEST,
+        "The broker found the request malformed; its message says which field.",
+        consumer="Among others: an empty member id, an epoch below -2, -2 without an instance id.",
+        cause="A client bug, or a hand-made request.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        "The transactional id still has a transaction that is being completed.",
+        cause="The next transaction began right after the last one. The client retries.",
+        next=(),
+    ),
+    _error(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        "Another producer with the same transactional id has taken over.",
+        cause="Two instances share a transactional id. The older one must stop.",
+        aliases=("ProducerFencedException",),
+        next=(),
+    ),
+)

@@ -1,0 +1,143 @@
+"""The states of groups and members of both protocols, as `describe` and Kafka's tools print them."""
+
+from kgroup.cli.explanations.entry import Entry
+
+DESCRIBE = "kgroup describe GROUP"
+MEMBERS = "kgroup describe GROUP --section members"
+
+GROUP_STATES: tuple[Entry, ...] = (
+    Entry(
+        "Stable",
+        "group-state",
+        "Every member has its assignment; nothing to do.",
+        classic="All members have synced the current generation.",
+        consumer="All members are at the current epoch and own what they should.",
+        next=(DESCRIBE,),
+    ),
+    Entry(
+        "Empty",
+        "group-state",
+        "The group has no members; its committed offsets are kept until they expire.",
+        classic="Offsets expire offsets.retention.minutes after the group became empty.",
+        consumer="Offsets expire offsets.retention.minutes after each was committed, so an idle partition's "
+        "offset may go while others stay.",
+        cause="All consumers are stopped, or none ever joined and only offsets were committed.",
+        next=(DESCRIBE,),
+    ),
+    Entry(
+        "Dead",
+        "group-state",
+        "The coordinator holds no such group.",
+        classic="The group was deleted or unloaded. Brokers before 3.9 answer this for groups that do not "
+        "exist, and for groups of the consumer protocol when asked with the classic request.",
+        consumer="The group was deleted or unloaded.",
+        cause="A misspelt id, or a tool that does not know the group's protocol.",
+        next=("kgroup list", DESCRIBE),
+    ),
+    Entry(
+        "PreparingRebalance",
+        "group-state",
+        "A rebalance has begun and waits for all members to join again.",
+        classic="Nobody waits longer than the largest rebalance timeout of the members; then those that "
+        "have not rejoined are dropped, static members excepted. A first join into an empty group waits "
+        "group.initial.rebalance.delay.ms.",
+        consumer="Does not occur; see Reconciling.",
+        cause="For long: one member is busy between two polls, or dead and not yet timed out.",
+        next=(MEMBERS,),
+        aliases=("Preparing",),
+    ),
+    Entry(
+        "CompletingRebalance",
+        "group-state",
+        "All have joined; the members wait for the leader's assignment.",
+        classic="Members that do not sync within the rebalance timeout are removed, the leader included.",
+        consumer="Does not occur; see Assigning.",
+        cause="For long: the leader is slow, crashed while assigning, or reading metadata of many topics.",
+        next=(MEMBERS,),
+        aliases=("Completing", "AwaitingSync"),
+    ),
+    Entry(
+        "Assigning",
+        "group-state",
+        "The group epoch has moved on and a new target assignment is not computed yet.",
+        classic="Does not occur.",
+        consumer="The next heartbeat of any member computes it. For long: no member heartbeats, or "
+        "group.consumer.assignment.interval.ms holds it back.",
+        cause="A member joined, left or changed its subscription; a topic changed; the coordinator has "
+        "just loaded the group.",
+        next=(DESCRIBE,),
+    ),
+    Entry(
+        "Reconciling",
+        "group-state",
+        "The target assignment stands; some members have not reached it.",
+        classic="Does not occur.",
+        consumer="Members give up partitions first, then others take them; no member stops as a whole. "
+        "Also shown for hours while a static member is away (epoch -2): nobody reads its partitions until "
+        "it returns or its session times out.",
+        cause="For long: a member has not confirmed a revocation, or a static member left for now.",
+        next=(MEMBERS, "kgroup explain revoking"),
+    ),
+    Entry(
+        "NotReady",
+        "group-state",
+        "A Streams group misses topics it needs before tasks can be assigned.",
+        consumer="Streams groups only (KIP-1071).",
+        cause="A source topic is missing or internal topics are being created.",
+        next=(DESCRIBE,),
+    ),
+    Entry(
+        "Unknown",
+        "group-state",
+        "The broker answered a state this version does not know.",
+        cause="A broker newer than this tool.",
+        next=("kgroup --version",),
+    ),
+)
+
+MEMBER_STATES: tuple[Entry, ...] = (
+    Entry(
+        "revoking",
+        "member-state",
+        "The member must give up partitions and has not confirmed it.",
+        classic="Cooperative members revoke between two joins; eager members give up everything at once.",
+        consumer="Its epoch stays behind until it confirms. After its rebalance timeout it is removed from "
+        "the group.",
+        cause="A long batch, or a rebalance listener that does not return.",
+        next=(MEMBERS,),
+        aliases=("UNREVOKED_PARTITIONS", "UnrevokedPartitions"),
+    ),
+    Entry(
+        "waiting",
+        "member-state",
+        "The member is to get partitions that another member has not released.",
+        consumer="It is at the current epoch and reads what it already owns; the rest follows partition by "
+        "partition.",
+        cause="Another member is revoking, or a static member that left for now still holds them.",
+        next=(MEMBERS,),
+        aliases=("UNRELEASED_PARTITIONS", "UnreleasedPartitions"),
+    ),
+    Entry(
+        "left",
+        "member-state",
+        "A static member that shut down and may come back: member epoch -2.",
+        classic="Does not show: a stopped static member looks like a living one until its session times out.",
+        consumer="It keeps its partitions and nobody reads them. When it returns with the same "
+        "group.instance.id it gets them back without a rebalance; when its session times out they move.",
+        cause="A rolling restart. For long: a scaled-down deployment.",
+        next=("kgroup remove-members GROUP --left-only",),
+        aliases=("-2", "left-temporarily"),
+    ),
+    Entry(
+        "member epoch",
+        "member-state",
+        "A member's version of the assignment in the consumer protocol (KIP-848).",
+        classic="The group's generation takes its place.",
+        consumer="0 joining, -1 leaving, -2 static member away, otherwise the target epoch the member has "
+        "reached. Never above the assignment epoch, which is never above the group epoch.",
+        next=(MEMBERS,),
+        aliases=("member_epoch", "group epoch", "assignment epoch", "generation"),
+    ),
+)
+
+STATES: tuple[Entry, ...] = GROUP_STATES + MEMBER_STATES

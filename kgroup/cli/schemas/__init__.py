@@ -1,0 +1,62 @@
+"""JSON Schemas of what the commands print with `-o json`: an interface, tested against real output."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kgroup.cli.schemas.local import LOCAL
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def _known() -> Mapping[str, Mapping[str, Any]]:
+    from kgroup.cli.schemas.groups import GROUPS
+
+    return {**LOCAL, **GROUPS}
+
+
+def commands() -> tuple[str, ...]:
+    """The full names of the commands that have a schema."""
+    return tuple(sorted(_known()))
+
+
+def schema_for(command: str) -> dict[str, Any] | None:
+    """The schema of the whole envelope a command prints; None for a command without one.
+
+    A failed command prints `data: null`; otherwise `data` is as described here.
+    """
+    data = _known().get(command)
+    if data is None:
+        return None
+    name = command.replace(" ", "-")
+    return {
+        "$schema": DIALECT,
+        "title": f"kgroup {command} -o json",
+        "type": "object",
+        "properties": {
+            "schema": {"const": f"kgroup/{name}@1"},
+            "kgroup_version": {"type": "string"},
+            "cluster": {"anyOf": [{"type": "null"}, _CLUSTER]},
+            "status": {"enum": ["ok", "partial", "failed"]},
+            "exit_code": {"type": "integer"},
+            "data": {"anyOf": [{"type": "null"}, data]},
+            "errors": {"type": "array", "items": _ERROR},
+        },
+        "required": ["schema", "kgroup_version", "cluster", "status", "exit_code", "data", "errors"],
+    }
+
+
+_CLUSTER = {
+    "type": "object",
+    "properties": {"id": {"type": ["string", "null"]}, "bootstrap": {"type": ["string", "null"]}},
+    "required": ["id", "bootstrap"],
+}
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "code": {"type": "string"},
+        "message": {"type": "string"},
+        "hint": {"type": ["string", "null"]},
+        "item": {"type": ["string", "null"]},
+    },
+    "required": ["code", "message", "hint", "item"],
+}

@@ -1,0 +1,29 @@
+"""Building blocks of the schemas. Objects allow further fields: fields only get added within a version."""
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+STRING: Schema = {"type": "string"}
+INTEGER: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+BOOLEAN: Schema = {"type": "boolean"}
+
+
+def nullable(schema: Schema) -> Schema:
+    """`schema`, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def array(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def one_of(*values: str) -> Schema:
+    """One of these strings."""
+    return {"enum": list(values)}
+
+
+def record(**fields: Schema) -> Schema:
+    """An object that has all these fields, and may have more."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
