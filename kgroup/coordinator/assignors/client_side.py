@@ -1,0 +1,94 @@
+"""What the leader of a classic group runs: assignors over topic names (ConsumerPartitionAssignor).
+
+The server-side algorithms serve here too; a topic's name takes the place of its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kgroup.coordinator.assignors.interface import Assignment, GroupSpec, MemberSpec
+from kgroup.coordinator.assignors.range import RangeAssignor
+from kgroup.domain import Topic
+
+Owned = Mapping[str, tuple[int, ...]]
+"""Topic name → partition numbers, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSubscription:
+    """A member as the leader sees it; `generation` is the one `owned` stems from, -1 if not given."""
+
+    topics: frozenset[str]
+    owned: Owned = field(default_factory=dict)
+    generation: int = -1
+    user_data: bytes | None = None
+    instance_id: str | None = None
+
+
+class ClientAssignor(Protocol):
+    """An assignor of the classic protocol, known to other clients by `name`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether members keep their partitions while a rebalance is under way (KIP-429)."""
+        ...
+
+    def user_data(self, generation: int) -> bytes | None:
+        """What a member adds to its subscription, given the generation of what it owns."""
+        ...
+
+    def assign(
+        self, partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Member id → topic → partitions for every member; `partitions` are the counts of known topics."""
+        ...
+
+
+class ClientRangeAssignor:
+    """Java's and librdkafka's `range`: contiguous shares per topic, static members first."""
+
+    name = "range"
+    cooperative = False
+
+    def user_data(self, generation: int) -> bytes | None:
+        return None
+
+    def assign(
+        self, partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
+    ) -> dict[str, dict[str, tuple[int, ...]]]:
+        return by_topic_name(RangeAssignor().assign(group_spec(partitions, members, {})))
+
+
+def group_spec(
+    partitions: Mapping[str, int],
+    members: Mapping[str, MemberSubscription],
+    current: Mapping[str, Owned],
+) -> GroupSpec:
+    """The group as a server-side assignor sees it; topics without a partition count are left out."""
+    subscribed = frozenset().union(*(member.topics for member in members.values()))
+    topics = {
+        name.encode(): Topic(name, name.encode(), count)
+        for name, count in partitions.items()
+        if name in subscribed
+    }
+    specs = {}
+    for member_id, member in members.items():
+        known = frozenset(name.encode() for name in member.topics if name in partitions)
+        owned = {name.encode(): held for name, held in current.get(member_id, {}).items() if held}
+        specs[member_id] = MemberSpec(known, owned, member.instance_id)
+    homogeneous = len({spec.topic_ids for spec in specs.values()}) <= 1
+    return GroupSpec(specs, topics, homogeneous)
+
+
+def by_topic_name(targets: Mapping[str, Assignment]) -> dict[str, dict[str, tuple[int, ...]]]:
+    """A server-side assignor's answer, by topic name."""
+    return {
+        member_id: {topic.decode(): target[topic] for topic in sorted(target)}
+        for member_id, target in targets.items()
+    }
