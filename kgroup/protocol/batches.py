@@ -14,17 +14,15 @@ from google_crc32c import value as crc32c
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
-from kgroup.protocol.primitives import append_varint, read_varint
+from kgroup.protocol.log_records import NO_TIMESTAMP, LogRecord, decode_records, encode_records
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12
 """Bytes before those that the batch's length field counts."""
-NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 
 _MAGIC = 2
 _CRC_START = 21
-_MIN_RECORD_BYTES = 7
 _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
@@ -38,19 +36,6 @@ _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _EPOCH = struct.Struct(">i")
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
-
-
-class LogRecord(NamedTuple):
-    """One record of a log; a tuple because millions of them are made.
-
-    `headers` are (name, value) pairs. `timestamp_ms` and `offset` are -1 until the record is appended.
-    """
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_ms: int = NO_TIMESTAMP
-    offset: int = -1
 
 
 class EndMarker(NamedTuple):
@@ -168,11 +153,12 @@ class BatchReader:
     bytes of a partial one follow (a Fetch response may end in one); 0 if the data ends with a batch.
     """
 
-    __slots__ = ("data", "position")
+    __slots__ = ("data", "origin", "position")
 
-    def __init__(self, data: bytes, start: int = 0) -> None:
+    def __init__(self, data: bytes, start: int = 0, origin: int = 0) -> None:
         self.data = data
         self.position = start
+        self.origin = origin
 
     @property
     def trailing_bytes(self) -> int:
@@ -189,28 +175,28 @@ class BatchReader:
         _, length, _, magic, crc = _PREFIX.unpack_from(data, position)
         if magic != _MAGIC:
             raise DecodeError(
-                f"batch at byte {position} has magic {magic}, not 2",
+                f"batch at byte {self.origin + position} has magic {magic}, not 2",
                 hint="message formats 0 and 1 ended with Kafka 4.0; other values mean corrupt data",
             )
         size = length + LENGTH_OFFSET
         if size < HEADER_BYTES:
-            raise DecodeError(f"batch at byte {position} claims a length of {length} bytes")
+            raise DecodeError(f"batch at byte {self.origin + position} claims a length of {length} bytes")
         if size > left:
             raise StopIteration
         end = position + size
         if crc32c(data[position + _CRC_START : end]) != crc:
-            raise DecodeError(f"batch at byte {position} fails its checksum (CRC-32C)")
+            raise DecodeError(f"batch at byte {self.origin + position} fails its checksum (CRC-32C)")
         self.position = end
         return Batch(data, position)
 
 
-def batches_in(data: bytes, start: int = 0) -> BatchReader:
+def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
     """The whole batches of `data` from byte `start` on, each with length, magic and checksum verified.
 
     Raises DecodeError, naming the position, at the first corrupt batch. A partial last batch is no
-    error: see `BatchReader.trailing_bytes`.
+    error: see `BatchReader.trailing_bytes`. `origin` is where `data` lies in its file, for messages.
     """
-    return BatchReader(data, start)
+    return BatchReader(data, start, origin)
 
 
 def encode_batch(
@@ -235,7 +221,7 @@ def encode_batch(
     first = records[0].timestamp_ms
     if first < 0:
         first = timestamp_ms
-    body, latest = _encode_records(records, range(len(records)), first, timestamp_ms)
+    body, latest = encode_records(records, range(len(records)), first, timestamp_ms)
     attributes = int(compression)
     if transactional:
         attributes |= _TRANSACTIONAL
@@ -261,7 +247,7 @@ def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: in
         attributes |= _DELETE_HORIZON
         first = delete_horizon_ms
     base = batch.base_offset
-    body, newest = _encode_records(kept, [r.offset - base for r in kept], first, NO_TIMESTAMP)
+    body, newest = encode_records(kept, [r.offset - base for r in kept], first, NO_TIMESTAMP)
     if kept and not batch.log_append_time:
         latest = newest
     codec = batch.compression
@@ -312,66 +298,19 @@ def records_in(batches: Iterable[Batch]) -> Iterator[LogRecord]:
             yield from batch.records
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    append_varint(out, value)
-    return bytes(out)
-
-
-_VARINTS = tuple(_varint(n) for n in range(4096))
-_ZIGZAG = tuple((n >> 1) ^ -(n & 1) for n in range(128))
-_NULL = b"\x01"
-
-
-def _encode_records(
-    records: Sequence[LogRecord], deltas: Iterable[int], first: int, default_timestamp: int
-) -> tuple[bytes, int]:
-    """The records' bytes and their largest timestamp."""
-    out: list[bytes] = []
-    latest = NO_TIMESTAMP
-    for (key, value, headers, timestamp, _), delta in zip(records, deltas, strict=True):
-        if timestamp < 0:
-            timestamp = default_timestamp
-        if timestamp > latest:
-            latest = timestamp
-        since = timestamp - first
-        key_size = -1 if key is None else len(key)
-        value_size = -1 if value is None else len(value)
-        record = b"".join(
-            (
-                b"\x00",
-                _VARINTS[since] if 0 <= since < 4096 else _varint(since),
-                _VARINTS[delta] if delta < 4096 else _varint(delta),
-                _VARINTS[key_size] if 0 <= key_size < 4096 else _varint(key_size),
-                key or b"",
-                _VARINTS[value_size] if 0 <= value_size < 4096 else _varint(value_size),
-                value or b"",
-                _encode_headers(headers) if headers else b"\x00",
-            )
-        )
-        size = len(record)
-        out.append(_VARINTS[size] if size < 4096 else _varint(size))
-        out.append(record)
-    return b"".join(out), latest
-
-
-def _encode_headers(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
-    parts = [_varint(len(headers))]
-    for name, value in headers:
-        text = name.encode("utf-8")
-        parts += (_varint(len(text)), text)
-        parts += (_NULL,) if value is None else (_varint(len(value)), value)
-    return b"".join(parts)
-
-
 def _decode_records(batch: Batch) -> list[LogRecord]:
     body = batch.data[batch.position + HEADER_BYTES : batch.position + batch.size]
     try:
         if batch.compression:
             body = decompress(body, batch.compression)
-        if not 0 <= batch.count <= len(body) // _MIN_RECORD_BYTES:
-            raise DecodeError(f"{batch.count} records claimed in {len(body)} bytes")
-        return _records_of(batch, body)
+        return decode_records(
+            body,
+            count=batch.count,
+            base=batch.base_offset,
+            last_delta=batch.last_offset_delta,
+            first=batch.first_timestamp,
+            append_time=batch.max_timestamp if batch.log_append_time else None,
+        )
     except IndexError:
         what = "a record ends outside the batch"
     except UnicodeDecodeError:
@@ -379,74 +318,3 @@ def _decode_records(batch: Batch) -> list[LogRecord]:
     except DecodeError as error:
         what = error.message
     raise DecodeError(f"batch at byte {batch.position} (offset {batch.base_offset}): {what}")
-
-
-def _records_of(batch: Batch, body: bytes) -> list[LogRecord]:
-    """The batch's records from their uncompressed bytes; one-byte varints, the usual case, are inlined."""
-    base, first, last_delta = batch.base_offset, batch.first_timestamp, batch.last_offset_delta
-    append_time = batch.max_timestamp if batch.log_append_time else None
-    zigzag, new = _ZIGZAG, tuple.__new__
-    out: list[LogRecord] = []
-    position, total, previous = 0, len(body), -1
-    for _ in range(batch.count):
-        if (size := body[position]) < 128:
-            size, position = zigzag[size], position + 1
-        else:
-            size, position = read_varint(body, position)
-        end = position + size
-        if size < 0 or end > total:
-            raise DecodeError(f"record of {size} bytes at byte {position} of {total}")
-        position += 1  # record attributes: unused in magic 2
-        if (since := body[position]) < 128:
-            since, position = zigzag[since], position + 1
-        else:
-            since, position = read_varint(body, position)
-        if (delta := body[position]) < 128:
-            delta, position = zigzag[delta], position + 1
-        else:
-            delta, position = read_varint(body, position)
-        if not previous < delta <= last_delta:
-            raise DecodeError(f"record offset {base + delta} after {base + previous}")
-        previous = delta
-        if (size := body[position]) < 128:
-            size, position = zigzag[size], position + 1
-        else:
-            size, position = read_varint(body, position)
-        key, position = (body[position : position + size], position + size) if size >= 0 else (None, position)
-        if (size := body[position]) < 128:
-            size, position = zigzag[size], position + 1
-        else:
-            size, position = read_varint(body, position)
-        value, position = (
-            (body[position : position + size], position + size) if size >= 0 else (None, position)
-        )
-        headers: tuple[tuple[str, bytes | None], ...] = ()
-        if body[position]:
-            headers, position = _decode_headers(body, position)
-        else:
-            position += 1
-        if position != end:
-            raise DecodeError(f"record at offset {base + delta} is {position - end:+} bytes off its length")
-        timestamp = first + since if append_time is None else append_time
-        out.append(new(LogRecord, (key, value, headers, timestamp, base + delta)))
-    if position != total:
-        raise DecodeError(f"{total - position} bytes after the last record")
-    return out
-
-
-def _decode_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    count, position = read_varint(body, position)
-    if not 0 <= count <= len(body) - position:
-        raise DecodeError(f"{count} record headers in {len(body) - position} bytes")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        size, position = read_varint(body, position)
-        if not 0 <= size <= len(body) - position:
-            raise DecodeError(f"record header name of {size} bytes at byte {position}")
-        name = body[position : position + size].decode("utf-8")
-        position += size
-        size, position = read_varint(body, position)
-        value = None if size < 0 else body[position : position + size]
-        position += max(size, 0)
-        headers.append((name, value))
-    return tuple(headers), position

@@ -45,14 +45,22 @@ class Message(Struct):
     FLEXIBLE: ClassVar[int] = NEVER_FLEXIBLE
 
     def encode(self, version: int) -> bytes:
-        """The body's bytes in `version`; ValueError for a version the message does not have."""
+        """The body's bytes in `version`.
+
+        ValueError for a version the message does not have, and for a number or length that does not fit.
+        A field that the version does not have is left out, whatever its value.
+        """
         out = bytearray()
-        codec_of(type(self), version).write(self, out)
+        self.encode_into(out, version)
         return bytes(out)
 
     def encode_into(self, out: bytearray, version: int) -> None:
-        """Append the body's bytes in `version` to `out`."""
-        codec_of(type(self), version).write(self, out)
+        """Append the body's bytes in `version` to `out`; raises as `encode` does."""
+        codec = codec_of(type(self), version)
+        try:
+            codec.write(self, out)
+        except struct.error as error:
+            raise ValueError(f"{type(self).__name__} v{version}: {error}") from None
 
     @classmethod
     def decode(cls, data: bytes, version: int) -> Self:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kgroup.errors import DecodeError
 from kgroup.protocol import primitives
 from kgroup.protocol.codec import Codec, Message, Struct
-from kgroup.protocol.shapes import Shape, Slot, nullable_from, slots_of
+from kgroup.protocol.shapes import Shape, Slot, slots_of
+
+
+MAX_STRING = 0x7FFF  # also where the length travels as a varint
 
 
 def compile_codec(cls: type[Message], version: int, flexible: bool) -> Codec:
@@ -87,7 +91,7 @@ class Writer(_Source):
     def struct(self, value: str, cls: type[Struct]) -> None:
         plain, tagged, _ = self.alive(cls)
         for slot in plain:
-            strict = slot.shape.nullable and self.version < nullable_from(cls, slot.name)
+            strict = slot.shape.nullable and self.version < slot.nullable_since
             self.value(f"{value}.{slot.name}", slot.shape, strict)
         if self.flexible:
             self.tags(value, tagged)
@@ -128,7 +132,11 @@ class Writer(_Source):
             self.flush()
             return
         self.flush()
-        self.emit(f"if -1 <= {size} < 127: out.append({size} + 1)")
+        self.emit(f"if {size} < 127: out.append({size} + 1)")
+        if code == "h":
+            self.emit(
+                f"elif {size} > {MAX_STRING}: raise ValueError('a string is longer than {MAX_STRING} bytes')"
+            )
         self.emit(f"else: uvarint_out(out, {size} + 1)")
 
     def bytes(self, expr: str, shape: Shape, strict: bool) -> None:
@@ -226,7 +234,7 @@ class Reader(_Source):
 
     def struct(self, cls: type[Struct]) -> str:
         plain, tagged, absent = self.alive(cls)
-        values = {slot.name: self.value(slot.shape) for slot in plain}
+        values = {slot.name: self.value(self.shape_of(slot)) for slot in plain}
         for slot in absent + tagged:
             values[slot.name] = self.constant("D", slot.default)
         self.flush()
@@ -237,6 +245,12 @@ class Reader(_Source):
         for name, value in values.items():
             self.emit(f"{made}.{name} = {value}")
         return made
+
+    def shape_of(self, slot: Slot) -> Shape:
+        """The slot's shape in this version: a null is refused where the field could not be null yet."""
+        if slot.shape.nullable and self.version < slot.nullable_since:
+            return replace(slot.shape, nullable=False)
+        return slot.shape
 
     def value(self, shape: Shape) -> str:
         """Emit the reading of one value and return the variable that holds it."""
@@ -253,14 +267,16 @@ class Reader(_Source):
             self.bytes(local, shape)
         return local
 
-    def nested(self, shape: Shape, null: int = 255) -> str:
+    def nested(self, shape: Shape, tagged: bool = False) -> str:
+        """A nullable struct is led by a signed byte, negative for null; in a tagged field, 0 is null."""
         assert shape.struct is not None
         if not shape.nullable:
             return self.struct(shape.struct)
         self.flush()
         local = self.name("v")
+        test = "buf[pos - 1] != 0" if tagged else "buf[pos - 1] < 128"
         self.emit(f"pos += 1; {local} = None")
-        self.emit(f"if buf[pos - 1] != {null}:")
+        self.emit(f"if {test}:")
         self.depth += 1
         self.emit(f"{local} = {self.struct(shape.struct)}")
         self.depth -= 1
@@ -275,7 +291,12 @@ class Reader(_Source):
             return size
         self.flush()
         self.emit(f"{size} = buf[pos] - 1; pos += 1")
-        self.emit(f"if {size} > 126: {size}, pos = uvarint_in(buf, pos - 1); {size} -= 1")
+        self.emit(f"if {size} > 126:")
+        self.emit(f"    {size}, pos = uvarint_in(buf, pos - 1); {size} -= 1")
+        if code == "h":
+            self.emit(
+                f"    if {size} > {MAX_STRING}: raise DecodeError(f'string of {{{size}}} bytes at byte {{pos}}')"
+            )
         return size
 
     def guarded(self, size: str, local: str, shape: Shape) -> None:
@@ -334,7 +355,7 @@ class Reader(_Source):
             self.emit(f"if {tag} == {slot.tag}:")
             self.depth += 1
             is_struct = slot.shape.kind == "struct"
-            value = self.nested(slot.shape, null=0) if is_struct else self.value(slot.shape)
+            value = self.nested(slot.shape, tagged=True) if is_struct else self.value(slot.shape)
             self.flush()
             self.emit(f"{values[slot.name]} = {value}")
             self.emit(f"if pos != {stop}: raise DecodeError('a tagged field has the wrong size')")

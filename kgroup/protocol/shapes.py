@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -23,19 +24,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A field: its shape, the versions that have it, and its default."""
+    """A field: its shape, the versions that have it, the first in which it may be null, and its default."""
 
     name: str
     shape: Shape
     since: int
     until: int
     tag: int | None
+    nullable_since: int
     default: Any
 
 
 _ZERO = {"string": "", "bytes": b"", "uuid": bytes(16), "array": ()}
 
 
+@cache
 def slots_of(cls: type[Struct]) -> list[Slot]:
     """The declared fields of a struct, in wire order."""
     hints = get_type_hints(cls, include_extras=True)
@@ -49,6 +52,7 @@ def _slot(declared: Field[Any], hint: Any) -> Slot:
     since = next((n.version for n in notes if isinstance(n, Since)), 0)
     until = next((n.version for n in notes if isinstance(n, Until)), NEVER_FLEXIBLE)
     tag = next((n.tag for n in notes if isinstance(n, Tagged)), None)
+    nullable_since = next((n.version for n in notes if isinstance(n, NullableSince)), 0)
     default = declared.default
     if default is MISSING:
         if declared.default_factory is not MISSING:
@@ -56,7 +60,7 @@ def _slot(declared: Field[Any], hint: Any) -> Slot:
         else:
             default = _ZERO.get(shape.kind, False if shape.code == "?" else 0)
     default = next((n.value for n in notes if isinstance(n, Absent)), default)
-    return Slot(declared.name, shape, since, until, tag, default)
+    return Slot(declared.name, shape, since, until, tag, nullable_since, default)
 
 
 def _unwrap(hint: Any, notes: list[Any]) -> tuple[Any, bool]:
@@ -87,10 +91,3 @@ def _shape(inner: Any, notes: list[Any], nullable: bool) -> Shape:
     if isinstance(inner, type) and issubclass(inner, Struct):
         return Shape("struct", struct=inner, nullable=nullable)
     raise TypeError(f"{inner!r} is no wire type")
-
-
-def nullable_from(cls: type[Struct], name: str) -> int:
-    """The first version in which a `| None` field may be null."""
-    notes: list[Any] = []
-    _unwrap(get_type_hints(cls, include_extras=True)[name], notes)
-    return next((n.version for n in notes if isinstance(n, NullableSince)), 0)

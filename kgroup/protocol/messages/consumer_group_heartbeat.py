@@ -3,6 +3,9 @@
 Member epoch 0 joins, -1 leaves, -2 leaves for a while as a static member. A field that is null (or -1, the
 rebalance timeout) has not changed since the last heartbeat; a null assignment in the answer likewise.
 
+Fields with tags from 10000 on carry KIP-848's client-side assignors, which no released Kafka has; a peer that
+does not know them skips them.
+
 - 0: the coordinator may choose the member id
 - 1: subscription by regular expression; the client chooses its member id (KIP-1082)
 
@@ -15,7 +18,7 @@ UNSUPPORTED_VERSION, INVALID_REGULAR_EXPRESSION (1).
 from typing import Annotated
 
 from kgroup.protocol.codec import Message, Struct, message
-from kgroup.protocol.types import Int16, Int32, Since, String, Uuid
+from kgroup.protocol.types import Bool, Bytes, Int8, Int16, Int32, Since, String, Tagged, Uuid
 
 
 @message
@@ -24,6 +27,18 @@ class TopicPartitions(Struct):
 
     topic_id: Uuid
     partitions: tuple[Int32, ...] = ()
+
+
+@message
+class Assignor(Struct):
+    """A client-side assignor the member offers, most wanted first; the reason is why its metadata changed."""
+
+    name: String
+    minimum_version: Int16 = 0
+    maximum_version: Int16 = 0
+    reason: Int8 = 0
+    metadata_version: Int16 = 0
+    metadata_bytes: Bytes = b""
 
 
 @message
@@ -42,13 +57,18 @@ class ConsumerGroupHeartbeatRequest(Message):
     subscribed_topic_regex: Annotated[String | None, Since(1)] = None
     server_assignor: String | None = None
     topic_partitions: tuple[TopicPartitions, ...] | None = None
+    client_assignors: Annotated[tuple[Assignor, ...] | None, Tagged(10000)] = None
 
 
 @message
 class Assignment(Struct):
-    """All the partitions the member may use now."""
+    """All the partitions the member may use now; pending ones are still held by their former owners."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
+    error: Annotated[Int8, Tagged(10000)] = 0
+    pending_topic_partitions: Annotated[tuple[TopicPartitions, ...], Tagged(10001)] = ()
+    metadata_version: Annotated[Int16, Tagged(10002)] = 0
+    metadata_bytes: Annotated[Bytes, Tagged(10003)] = b""
 
 
 @message
@@ -64,3 +84,4 @@ class ConsumerGroupHeartbeatResponse(Message):
     member_epoch: Int32 = 0
     heartbeat_interval_ms: Int32 = 0
     assignment: Assignment | None = None
+    should_compute_assignment: Annotated[Bool, Tagged(10000)] = False
