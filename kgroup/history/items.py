@@ -1,0 +1,140 @@
+"""What the decoder hands to a fold: one frozen value for each thing a log can say. Times in ms, UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class RawRecord(NamedTuple):
+    """One record as it lies in the log; `batch` is the base offset of its batch."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    batch: int
+    producer_id: int
+
+
+class Committed(NamedTuple):
+    """A commit as its value says it; times in ms, `log_offset` is where the record lies."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int
+    topic_id: bytes
+    version: int
+    log_offset: int
+    timestamp_ms: int
+
+
+class Rewind(NamedTuple):
+    """A commit below the one before it on the same partition."""
+
+    topic: str
+    partition: int
+    before: int
+    after: int
+    log_offset: int
+    timestamp_ms: int
+
+
+class PartProgress(NamedTuple):
+    """What a run did to one partition: how many commits, the first committed offset, and the last commit."""
+
+    topic: str
+    partition: int
+    commits: int
+    first: int
+    first_log_offset: int
+    first_timestamp_ms: int
+    last: Committed
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRun:
+    """Commits of one group with no other record of that group between them, in log order.
+
+    `rewinds` are those inside the run; one against an earlier run is for the reader to see.
+    """
+
+    group: str
+    first_offset: int
+    last_offset: int
+    parts: tuple[PartProgress, ...]
+    rewinds: tuple[Rewind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCommit:
+    """A commit inside a transaction: nothing until the producer's marker says so."""
+
+    group: str
+    topic: str
+    partition: int
+    producer_id: int
+    commit: Committed
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRemoved:
+    """A tombstone of a commit; `batch` is the base offset of its batch."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A record of a group's own state; `key` and `value` as `protocol.group_records` has them."""
+
+    group: str
+    type: int
+    offset: int
+    timestamp_ms: int
+    batch: int
+    key: Any
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The end of a producer's transaction on this partition."""
+
+    producer_id: int
+    committed: bool
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets `first` to `last` are not in the log here: compacted away, or in a segment that is missing."""
+
+    first: int
+    last: int
+    timestamp_ms: int
+    """Of the next record that is there."""
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """A record that was skipped: its type is not ours (`known` names it) or its bytes make no sense."""
+
+    group: str | None
+    type: int
+    offset: int
+    timestamp_ms: int
+    reason: str
+    harmless: bool
+
+
+Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable

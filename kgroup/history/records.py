@@ -1,0 +1,138 @@
+"""Records of a batch as they lie in the log, and commits without the cost of the general decoder."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from kgroup.domain import ZERO_UUID
+from kgroup.errors import DecodeError
+from kgroup.history.items import Committed, RawRecord
+from kgroup.history.scan import APPEND_TIME, COMPRESSED, BatchHeader
+from kgroup.protocol.batches import HEADER_BYTES
+from kgroup.protocol.compression import decompress
+from kgroup.protocol.group_records import TYPE_NAMES
+from kgroup.protocol.primitives import read_uvarint, read_varint
+
+_I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_VERSION_AND_OFFSET = struct.Struct(">hq")
+
+
+def type_name(number: int) -> str:
+    """The record type's name in Kafka 4.3.1, for types kgroup does not interpret too."""
+    return TYPE_NAMES.get(number, f"Type{number}")
+
+
+def body_of(chunk: bytes, header: BatchHeader) -> tuple[bytes, int, int]:
+    """The bytes a batch's records lie in, uncompressed, their start and end; DecodeError if corrupt."""
+    start = header.position + HEADER_BYTES
+    codec = header.attributes & COMPRESSED
+    if not codec:
+        return chunk, start, header.end
+    body = decompress(chunk[start : header.end], codec)
+    return body, 0, len(body)
+
+
+def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
+    """Every record of a batch, control batches included; DecodeError where they stop making sense."""
+    data, pos, end = body_of(chunk, header)
+    base, ts_base = header.base_offset, header.base_timestamp_ms
+    try:
+        for _ in range(header.records):
+            size, pos = read_varint(data, pos)
+            stop = pos + size
+            if size < 0 or stop > end:
+                raise DecodeError(f"a record at byte {pos} is longer than its batch")
+            delta, pos = read_varint(data, pos + 1)
+            offset, pos = read_varint(data, pos)
+            key, pos = optional_bytes(data, pos, stop)
+            value, pos = optional_bytes(data, pos, stop)
+            ts = header.max_timestamp_ms if header.attributes & APPEND_TIME else ts_base + delta
+            yield RawRecord(base + offset, ts, key, value, base, header.producer_id)
+            pos = stop
+    except IndexError:
+        raise DecodeError(f"the batch at offset {base} ends inside a record") from None
+
+
+def optional_bytes(data: bytes, pos: int, stop: int) -> tuple[bytes | None, int]:
+    size, pos = read_varint(data, pos)
+    if size < 0:
+        return None, pos
+    if pos + size > stop:
+        raise DecodeError(f"a key or value at byte {pos} is longer than its record")
+    return data[pos : pos + size], pos + size
+
+
+def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed:
+    """The commit in an OffsetCommit value, versions 0 to 4; raises only DecodeError."""
+    try:
+        version, offset = _VERSION_AND_OFFSET.unpack_from(value)
+        if not 0 <= version <= 4:
+            raise DecodeError(f"an OffsetCommit value of version {version}; 0 to 4 are known")
+        pos, epoch = 10, -1
+        if version >= 3:
+            (epoch,) = _I32.unpack_from(value, pos)
+            pos += 4
+        if version == 4:
+            size, pos = read_uvarint(value, pos)
+            size -= 1
+        else:
+            (size,) = _I16.unpack_from(value, pos)
+            pos += 2
+        if size < 0 or pos + size > len(value):
+            raise DecodeError(f"commit metadata of {size} bytes in a value of {len(value)}")
+        metadata = value[pos : pos + size].decode()
+        (commit_ts,) = _I64.unpack_from(value, pos + size)
+        pos += size + 8
+        expire, topic_id = -1, ZERO_UUID
+        if version == 1:
+            (expire,) = _I64.unpack_from(value, pos)
+        elif version == 4:
+            topic_id = _topic_id(value, pos)
+    except (struct.error, IndexError, UnicodeDecodeError):
+        raise DecodeError(
+            f"an OffsetCommit value of {len(value)} bytes that is cut short or garbled"
+        ) from None
+    return Committed(offset, epoch, metadata, commit_ts, expire, topic_id, version, log_offset, timestamp_ms)
+
+
+def _topic_id(value: bytes, pos: int) -> bytes:
+    """The topic id among the tagged fields that start at `pos` (tag 0)."""
+    count, pos = read_uvarint(value, pos)
+    for _ in range(count):
+        tag, pos = read_uvarint(value, pos)
+        size, pos = read_uvarint(value, pos)
+        if pos + size > len(value):
+            raise DecodeError("a tagged field longer than its value")
+        if tag == 0 and size == 16:
+            return value[pos : pos + 16]
+        pos += size
+    return ZERO_UUID
+
+
+def decode_commit_key(key: bytes) -> tuple[str, str, int]:
+    """Group, topic and partition of a key of type 0 or 1; raises only DecodeError."""
+    try:
+        (size,) = _I16.unpack_from(key, 2)
+        group = key[4 : 4 + size].decode()
+        pos = 4 + size
+        (topic_size,) = _I16.unpack_from(key, pos)
+        topic = key[pos + 2 : pos + 2 + topic_size].decode()
+        (partition,) = _I32.unpack_from(key, pos + 2 + topic_size)
+        if size < 0 or topic_size < 0 or pos + topic_size + 6 != len(key):
+            raise DecodeError(f"an OffsetCommit key of {len(key)} bytes with lengths that do not fit")
+    except (struct.error, UnicodeDecodeError):
+        raise DecodeError(f"an OffsetCommit key of {len(key)} bytes, cut short or garbled") from None
+    return group, topic, partition
+
+
+def group_of(key: bytes) -> str | None:
+    """The group a key of any known type names: the first string of every key in the topic."""
+    if len(key) < 4:
+        return None
+    (size,) = _I16.unpack_from(key, 2)
+    if size < 0 or 4 + size > len(key):
+        return None
+    return key[4 : 4 + size].decode(errors="replace")

@@ -1,0 +1,163 @@
+"""Chunks of a segment → the headers of its batches, whatever the state of the bytes.
+
+What `protocol.batches` refuses (a bad checksum, a torn tail, foreign bytes) a history has to survive: each
+damaged stretch is reported with its position and reason, and reading goes on behind it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from google_crc32c import value as crc32c
+
+from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
+
+CONTROL, TRANSACTIONAL, COMPRESSED, APPEND_TIME = 0x20, 0x10, 0x07, 0x08
+MAX_BATCH_BYTES = 64 << 20
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_CRC_START = 21
+_MAX_RESYNC_OFFSETS = 1 << 40
+_KEPT_BYTES = 1 << 20
+
+
+class BatchHeader(NamedTuple):
+    """Where a batch lies in its chunk, and what its header says; offsets are Kafka's, times in ms."""
+
+    position: int
+    end: int
+    base_offset: int
+    last_offset: int
+    attributes: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadRange:
+    """Bytes of a source that are no whole batch: `start` to `end` (exclusive) are positions in the source."""
+
+    source: str
+    start: int
+    end: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"
+
+
+class Scanner:
+    """Walks chunks of one file or stream in order; each `headers(chunk)` says how far it came in `consumed`.
+
+    The caller keeps `chunk[consumed:]` and puts it before the next chunk. `bad` collects damaged ranges.
+    """
+
+    def __init__(self, source: str, position: int = 0, check_crc: bool = True) -> None:
+        self.source = source
+        self.position = position
+        self.check_crc = check_crc
+        self.consumed = 0
+        self.batches = 0
+        self.last_offset = -1
+        self.bad: list[BadRange] = []
+
+    def headers(self, chunk: bytes, final: bool) -> Iterator[BatchHeader]:
+        """The whole batches of `chunk`; `final` says that nothing follows it."""
+        pos, total, read, check = 0, len(chunk), _HEADER.unpack_from, self.check_crc
+        make = tuple.__new__
+        while total - pos >= HEADER_BYTES:
+            (
+                base,
+                length,
+                _,
+                magic,
+                crc,
+                attributes,
+                last_delta,
+                first_ts,
+                max_ts,
+                producer,
+                epoch,
+                _,
+                count,
+            ) = read(chunk, pos)
+            end = pos + LENGTH_OFFSET + length
+            if magic != 2 or not 49 <= length <= MAX_BATCH_BYTES or last_delta < 0 or count < 0:
+                pos = self._skip(chunk, pos, f"no record batch here (magic {magic}, length {length})", final)
+                if pos < 0:
+                    return
+                continue
+            if end > total:
+                if not final:
+                    break
+                if (resumed := self._resync(chunk, pos + 1)) < 0:
+                    break
+                self._damaged(
+                    pos, resumed, f"a batch of {end - pos} bytes is cut short or its length is wrong"
+                )
+                pos = resumed
+                continue
+            if check and crc32c(chunk[pos + _CRC_START : end]) != crc:
+                pos = self._skip(chunk, pos, f"checksum of the batch at offset {base} is wrong", final)
+                if pos < 0:
+                    return
+                continue
+            self.batches += 1
+            self.last_offset = last = base + last_delta
+            yield make(
+                BatchHeader,
+                (pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count),
+            )
+            pos = end
+        self.consumed = pos
+        self.position += pos
+        if final and pos < total:
+            self._tail(chunk, pos)
+
+    def _tail(self, chunk: bytes, pos: int) -> None:
+        """What is left at the end of a file: nothing but preallocated zeros, or a batch cut short."""
+        if chunk.count(0, pos) != len(chunk) - pos:
+            start = self.position
+            reason = "the last batch is cut short (a torn tail, or still being written)"
+            self.bad.append(BadRange(self.source, start, start + len(chunk) - pos, reason))
+
+    def _damaged(self, pos: int, end: int, reason: str) -> None:
+        self.bad.append(BadRange(self.source, self.position + pos, self.position + end, reason))
+
+    def _skip(self, chunk: bytes, pos: int, reason: str, final: bool) -> int:
+        """Where the next sound batch starts; -1 when the chunk holds none (then `consumed` is set)."""
+        resumed = self._resync(chunk, pos + 1)
+        if resumed >= 0:
+            self._damaged(pos, resumed, reason)
+            return resumed
+        end = len(chunk)
+        if not final and pos:
+            end = pos  # looked at again, with more bytes behind it
+        elif not final:
+            end = max(1, end - _KEPT_BYTES)
+            self._damaged(pos, end, reason)
+        elif chunk.count(0, pos) != end - pos:  # zeros are a preallocated file's unused end
+            self._damaged(pos, end, reason)
+        self.consumed = end
+        self.position += end
+        return -1
+
+    def _resync(self, chunk: bytes, start: int) -> int:
+        """The position of the first whole batch at or after `start` whose checksum holds, -1 without one."""
+        total = len(chunk)
+        hit = chunk.find(b"\x02", start + 16)
+        while hit >= 0 and hit - 16 + HEADER_BYTES <= total:
+            pos = hit - 16
+            base, length, _, _, crc, _, last_delta, _, _, _, _, _, count = _HEADER.unpack_from(chunk, pos)
+            end = pos + LENGTH_OFFSET + length
+            plausible = length >= 49 and end <= total and 0 <= count <= last_delta + 1
+            ahead = self.last_offset < base < self.last_offset + _MAX_RESYNC_OFFSETS
+            if plausible and ahead and crc32c(chunk[pos + _CRC_START : end]) == crc:
+                return pos
+            hit = chunk.find(b"\x02", hit + 1)
+        return -1
