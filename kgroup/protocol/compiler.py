@@ -10,10 +10,8 @@ from typing import Any
 from kgroup.errors import DecodeError
 from kgroup.protocol import primitives
 from kgroup.protocol.codec import Codec, Message, Struct
+from kgroup.protocol.primitives import MAX_STRING
 from kgroup.protocol.shapes import Shape, Slot, slots_of
-
-
-MAX_STRING = 0x7FFF  # also where the length travels as a varint
 
 
 def compile_codec(cls: type[Message], version: int, flexible: bool) -> Codec:
@@ -34,6 +32,7 @@ class _Source:
             "uvarint_out": primitives.append_uvarint,
             "uvarint_in": primitives.read_uvarint,
             "short": primitives.short,
+            "long": primitives.long,
             "new": object.__new__,
             "pack": struct.pack,
             "unpack_from": struct.unpack_from,
@@ -134,9 +133,7 @@ class Writer(_Source):
         self.flush()
         self.emit(f"if {size} < 127: out.append({size} + 1)")
         if code == "h":
-            self.emit(
-                f"elif {size} > {MAX_STRING}: raise ValueError('a string is longer than {MAX_STRING} bytes')"
-            )
+            self.emit(f"elif {size} > {MAX_STRING}: raise ValueError('string too long')")
         self.emit(f"else: uvarint_out(out, {size} + 1)")
 
     def bytes(self, expr: str, shape: Shape, strict: bool) -> None:
@@ -294,9 +291,7 @@ class Reader(_Source):
         self.emit(f"if {size} > 126:")
         self.emit(f"    {size}, pos = uvarint_in(buf, pos - 1); {size} -= 1")
         if code == "h":
-            self.emit(
-                f"    if {size} > {MAX_STRING}: raise DecodeError(f'string of {{{size}}} bytes at byte {{pos}}')"
-            )
+            self.emit(f"    if {size} > {MAX_STRING}: raise long(pos, {size})")
         return size
 
     def guarded(self, size: str, local: str, shape: Shape) -> None:

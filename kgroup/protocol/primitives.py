@@ -2,6 +2,8 @@
 
 from kgroup.errors import DecodeError
 
+MAX_STRING = 0x7FFF  # Kafka keeps to it also where the length travels as a varint
+
 
 def append_uvarint(out: bytearray, value: int) -> None:
     """Append an unsigned varint (protobuf form), as compact lengths and tags use it."""
@@ -53,3 +55,8 @@ def short(pos: int, size: int, end: int) -> DecodeError:
     if size < 0:
         return DecodeError(f"negative length {size} before byte {pos}")
     return DecodeError(f"{size} bytes wanted at byte {pos}, {end - pos} left")
+
+
+def long(pos: int, size: int) -> DecodeError:
+    """The error for a string above the length Kafka allows."""
+    return DecodeError(f"a string of {size} bytes at byte {pos}, {MAX_STRING} are allowed")

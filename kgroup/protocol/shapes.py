@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
-from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -38,11 +37,16 @@ class Slot:
 _ZERO = {"string": "", "bytes": b"", "uuid": bytes(16), "array": ()}
 
 
-@cache
+_SLOTS: dict[type[Any], list[Slot]] = {}  # reading the annotations costs more than all else in a compile
+
+
 def slots_of(cls: type[Struct]) -> list[Slot]:
     """The declared fields of a struct, in wire order."""
-    hints = get_type_hints(cls, include_extras=True)
-    return [_slot(f, hints[f.name]) for f in fields(cls)]  # type: ignore[arg-type]
+    found = _SLOTS.get(cls)
+    if found is None:
+        hints = get_type_hints(cls, include_extras=True)
+        found = _SLOTS[cls] = [_slot(f, hints[f.name]) for f in fields(cls)]  # type: ignore[arg-type]
+    return found
 
 
 def _slot(declared: Field[Any], hint: Any) -> Slot:
