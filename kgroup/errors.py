@@ -5,6 +5,7 @@ KgroupError                 everything a user may be shown without a traceback
 ├── StorageError            a data folder or segment that cannot be used
 ├── ConfigError             an option, file or setting that makes no sense
 ├── Unreachable             no broker answered in time
+├── SafetyRefused           kgroup itself declines: plan stale, group active, wrong kind of group
 └── BrokerRefused           a broker answered with an error code
 Refused                     leaves a coordinator operation early; becomes a reply in one place
 """
@@ -221,6 +222,10 @@ class ConfigError(KgroupError):
 
 class Unreachable(KgroupError):
     """No broker answered before the deadline."""
+
+
+class SafetyRefused(KgroupError):
+    """A change kgroup declines to make, before any broker was asked to make it."""
 
 
 class BrokerRefused(KgroupError):

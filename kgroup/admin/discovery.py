@@ -160,7 +160,7 @@ class Cluster:
 def _moved(answer: object, idempotent: bool) -> bool:
     """Whether asking again, perhaps elsewhere, is safe and may help."""
     if isinstance(answer, OutcomeUnknown):
-        return idempotent
+        return idempotent and not answer.futile
     if isinstance(answer, BrokerRefused):
         return answer.code in NOT_PROCESSED
     return isinstance(answer, Unreachable)

@@ -38,6 +38,7 @@ class Link:
         self.peer = address_text(*address)
         self._clock = clock
         self._settings = settings
+        self._served_one = False
         self._socket: socket.socket = self._connect(deadline)
         self.connection = Connection(settings.client_id, self.peer)
         try:
@@ -56,7 +57,9 @@ class Link:
 
         Unreachable when the request cannot have reached the broker whole; OutcomeUnknown when it may have.
         """
-        return self._exchange(self.connection.send(request, version), name_of(request.API), deadline)
+        answer = self._exchange(self.connection.send(request, version), name_of(request.API), deadline)
+        self._served_one = True
+        return answer
 
     def stale(self) -> bool:
         """Whether the broker has closed the idle connection, or said something unasked."""
@@ -189,7 +192,8 @@ class Link:
             if not received:
                 raise OutcomeUnknown(
                     f"{self.peer} closed the connection instead of answering {name}",
-                    "does the listener want TLS or SASL (security.protocol)?",
+                    None if self._served_one else "does the listener want TLS or SASL (security.protocol)?",
+                    futile=not self._served_one,
                 )
             for answer in self.connection.receive(received):
                 return answer

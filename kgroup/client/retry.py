@@ -32,7 +32,15 @@ _RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
 
 
 class OutcomeUnknown(Unreachable):
-    """A request was sent whole and no reply came: the broker may or may not have acted on it."""
+    """A request was sent whole and no reply came: the broker may or may not have acted on it.
+
+    `futile` when the broker hung up on the first request of a fresh connection, as it does when it wants
+    SASL: asking again would end the same way.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, *, futile: bool = False) -> None:
+        super().__init__(message, hint)
+        self.futile = futile
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ def may_repeat(error: Unreachable | BrokerRefused, idempotent: bool) -> bool:
     address it knows, and an operator who mistyped one should not wait.
     """
     if isinstance(error, OutcomeUnknown):
-        return idempotent
+        return idempotent and not error.futile
     if isinstance(error, BrokerRefused):
         if error.code in NOT_PROCESSED:
             return True
