@@ -14,7 +14,9 @@ from google_crc32c import value as crc32c
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
-from kgroup.protocol.log_records import NO_TIMESTAMP, LogRecord, decode_records, encode_records
+from kgroup.protocol.log_records import NO_TIMESTAMP as NO_TIMESTAMP
+from kgroup.protocol.log_records import LogRecord as LogRecord
+from kgroup.protocol.log_records import decode_records, encode_records
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12

@@ -114,14 +114,17 @@ def decode_records(
             size, position = zigzag[size], position + 1
         else:
             size, position = read_varint(body, position)
-        key, position = (body[position : position + size], position + size) if size >= 0 else (None, position)
+        key = value = None
+        if size >= 0:
+            key = body[position : position + size]
+            position += size
         if (size := body[position]) < 128:
             size, position = zigzag[size], position + 1
         else:
             size, position = read_varint(body, position)
-        value, position = (
-            (body[position : position + size], position + size) if size >= 0 else (None, position)
-        )
+        if size >= 0:
+            value = body[position : position + size]
+            position += size
         headers: tuple[tuple[str, bytes | None], ...] = ()
         if body[position]:
             headers, position = _decode_headers(body, position)

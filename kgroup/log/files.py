@@ -1,0 +1,138 @@
+"""The files of a partition's folder, named as Kafka names them, and what an interrupted change leaves.
+
+`<20 digits>.log`, `.index` and `.timeindex` belong to the segment that starts at that offset.
+Compaction writes `.cleaned` files, renames them to `.swap` once whole, deletes what they replace,
+and renames them into place; indexes can always be rebuilt, so only the `.log` files decide.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from kgroup.errors import DecodeError, StorageError
+from kgroup.protocol.batches import batches_in
+
+INDEX_SUFFIXES = (".index", ".timeindex")
+SEGMENT_SUFFIXES = (".log", *INDEX_SUFFIXES)
+CLEANED = ".cleaned"
+SWAP = ".swap"
+START_OFFSET = "log-start-offset"
+"""Checkpoint of a log whose start lies inside its first segment."""
+CLEANED_TO = "cleaner-offset"
+"""Checkpoint of how far compaction has come."""
+
+
+def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
+    return folder / f"{base_offset:020d}{suffix}"
+
+
+def segment_bases(folder: Path, suffix: str = ".log") -> list[int]:
+    """Base offsets of the folder's segments, ascending."""
+    names = (name.removesuffix(suffix) for name in os.listdir(folder) if name.endswith(suffix))
+    return sorted(int(name) for name in names if len(name) == 20 and name.isdigit())
+
+
+def remove_segment(folder: Path, base_offset: int) -> None:
+    """Delete a segment, indexes first, so that no crash leaves an index without its log."""
+    for suffix in (*INDEX_SUFFIXES, ".log"):
+        segment_file(folder, base_offset, suffix).unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames, new and deleted files of the folder durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_checkpoint(folder: Path, name: str, offset: int) -> None:
+    """Store one offset so that a reader finds the old or the new one, never half of it."""
+    replace_file(folder / name, f"{offset}\n")
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Give a small file new content in one step, durable on return."""
+    draft = path.with_name(path.name + ".tmp")
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def read_checkpoint(folder: Path, name: str) -> int | None:
+    """The stored offset, None if there is none; raises StorageError if it is no number."""
+    path = folder / name
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise StorageError(
+            f"{path} holds {text[:40]!r}, not an offset", hint=f"delete {path}; it is made anew when needed"
+        ) from None
+
+
+def commit_swap(folder: Path, base_offset: int) -> None:
+    """Declare the `.cleaned` files of a segment whole: from here on, a crash leads forward."""
+    for suffix in (*INDEX_SUFFIXES, ".log"):
+        path = segment_file(folder, base_offset, suffix)
+        os.rename(f"{path}{CLEANED}", f"{path}{SWAP}")
+    sync_folder(folder)
+
+
+def finish_swap(folder: Path, base_offset: int) -> None:
+    """Move a segment's `.swap` files into place; what they replace is gone already."""
+    for suffix in (*INDEX_SUFFIXES, ".log"):
+        path = segment_file(folder, base_offset, suffix)
+        if os.path.exists(f"{path}{SWAP}"):
+            os.rename(f"{path}{SWAP}", path)
+    sync_folder(folder)
+
+
+def finish_interrupted(folder: Path) -> None:
+    """Undo or complete what a killed process had begun: the order of steps Kafka takes at start.
+
+    Half-written files go; a segment that was being swapped in replaces those it was made from.
+    """
+    for name in os.listdir(folder):
+        if name.endswith((CLEANED, ".deleted", ".tmp")):
+            (folder / name).unlink()
+    for base in segment_bases(folder, ".log" + SWAP):
+        end = _end_of(segment_file(folder, base, ".log" + SWAP))
+        for old in segment_bases(folder):
+            # An emptied segment has no end offset of its own; it replaces at least its namesake.
+            if base <= old < max(end, base + 1):
+                remove_segment(folder, old)
+        for suffix in INDEX_SUFFIXES:
+            segment_file(folder, base, suffix).unlink(missing_ok=True)
+        finish_swap(folder, base)
+    known = set(segment_bases(folder))
+    for name in os.listdir(folder):
+        orphan = name.endswith(INDEX_SUFFIXES) and name[:20].isdigit() and int(name[:20]) not in known
+        if orphan or name.endswith(SWAP):
+            (folder / name).unlink()
+
+
+def _end_of(path: Path) -> int:
+    """The offset behind the last batch of a log file, 0 for an empty one."""
+    data = path.read_bytes()
+    end = 0
+    try:
+        reader = batches_in(data)
+        for batch in reader:
+            end = batch.last_offset + 1
+    except DecodeError as error:
+        raise StorageError(f"{path}: {error.message}", hint=_RESTORE) from None
+    if reader.trailing_bytes:
+        raise StorageError(f"{path} is cut at byte {reader.position}", hint=_RESTORE)
+    return end
+
+
+_RESTORE = "compaction left this file; if the segments it replaces are still there, delete it and start again"

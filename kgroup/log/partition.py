@@ -1,0 +1,286 @@
+"""A partition's log in a folder of Kafka's layout: segments of record batches, rolled by size."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kgroup.errors import StorageError
+from kgroup.log.files import (
+    INDEX_SUFFIXES,
+    START_OFFSET,
+    commit_swap,
+    finish_interrupted,
+    finish_swap,
+    read_checkpoint,
+    remove_segment,
+    segment_bases,
+    segment_file,
+    sync_folder,
+    write_checkpoint,
+)
+from kgroup.log.interface import Placed, out_of_range, place_batches
+from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write, damaged_file
+from kgroup.log.tail import valid_batch_after
+from kgroup.protocol.batches import NO_PRODUCER_ID, NO_TIMESTAMP, Batch, LogRecord, encode_batch
+from kgroup.protocol.compression import Compression
+
+SEGMENT_BYTES = 100 << 20
+"""Default size of a segment (offsets.topic.segment.bytes)."""
+
+
+class TornTail(NamedTuple):
+    """What opening a log cut off: the rest of an append that a kill or power loss interrupted."""
+
+    path: Path
+    position: int
+    bytes_cut: int
+    reason: str
+
+
+class PartitionLog:
+    """A `Log` in `folder`, which is created if missing; one process at a time may have it open.
+
+    An append is one write of whole batches: after a killed process the log holds all of it or a
+    prefix of its batches. With `fsync`, an append also survives a power loss. `torn_tail` tells what
+    opening had to cut, None for a clean log. Raises StorageError for a folder that cannot be used.
+    `write` is the system call; tests replace it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        fsync: bool = False,
+        write: Write = os.write,
+    ) -> None:
+        self.folder = folder
+        self.segment_bytes = segment_bytes
+        self._fsync = fsync
+        self._write = write
+        self._refusal: str | None = None
+        self.torn_tail: TornTail | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            finish_interrupted(folder)
+            self._segments = self._load()
+            self._active = self._segments[-1]
+            self._active.open_for_append()
+            sync_folder(folder)
+            checkpoint = read_checkpoint(folder, START_OFFSET) or 0
+        except OSError as error:
+            raise _os_error(folder, "opened", error) from None
+        self._start = min(max(self._segments[0].base_offset, checkpoint), self._active.end_offset)
+
+    @property
+    def start_offset(self) -> int:
+        return self._start
+
+    @property
+    def end_offset(self) -> int:
+        return self._active.end_offset
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments by offset; the last one is active, the others are sealed."""
+        return self._segments
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    def _load(self) -> list[Segment]:
+        bases = segment_bases(self.folder) or [read_checkpoint(self.folder, START_OFFSET) or 0]
+        segments = [Segment(self.folder, base, write=self._write) for base in bases]
+        for segment, following in zip(segments, bases[1:], strict=False):
+            segment.load(following)
+        self._recover(segments[-1])
+        return segments
+
+    def _recover(self, segment: Segment) -> None:
+        """Read the last segment whole and cut a torn tail; damage before its end raises StorageError."""
+        size = segment.path.stat().st_size if segment.path.exists() else 0
+        damage = segment.recover(size)
+        if damage is None:
+            return
+        if valid_batch_after(segment.path, damage.position, segment.end_offset):
+            raise damaged_file(segment.path, damage)
+        os.truncate(segment.path, damage.position)
+        for suffix in INDEX_SUFFIXES:
+            segment_file(self.folder, segment.base_offset, suffix).unlink(missing_ok=True)
+        self.torn_tail = TornTail(segment.path, damage.position, size - damage.position, damage.reason)
+
+    # -- appending ---------------------------------------------------------------------------------
+
+    def append(
+        self,
+        records: Sequence[LogRecord],
+        *,
+        timestamp_ms: int = NO_TIMESTAMP,
+        leader_epoch: int = 0,
+        compression: Compression = Compression.NONE,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        transactional: bool = False,
+        control: bool = False,
+    ) -> int:
+        base = self._active.end_offset
+        raw = encode_batch(
+            records,
+            base_offset=base,
+            leader_epoch=leader_epoch,
+            timestamp_ms=timestamp_ms,
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            transactional=transactional,
+            control=control,
+        )
+        self._add(raw, [Placed(raw, base, base + len(records) - 1, Batch(raw).max_timestamp)])
+        return base
+
+    def append_batches(
+        self, raw: bytes, *, leader_epoch: int = 0, append_time_ms: int | None = None
+    ) -> tuple[int, int]:
+        placed = place_batches(raw, self._active.end_offset, leader_epoch, append_time_ms)
+        self._add(b"".join([batch.raw for batch in placed]), placed)
+        return placed[0].base_offset, placed[-1].last_offset
+
+    def _add(self, raw: bytes, placed: list[Placed]) -> None:
+        if self._refusal is not None:
+            raise StorageError(f"{self.folder} takes no more appends: {self._refusal}", hint=_REOPEN)
+        active = self._active
+        if active.size and (
+            active.size + len(raw) > self.segment_bytes
+            or placed[-1].last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+        ):
+            self.roll()
+            active = self._active
+        try:
+            active.append(raw, placed, sync=self._fsync)
+        except SyncFailed as error:
+            # The kernel may have dropped the pages: what is on disk is unknown until it is read again.
+            self._refusal = f"fsync failed ({error.strerror})"
+            raise _os_error(active.path, "synced", error) from None
+        except OSError as error:
+            self._undo(error)
+            raise _os_error(active.path, "appended to", error) from None
+
+    def _undo(self, cause: OSError) -> None:
+        """Take back a half-done append; if even that fails, stop, so that nothing lands behind it."""
+        try:
+            self._active.cut_to_size()
+        except OSError as error:
+            self._refusal = f"an append failed ({cause.strerror}) and could not be undone ({error.strerror})"
+
+    def roll(self) -> None:
+        """Seal the active segment and start a new one; does nothing if the active one is empty."""
+        sealed = self._active
+        if not sealed.size:
+            return
+        fresh = Segment(self.folder, sealed.end_offset, write=self._write)
+        try:
+            sealed.write_indexes()
+            sealed.sync()
+            fresh.open_for_append()
+            sync_folder(self.folder)
+        except OSError as error:
+            fresh.close()
+            raise _os_error(fresh.path, "created", error) from None
+        sealed.close()
+        self._segments.append(fresh)
+        self._active = fresh
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        if not self._start <= offset <= self._active.end_offset:
+            raise out_of_range(offset, self._start, self._active.end_offset)
+        try:
+            for segment in self._segments[self._index_of(offset) :]:
+                if data := segment.read(offset, max_bytes):
+                    return data
+        except OSError as error:
+            raise _os_error(self.folder, "read", error) from None
+        return b""
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        start = max(start, self._start)
+        try:
+            for segment in self._segments[self._index_of(start) :]:
+                yield from segment.batches(start)
+        except OSError as error:
+            raise _os_error(self.folder, "read", error) from None
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        try:
+            for segment in self._segments[self._index_of(self._start) :]:
+                if found := segment.offset_for_timestamp(timestamp_ms, self._start):
+                    return found
+        except OSError as error:
+            raise _os_error(self.folder, "read", error) from None
+        return None
+
+    def _index_of(self, offset: int) -> int:
+        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+    # -- removing ----------------------------------------------------------------------------------
+
+    def delete_before(self, offset: int) -> None:
+        if offset > self._active.end_offset:
+            raise out_of_range(offset, self._start, self._active.end_offset)
+        if offset <= self._start:
+            return
+        if offset == self._active.end_offset:
+            self.roll()
+        try:
+            write_checkpoint(self.folder, START_OFFSET, offset)
+            self._start = offset
+            while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+                remove_segment(self.folder, self._segments[0].base_offset)
+                del self._segments[0]
+            sync_folder(self.folder)
+        except OSError as error:
+            raise _os_error(self.folder, "shortened", error) from None
+
+    def swap_in(self, cleaned: Segment, replaced: Sequence[Segment]) -> None:
+        """Put a compacted segment, whose files are whole and end in `.cleaned`, in place of sealed ones.
+
+        The segments replaced lie next to each other and the first has the new one's base offset.
+        Killed at any point, the next open finds the old segments or the new one.
+        """
+        first = self._segments.index(replaced[0])
+        try:
+            commit_swap(self.folder, cleaned.base_offset)
+            for segment in replaced:
+                remove_segment(self.folder, segment.base_offset)
+            finish_swap(self.folder, cleaned.base_offset)
+        except OSError as error:
+            self._refusal = f"compaction stopped half-way ({error.strerror})"
+            raise _os_error(self.folder, "compacted", error) from None
+        cleaned.suffix = ""
+        cleaned.end_offset = replaced[-1].end_offset
+        self._segments[first : first + len(replaced)] = [cleaned]
+
+    def close(self) -> None:
+        if self._refusal is None:
+            self._refusal = "it is closed"
+            # The next open makes indexes anew from the log: a full disk must not fail a shutdown.
+            with contextlib.suppress(OSError):
+                self._active.write_indexes()
+        self._active.close()
+
+
+_REOPEN = "free the disk or repair it, then restart: opening the log brings back all that was acknowledged"
+
+
+def _os_error(path: Path, action: str, error: OSError) -> StorageError:
+    return StorageError(
+        f"{path} cannot be {action}: {error.strerror}",
+        hint="check free space and the permissions of the data folder",
+    )

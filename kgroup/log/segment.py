@@ -1,0 +1,322 @@
+"""One segment of a partition's log: a file of batches with its sparse offset and time indexes.
+
+The index files are written when a segment is closed or rolled, and are made again from the log
+whenever they are missing or not sane; between, the indexes live in memory only.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kgroup.errors import DecodeError, StorageError
+from kgroup.log.files import INDEX_SUFFIXES, segment_file
+from kgroup.log.interface import Placed, first_at_or_after
+from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch, batches_in
+
+INDEX_INTERVAL_BYTES = 4096
+CHUNK_BYTES = 1 << 20
+_HOP_BYTES = 8 << 10
+_HOP_HEADER_BYTES = 27
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+
+_BASE = struct.Struct(">q")
+_INT = struct.Struct(">i")
+_LENGTH_AT, _LAST_DELTA_AT = 8, 23
+_INDEX_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+Write = Callable[[int, bytes], int]
+
+
+class Damage(NamedTuple):
+    """Where a segment stops being whole batches, and why."""
+
+    position: int
+    reason: str
+
+
+class Damaged(Exception):
+    """Raised by `scan`; becomes a cut or a StorageError, depending on where it is."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(reason)
+        self.damage = Damage(position, reason)
+
+
+class SyncFailed(OSError):
+    """Bytes were written, but whether they are on disk cannot be told."""
+
+
+class Segment:
+    """The segment of `folder` that starts at `base_offset`; `size` bytes of it are whole batches.
+
+    `suffix` marks the files of a segment still being made (`.cleaned`).
+    """
+
+    def __init__(self, folder: Path, base_offset: int, suffix: str = "", write: Write = os.write) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.size = 0
+        self.end_offset = base_offset
+        self.max_timestamp = NO_TIMESTAMP
+        self._offset_of_max = base_offset
+        self._index_offsets = array("q")
+        self._index_positions = array("q")
+        self._times = array("q")
+        self._time_offsets = array("q")
+        self._since_index = 0
+        self._write = write
+        self._fd: int | None = None
+
+    @property
+    def path(self) -> Path:
+        return segment_file(self.folder, self.base_offset, ".log" + self.suffix)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def open_for_append(self) -> None:
+        """Create or open the log file; raises OSError."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(self.path, flags, 0o644)
+
+    def append(self, raw: bytes, placed: Iterable[Placed], sync: bool = False) -> None:
+        """Write batches with one write; raises OSError, with some bytes perhaps written, or SyncFailed."""
+        assert self._fd is not None
+        written = self._write(self._fd, raw)
+        while written < len(raw):
+            written += self._write(self._fd, raw[written:])
+        if sync:
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                raise SyncFailed(*error.args) from error
+        for batch in placed:
+            self.index(len(batch.raw), batch.last_offset, batch.max_timestamp)
+
+    def cut_to_size(self) -> None:
+        """Drop what a failed append has left behind the last whole batch; raises OSError."""
+        assert self._fd is not None
+        os.ftruncate(self._fd, self.size)
+
+    def sync(self) -> None:
+        assert self._fd is not None
+        os.fsync(self._fd)
+
+    def index(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Account for a batch of `size` bytes at the segment's end (Kafka: LogSegment.append)."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self._offset_of_max = max_timestamp, last_offset
+        if self._since_index > INDEX_INTERVAL_BYTES:
+            self._index_offsets.append(last_offset)
+            self._index_positions.append(self.size)
+            self._index_time()
+            self._since_index = 0
+        self._since_index += size
+        self.size += size
+        self.end_offset = last_offset + 1
+
+    def _index_time(self) -> None:
+        if self.max_timestamp > (self._times[-1] if self._times else NO_TIMESTAMP):
+            self._times.append(self.max_timestamp)
+            self._time_offsets.append(self._offset_of_max)
+
+    def write_indexes(self) -> None:
+        """Write both index files whole; raises OSError."""
+        self._index_time()
+        base = self.base_offset
+        offsets = zip(self._index_offsets, self._index_positions, strict=True)
+        times = zip(self._times, self._time_offsets, strict=True)
+        contents = (
+            b"".join([_INDEX_ENTRY.pack(offset - base, position) for offset, position in offsets]),
+            b"".join([_TIME_ENTRY.pack(timestamp, offset - base) for timestamp, offset in times]),
+        )
+        for suffix, content in zip(INDEX_SUFFIXES, contents, strict=True):
+            segment_file(self.folder, base, suffix + self.suffix).write_bytes(content)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    # -- loading -----------------------------------------------------------------------------------
+
+    def load(self, end_offset: int) -> None:
+        """Take over a sealed segment that ends where the next one starts; its batches are not checked.
+
+        Raises StorageError if the indexes had to be made anew and the log is damaged; or OSError.
+        """
+        size = self.path.stat().st_size
+        if not self._load_indexes(size, end_offset):
+            damage = self.recover(size)
+            if damage is not None:
+                raise damaged_file(self.path, damage)
+            self.write_indexes()
+        self.size = size
+        self.end_offset = end_offset
+
+    def _load_indexes(self, size: int, end_offset: int) -> bool:
+        """Read both index files; False, with empty indexes, if they are missing or not sane."""
+        base = self.base_offset
+        paths = [segment_file(self.folder, base, suffix) for suffix in INDEX_SUFFIXES]
+        try:
+            index, times = (path.read_bytes() for path in paths)
+        except FileNotFoundError:
+            return False
+        if len(index) % _INDEX_ENTRY.size or len(times) % _TIME_ENTRY.size or (size and not times):
+            return False
+        positions = list(_INDEX_ENTRY.iter_unpack(index))
+        timestamps = list(_TIME_ENTRY.iter_unpack(times))
+        limit = end_offset - base
+        if not (
+            _rises(offset for offset, _ in positions)
+            and _rises(position for _, position in positions)
+            and _rises(timestamp for timestamp, _ in timestamps)
+            and all(0 <= offset < limit and 0 < position < size for offset, position in positions)
+            and all(0 <= offset < limit for _, offset in timestamps)
+        ):
+            return False
+        self._index_offsets.extend(base + offset for offset, _ in positions)
+        self._index_positions.extend(position for _, position in positions)
+        self._times.extend(timestamp for timestamp, _ in timestamps)
+        self._time_offsets.extend(base + offset for _, offset in timestamps)
+        if timestamps:
+            self.max_timestamp = self._times[-1]
+        return True
+
+    def recover(self, size: int) -> Damage | None:
+        """Read the file's batches, making the indexes anew; where and why that ended early, if it did."""
+        try:
+            for position, batch in scan(self.path, 0, size):
+                if batch.base_offset < self.end_offset or batch.last_offset_delta < 0:
+                    return Damage(position, f"offset {batch.base_offset} where {self.end_offset} is due")
+                self.index(batch.size, batch.last_offset, batch.max_timestamp)
+        except Damaged as error:
+            return error.damage
+        return None
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the first that ends at or behind `offset`; empty if there is none."""
+        position = self.position_of(offset)
+        if position == self.size:
+            return b""
+        data = self._pread(min(max(max_bytes, HEADER_BYTES), self.size - position), position)
+        first = self._batch_size(data, 0, position)
+        if first >= len(data):
+            return data if first == len(data) else self._pread(first, position)
+        end = first
+        while end + HEADER_BYTES <= len(data):
+            size = self._batch_size(data, end, position)
+            if end + size > len(data):
+                break
+            end += size
+        return data[:end] if end < len(data) else data
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch that ends at or behind `offset` starts; the size if there is none."""
+        entry = bisect_right(self._index_offsets, offset) - 1
+        position = self._index_positions[entry] if entry >= 0 else 0
+        while position < self.size:
+            data = self._pread(min(_HOP_BYTES, self.size - position), position)
+            at = 0
+            while at + _HOP_HEADER_BYTES <= len(data):
+                size = self._batch_size(data, at, position)
+                (base,) = _BASE.unpack_from(data, at)
+                (delta,) = _INT.unpack_from(data, at + _LAST_DELTA_AT)
+                if base + delta >= offset:
+                    return position + at
+                at += size
+            if not at:
+                raise damaged_file(self.path, Damage(position, "a batch header is cut"))
+            position += at
+        return self.size
+
+    def batches(self, offset: int) -> Iterator[Batch]:
+        """The verified batches that end at or behind `offset`; raises StorageError where one is damaged."""
+        try:
+            for _, batch in scan(self.path, self.position_of(offset), self.size):
+                yield batch
+        except Damaged as error:
+            raise damaged_file(self.path, error.damage) from None
+
+    def offset_for_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
+        """The first record from `start_offset` on that is not older than `timestamp_ms`."""
+        if self.max_timestamp < timestamp_ms:
+            return None
+        entry = bisect_left(self._times, timestamp_ms) - 1
+        after = self._time_offsets[entry] if entry >= 0 else 0
+        for batch in self.batches(max(start_offset, after)):
+            if batch.max_timestamp >= timestamp_ms and (
+                found := first_at_or_after(batch, timestamp_ms, start_offset)
+            ):
+                return found
+        return None
+
+    def _pread(self, size: int, position: int) -> bytes:
+        if self._fd is not None:
+            data = os.pread(self._fd, size, position)
+        else:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                data = os.pread(fd, size, position)
+            finally:
+                os.close(fd)
+        if len(data) < size:
+            raise damaged_file(self.path, Damage(position + len(data), "the file ends early"))
+        return data
+
+    def _batch_size(self, data: bytes, at: int, position: int) -> int:
+        size: int = _INT.unpack_from(data, at + _LENGTH_AT)[0] + LENGTH_OFFSET
+        if size < HEADER_BYTES or position + at + size > self.size:
+            raise damaged_file(self.path, Damage(position + at, f"a batch of {size} bytes is claimed"))
+        return size
+
+
+def scan(path: Path, position: int, end: int) -> Iterator[tuple[int, Batch]]:
+    """The verified batches of a file between two positions, each with its own; raises Damaged."""
+    with path.open("rb", buffering=0) as file:
+        want = CHUNK_BYTES
+        while position < end:
+            data = os.pread(file.fileno(), min(want, end - position), position)
+            reader = batches_in(data, origin=position)
+            while True:
+                at = position + reader.position
+                try:
+                    batch = next(reader)
+                except StopIteration:
+                    break
+                except DecodeError as error:
+                    raise Damaged(at, error.message) from None
+                yield at, batch
+            if reader.position:
+                position += reader.position
+                want = CHUNK_BYTES
+            elif position + len(data) >= end or len(data) < want:
+                raise Damaged(position, f"the batch at byte {position} is cut after {len(data)} bytes")
+            else:
+                want *= 2
+
+
+def damaged_file(path: Path, damage: Damage) -> StorageError:
+    return StorageError(
+        f"{path} is damaged at byte {damage.position}: {damage.reason}",
+        hint="restore the file from a backup; or, to give up what follows, cut it there"
+        f" (truncate -s {damage.position} {path}) and delete the segments behind it",
+    )
+
+
+def _rises(values: Iterable[int]) -> bool:
+    previous = -1
+    for value in values:
+        if value <= previous:
+            return False
+        previous = value
+    return True
