@@ -32,6 +32,7 @@ class Consumer(Member):
             "enable.auto.commit": False,
             "topic.metadata.refresh.interval.ms": 1000,
             "group.protocol": request["protocol"],
+            "error_cb": self._failed,
         }
         if request["protocol"] == "classic":
             config |= {
@@ -47,6 +48,11 @@ class Consumer(Member):
 
     def _assigned(self, _consumer: Rdkafka, _partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
+
+    def _failed(self, error: KafkaError) -> None:
+        # a message's error says only _FATAL; here the client tells which code was behind it
+        if error.fatal():
+            self._ended = error
 
     def poll(self) -> None:
         for message in self.consumer.consume(_POLL_BATCH, POLL_S):

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// position is [topic, partition] or [topic, partition, offset] in JSON.
+type position struct {
+	topic     string
+	partition int32
+	offset    int64
+}
+
+func (p *position) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &[]any{&p.topic, &p.partition, &p.offset})
+}
+
+type partition struct {
+	topic string
+	id    int32
+}
+
+// member is one group consumer, polling in a goroutine of its own.
+type member struct {
+	client *kgo.Client
+	group  string
+	stop   context.CancelFunc
+	done   chan struct{}
+
+	mu         sync.Mutex
+	held       map[partition]bool
+	read       [][4]any
+	rebalances int
+	fatal      string
+}
+
+func start(r *request) (*member, error) {
+	m := &member{group: r.Group, held: map[partition]bool{}, done: make(chan struct{})}
+	options, err := m.options(r)
+	if err != nil {
+		return nil, err
+	}
+	if m.client, err = kgo.NewClient(options...); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	go m.poll(ctx)
+	return m, nil
+}
+
+func (m *member) options(r *request) ([]kgo.Opt, error) {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(r.Bootstrap), kgo.ConsumerGroup(r.Group), kgo.ClientID(r.Name),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
+		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(time.Second),
+		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.revoked),
+	}
+	if r.Pattern != "" {
+		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(r.Pattern))
+	} else {
+		options = append(options, kgo.ConsumeTopics(r.Topics...))
+	}
+	if r.Instance != "" {
+		options = append(options, kgo.InstanceID(r.Instance))
+	}
+	if r.Protocol == "consumer" {
+		return append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())), nil
+	}
+	balancers := map[string]kgo.GroupBalancer{
+		"range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(),
+		"sticky": kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer(),
+	}
+	balancer, known := balancers[r.Assignor]
+	if !known {
+		return nil, fmt.Errorf("no assignor %q", r.Assignor)
+	}
+	session := time.Duration(r.SessionMs) * time.Millisecond
+	beat := kgo.HeartbeatInterval(300 * time.Millisecond)
+	return append(options, kgo.Balancers(balancer), kgo.SessionTimeout(session), beat), nil
+}
+
+func (m *member) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rebalances++
+	for topic, ids := range added {
+		for _, id := range ids {
+			m.held[partition{topic, id}] = true
+		}
+	}
+}
+
+func (m *member) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for topic, ids := range gone {
+		for _, id := range ids {
+			delete(m.held, partition{topic, id})
+		}
+	}
+}
+
+func (m *member) poll(ctx context.Context) {
+	defer close(m.done)
+	for ctx.Err() == nil {
+		fetches := m.client.PollFetches(ctx)
+		for _, failed := range fetches.Errors() {
+			if ended(failed.Err) {
+				m.mu.Lock()
+				m.fatal = code(failed.Err)
+				m.mu.Unlock()
+				return
+			}
+		}
+		m.mu.Lock()
+		fetches.EachRecord(func(r *kgo.Record) {
+			m.read = append(m.read, [4]any{r.Topic, r.Partition, r.Offset, string(r.Value)})
+		})
+		m.mu.Unlock()
+	}
+}
+
+// ended tells errors that no retry mends from those the client gets over by itself.
+func ended(err error) bool {
+	for _, final := range []error{kerr.FencedInstanceID, kerr.UnreleasedInstanceID, kerr.InvalidRegularExpression} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *member) state() any {
+	id, generation := m.client.GroupMetadata()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	held := make([][2]any, 0, len(m.held))
+	for each := range m.held {
+		held = append(held, [2]any{each.topic, each.id})
+	}
+	state := map[string]any{
+		"assignment": held, "generation": generation, "member_id": id,
+		"rebalances": m.rebalances, "read": len(m.read), "fatal": nil,
+	}
+	if m.fatal != "" {
+		state["fatal"] = m.fatal
+	}
+	return state
+}
+
+func (m *member) records() any {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([][4]any{}, m.read...)
+}
+
+func (m *member) commit(ctx context.Context, rows []position) error {
+	if rows == nil {
+		return m.client.CommitUncommittedOffsets(ctx)
+	}
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	for _, each := range rows {
+		if offsets[each.topic] == nil {
+			offsets[each.topic] = map[int32]kgo.EpochOffset{}
+		}
+		offsets[each.topic][each.partition] = kgo.EpochOffset{Epoch: -1, Offset: each.offset}
+	}
+	var failed error
+	m.client.CommitOffsetsSync(ctx, offsets,
+		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
+			failed = err
+			for _, topic := range response.Topics {
+				for _, each := range topic.Partitions {
+					failed = errors.Join(failed, kerr.ErrorForCode(each.ErrorCode))
+				}
+			}
+		})
+	return failed
+}
+
+func (m *member) committed(ctx context.Context, _ string, partitions []position) (any, error) {
+	found, err := kadm.NewClient(m.client).FetchOffsets(ctx, m.group)
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{}
+	for _, each := range partitions {
+		if offset, ok := found.Lookup(each.topic, each.partition); ok && offset.At >= 0 {
+			rows = append(rows, row{each.topic, each.partition, offset.At})
+		}
+	}
+	return rows, nil
+}
+
+func (m *member) close() {
+	m.stop()
+	<-m.done
+	m.client.Close()
+}
