@@ -1,11 +1,14 @@
 """`kgroup`: entry of the command line; turns anything that ends a command into an exit code."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import typer
-from typer._click.exceptions import ClickException, NoArgsIsHelpError
+
+# typer vendors click; these classes have no public name there.
+from typer._click.exceptions import ClickException, NoArgsIsHelpError, NoSuchOption
 from typer.core import TyperOption
 
 import kgroup
@@ -42,8 +45,8 @@ def root() -> RootGroup:
         rich_markup_mode=None,
         no_args_is_help=True,
         context_settings=CONTEXT_SETTINGS,
-        epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 partly failed, 6 not authorised, "
-        "7 unreachable, 8 bad verdict, 130 interrupted.",
+        epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 partly failed, "
+        "6 not authorised, 7 unreachable, 8 bad verdict, 130 interrupted.",
     )
 
 
@@ -67,6 +70,10 @@ def expand_local(argv: Sequence[str]) -> list[str]:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing but SystemExit from completion leaves it."""
+    if "_KGROUP_COMPLETE" in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
         sys.stdout.flush()
@@ -87,7 +94,10 @@ def run(argv: Sequence[str]) -> int:
 def _print_usage_error(error: ClickException) -> None:
     ctx = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".")
-    print_error(message[:1].lower() + message[1:], f"{ctx.command_path if ctx else 'kgroup'} --help")
+    hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
+    if isinstance(error, NoSuchOption) and ctx is not None and ctx.parent is None:
+        hint = "options go behind the command, as in kgroup explain CODE -o json"
+    print_error(message[:1].lower() + message[1:], hint)
 
 
 def main() -> None:

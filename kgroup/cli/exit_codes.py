@@ -1,5 +1,6 @@
 """Exit codes: an interface scripts rely on, and the one place that maps failures to them."""
 
+from collections.abc import Collection
 from enum import IntEnum
 
 from kgroup.errors import (
@@ -151,3 +152,12 @@ def name_of(error: KgroupError) -> str:
     if isinstance(error, ConfigError):
         return "CONFIG_ERROR"
     return "FAILED"
+
+
+def of_batch(failed: Collection[ExitCode], any_succeeded: bool) -> ExitCode:
+    """The exit code of a batch: PARTIAL when some items failed, the common reason when all did."""
+    if not failed:
+        return ExitCode.OK
+    if any_succeeded:
+        return ExitCode.PARTIAL
+    return next(iter(failed)) if len(set(failed)) == 1 else ExitCode.FAILED

@@ -74,7 +74,12 @@ class RootGroup(TyperGroup):
         return [CompletionItem(e.name, help=e.help) for e in matches]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[arg-type]  # names only, for suggestions
+        # The parent class suggests from loaded commands; ours are known by name only.
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS)
+            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)
 
 

@@ -16,6 +16,12 @@ from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand
 _WHERE, _HOW, _OUTPUT = "Where", "How", "Output"
 
 
+def _contexts(incomplete: str) -> list[str]:
+    from kgroup.cli.config import load_config
+
+    return [name for name in load_config().contexts if name.startswith(incomplete)]
+
+
 def _shared(
     bootstrap_server: Annotated[
         str | None,
@@ -32,14 +38,19 @@ def _shared(
         typer.Option(
             "--local",
             metavar="[DIR]",
-            help="The embedded cluster in DIR, or in the user's data folder. DIR needs a slash, or --local=DIR.",
+            help="The embedded cluster in DIR (with a slash, or --local=DIR); else in the data folder.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
     context: Annotated[
         str | None,
         typer.Option(
-            "-C", "--context", metavar="NAME", help="A cluster from the config file.", rich_help_panel=_WHERE
+            "-C",
+            "--context",
+            metavar="NAME",
+            help="A cluster from the config file.",
+            rich_help_panel=_WHERE,
+            autocompletion=_contexts,
         ),
     ] = None,
     command_config: Annotated[
@@ -72,7 +83,12 @@ def _shared(
     output: Annotated[
         str | None,
         typer.Option(
-            "-o", "--output", metavar="FORMAT", help="|".join(FORMATS) + ".", rich_help_panel=_OUTPUT
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help="|".join(FORMATS) + ".",
+            rich_help_panel=_OUTPUT,
+            autocompletion=lambda: FORMATS,
         ),
     ] = None,
     columns: Annotated[

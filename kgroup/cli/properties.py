@@ -23,7 +23,7 @@ PLAIN_OR_SCRAM = ("PlainLoginModule", "ScramLoginModule")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The pairs of a `.properties` text by java.util.Properties' rules: comments, escapes, continued lines."""
+    """The pairs of a `.properties` text by java.util.Properties' rules (comments, escapes, continuation)."""
     result: dict[str, str] = {}
     for line in _logical_lines(text):
         match = _LINE.fullmatch(line)
@@ -58,7 +58,7 @@ def _unescape(text: str) -> str:
 
 
 def read_command_config(path: Path) -> dict[str, str]:
-    """The settings of a `--command-config` file under librdkafka's names; ConfigError for what we cannot use."""
+    """The settings of a `--command-config` file by librdkafka name; ConfigError for what we cannot use."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +68,7 @@ def read_command_config(path: Path) -> dict[str, str]:
 
 
 def from_java(values: Mapping[str, str], where: str) -> dict[str, str]:
-    """Java client properties as librdkafka properties; keys that do not concern the connection pass through."""
+    """Java client properties as librdkafka properties; keys unrelated to the connection pass through."""
     _refuse_java_stores(values, where)
     result: dict[str, str] = {}
     for key, value in values.items():
@@ -87,7 +87,7 @@ def _refuse_java_stores(values: Mapping[str, str], where: str) -> None:
         if key in values:
             raise ConfigError(
                 f"{key} in {where}: inline PEM is not supported",
-                "put the PEM text into a file and name it in ssl.truststore.location or ssl.keystore.location",
+                "put the PEM into a file and name it in ssl.truststore.location or ssl.keystore.location",
             )
     for store in _STORES:
         location = values.get(f"{store}.location")

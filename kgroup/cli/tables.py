@@ -79,9 +79,7 @@ def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Ite
         yield "  ".join(cells).rstrip()
 
 
-def print_rich(
-    table: Table, columns: tuple[Column, ...], headers: bool, color: bool, width: int
-) -> None:
+def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: bool, width: int) -> None:
     """Print through rich, which folds long cells to `width` and paints states."""
     from rich.console import Console
     from rich.table import Table as RichTable

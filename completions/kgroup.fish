@@ -1,0 +1,1 @@
+complete --command kgroup --no-files --arguments "(env _KGROUP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) kgroup)" --condition "env _KGROUP_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) kgroup"

@@ -1,0 +1,119 @@
+"""Files made from the command tree: man pages and completion scripts.
+
+`python -m kgroup.cli.generated` writes them into man/ and completions/; a test holds them equal.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kgroup.cli.exit_codes import MEANINGS
+from kgroup.cli.lazy import KgroupCommand, walk
+from kgroup.cli.registry import COMMANDS, PANELS
+
+SHELLS = {"bash": "kgroup.bash", "zsh": "_kgroup", "fish": "kgroup.fish"}
+ENVIRONMENT = {
+    "KGROUP_BOOTSTRAP_SERVER": "Brokers, as --bootstrap-server.",
+    "KGROUP_LOCAL": "Folder of the embedded cluster, as --local.",
+    "KGROUP_CONTEXT": "Context, as --context.",
+    "KGROUP_COMMAND_CONFIG": "Java properties file, as --command-config.",
+    "KGROUP_OUTPUT": "Output format, as --output.",
+    "NO_COLOR": "When set to anything, no colour.",
+}
+
+
+def completion_script(shell: str) -> str:
+    """The completion script for bash, zsh or fish; it asks `kgroup` itself for the candidates."""
+    from typer._completion_shared import get_completion_script
+
+    script = get_completion_script(prog_name="kgroup", complete_var="_KGROUP_COMPLETE", shell=shell)
+    return script + "\n"
+
+
+def man_name(path: str) -> str:
+    """The page of a command: `kgroup-context-use` for "context use"."""
+    return "kgroup-" + path.replace(" ", "-")
+
+
+def files() -> dict[str, str]:
+    """Every generated file by its path in the repository."""
+    pages = {f"man/{man_name(c.path)}.1": _command_page(c) for c in walk()}
+    scripts = {f"completions/{file}": completion_script(shell) for shell, file in SHELLS.items()}
+    return {"man/kgroup.1": _root_page(), **pages, **scripts}
+
+
+def _escape(text: str) -> str:
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
+    return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in escaped.split("\n"))
+
+
+def _header(title: str, summary: str, synopsis: str) -> Iterator[str]:
+    yield f'.TH "{title.upper()}" "1" "" "kgroup" "kgroup manual"'
+    yield f".SH NAME\n{_escape(title)} \\- {_escape(summary.rstrip('.'))}"
+    yield f".SH SYNOPSIS\n.B {_escape(synopsis)}"
+
+
+def _entries(title: str, entries: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> Iterator[str]:
+    yield f".SH {title}"
+    for term, text in entries:
+        yield f".TP\n.B {_escape(term)}\n{_escape(text)}"
+
+
+def _root_page() -> str:
+    from kgroup.cli.app import DESCRIPTION
+
+    summary = DESCRIPTION.split("\n", 1)[0]
+    lines = list(_header("kgroup", summary, "kgroup COMMAND [OPTIONS] [ARGUMENTS]"))
+    lines.append(f".SH DESCRIPTION\n{_escape(DESCRIPTION.strip())}")
+    lines.append(".SH COMMANDS")
+    for panel in PANELS:
+        entries = [e for e in COMMANDS.values() if e.panel == panel]
+        if entries:
+            lines.append(f".SS {panel}")
+            lines += [f".TP\n.B {_escape(e.name)}\n{_escape(e.help)}" for e in entries]
+    lines += _entries("EXIT STATUS", [(str(int(code)), text) for code, text in MEANINGS.items()])
+    lines += _entries("ENVIRONMENT", list(ENVIRONMENT.items()))
+    lines.append(".SH SEE ALSO\n" + "\n".join(f".BR {_escape(man_name(c.path))} (1)" for c in walk()))
+    return _join(lines)
+
+
+def _command_page(command: KgroupCommand) -> str:
+    ctx: Any = command.make_context(command.path, [], resilient_parsing=True)
+    pieces = " ".join(command.collect_usage_pieces(ctx))
+    text = (command.help or "").strip()
+    lines = list(_header(man_name(command.path), text.split("\n", 1)[0], f"kgroup {command.path} {pieces}"))
+    lines.append(f".SH DESCRIPTION\n{_escape(text)}")
+    for kind, title in (("argument", "ARGUMENTS"), ("option", "OPTIONS")):
+        records = [p.get_help_record(ctx) for p in command.get_params(ctx) if p.param_type_name == kind]
+        entries = [r for r in records if r is not None]
+        if entries:
+            lines += _entries(title, entries)
+    lines.append(".SH EXAMPLES")
+    lines += [f".TP\n{_escape(comment)}\n.B {_escape(line)}" for line, comment in command.examples]
+    lines.append(".SH SEE ALSO\n.BR kgroup (1)")
+    return _join(lines)
+
+
+def _join(lines: list[str]) -> str:
+    text = "\n".join(line for line in lines if line)
+    # A blank line would be an empty paragraph; roff has a request for it.
+    return "\n".join(line or ".PP" for line in text.split("\n")) + "\n"
+
+
+def write(root: Path) -> list[Path]:
+    """Write every generated file below `root`, remove pages of commands that are gone; the paths written."""
+    wanted = files()
+    for folder in ("man", "completions"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        for old in (root / folder).iterdir():
+            if f"{folder}/{old.name}" not in wanted:
+                old.unlink()
+    for name, text in wanted.items():
+        (root / name).write_text(text, encoding="utf-8")
+    return [root / name for name in wanted]
+
+
+if __name__ == "__main__":
+    for path in write(Path(sys.argv[1] if len(sys.argv) > 1 else ".")):
+        print(path)

@@ -1,0 +1,87 @@
+"""`kgroup explain`: codes and states of both protocols."""
+
+import jsonschema
+import pytest
+
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.explanations import entries, lookup, near
+from kgroup.cli.schemas import schema_for
+from kgroup.errors import ErrorCode
+
+OPERATORS_MEET = """
+FENCED_INSTANCE_ID UNRELEASED_INSTANCE_ID STALE_MEMBER_EPOCH FENCED_MEMBER_EPOCH UNKNOWN_MEMBER_ID
+ILLEGAL_GENERATION REBALANCE_IN_PROGRESS NOT_COORDINATOR GROUP_ID_NOT_FOUND NON_EMPTY_GROUP
+GROUP_SUBSCRIBED_TO_TOPIC COORDINATOR_LOAD_IN_PROGRESS MEMBER_ID_REQUIRED INCONSISTENT_GROUP_PROTOCOL
+GROUP_MAX_SIZE_REACHED INVALID_REGULAR_EXPRESSION UNSUPPORTED_ASSIGNOR UNKNOWN_SUBSCRIPTION_ID
+TRANSACTIONAL_ID_NOT_FOUND TRANSACTIONAL_ID_AUTHORIZATION_FAILED COORDINATOR_NOT_AVAILABLE
+Stable Empty Dead PreparingRebalance CompletingRebalance Assigning Reconciling revoking waiting left
+""".split()
+
+
+@pytest.mark.parametrize("name", OPERATORS_MEET)
+def test_has_a_cause_or_both_protocols(name):
+    entry = lookup(name)
+    assert entry is not None
+    assert entry.meaning.endswith((".", ";"))
+    assert entry.cause or (entry.classic and entry.consumer)
+
+
+def test_every_error_code_is_explained_with_its_number():
+    known = {e.code for e in entries().values() if e.code is not None}
+    assert known == {int(c) for c in ErrorCode if c != ErrorCode.NONE}
+
+
+@pytest.mark.parametrize(
+    ("term", "name"),
+    [
+        ("82", "FENCED_INSTANCE_ID"),
+        ("fenced_instance_id", "FENCED_INSTANCE_ID"),
+        ("fenced-instance-id", "FENCED_INSTANCE_ID"),
+        ("FencedInstanceIdException", "FENCED_INSTANCE_ID"),
+        ("UnknownMemberIdError", "UNKNOWN_MEMBER_ID"),
+        ("-1", "UNKNOWN_SERVER_ERROR"),
+        ("-2", "left"),
+        ("RECONCILING", "Reconciling"),
+        ("preparing-rebalance", "PreparingRebalance"),
+        ("UnrevokedPartitions", "revoking"),
+        ("group epoch", "member epoch"),
+    ],
+)
+def test_found_by_number_spelling_and_class_name(term, name):
+    entry = lookup(term)
+    assert entry is not None and entry.name == name
+
+
+def test_names_are_unique():
+    listed = [e.name.lower() for e in entries().values()]
+    assert len(listed) == len(set(listed))
+
+
+def test_text_tells_both_protocols_cause_and_next_command(kgroup):
+    ran = kgroup("explain", "UNRELEASED_INSTANCE_ID")
+    assert ran.code == 0
+    assert ran.out.startswith("UNRELEASED_INSTANCE_ID (111, not retriable)\n")
+    for word in ("consumer  ", "cause  ", "next  ", "kgroup remove-members GROUP"):
+        assert word in ran.out
+
+
+def test_several_terms_and_json(kgroup):
+    ran = kgroup("explain", "82", "Stable", "-o", "json")
+    jsonschema.validate(ran.document, schema_for("explain"))
+    assert [e["name"] for e in ran.document["data"]["entries"]] == ["FENCED_INSTANCE_ID", "Stable"]
+
+
+def test_a_phrase_is_one_term(kgroup):
+    assert kgroup("explain", "member", "epoch", "-o", "name").out == "member epoch\n"
+
+
+def test_unknown_term_ends_with_3_and_near_misses(kgroup):
+    ran = kgroup("explain", "FENCED_INSTANCE")
+    assert ran.code == ExitCode.NOT_FOUND
+    assert "did you mean FENCED_INSTANCE_ID" in ran.err
+    assert near("qqqq") == []
+
+
+def test_without_a_term_lists_them(kgroup):
+    names = kgroup("explain", "-o", "name").out.splitlines()
+    assert set(OPERATORS_MEET) <= set(names)
