@@ -102,7 +102,9 @@ class PartitionLog:
 
     def _recover(self, segment: Segment) -> None:
         """Read the last segment whole and cut a torn tail; damage before its end raises StorageError."""
-        size = segment.path.stat().st_size if segment.path.exists() else 0
+        if not segment.path.exists():
+            return
+        size = segment.path.stat().st_size
         damage = segment.recover(size)
         if damage is None:
             return
