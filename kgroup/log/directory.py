@@ -1,0 +1,165 @@
+"""A data folder with one owner at a time: who holds it, and which cluster it belongs to."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from kgroup.domain import uuid_text
+from kgroup.errors import StorageError
+from kgroup.log.files import replace_file
+
+LAYOUT_VERSION = 1
+LOCK_FILE = ".lock"
+META_FILE = "meta.properties"
+
+# `owner_of` holds the lock for an instant to see whether it is free; an opener outwaits that.
+_TRIES = 5
+_PAUSE_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The process that holds a data folder; `bootstrap` is its `host:port`, empty while it starts."""
+
+    pid: int
+    command: str
+    bootstrap: str = ""
+
+    def __str__(self) -> str:
+        at = f", serving at {self.bootstrap}" if self.bootstrap else ""
+        return f"process {self.pid} ({self.command}{at})"
+
+
+class DataDirectory:
+    """The data folder `path`, created if missing and held until `close` or the process's end.
+
+    A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raises StorageError
+    if another process holds it (naming that one), if it belongs to another cluster than `cluster_id`,
+    or if its layout is newer than this version of kgroup.
+    """
+
+    def __init__(
+        self, path: Path, *, command: str, bootstrap: str = "", cluster_id: str | None = None
+    ) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _os_error(path, error) from None
+        try:
+            self._acquire()
+            self._owner = Owner(os.getpid(), command, bootstrap)
+            self._write_owner()
+            self.cluster_id = self._identify(cluster_id)
+        except OSError as error:
+            os.close(self._lock)
+            raise _os_error(path, error) from None
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def announce(self, bootstrap: str) -> None:
+        """Tell `owner_of` where this process now listens."""
+        self._owner = replace(self._owner, bootstrap=bootstrap)
+        self._write_owner()
+
+    def close(self) -> None:
+        """Give the folder up; safe to call twice."""
+        if self._lock >= 0:
+            os.ftruncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> DataDirectory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _acquire(self) -> None:
+        for attempt in range(_TRIES):
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if attempt < _TRIES - 1:
+                    time.sleep(_PAUSE_SECONDS)
+        holder = _read_owner(self._lock)
+        raise StorageError(
+            f"{self.path} is in use by {holder or 'another process'}",
+            hint="stop that process, talk to it instead, or choose another data folder",
+        )
+
+    def _write_owner(self) -> None:
+        text = json.dumps(asdict(self._owner)).encode() + b"\n"
+        os.pwrite(self._lock, text, 0)
+        os.ftruncate(self._lock, len(text))
+
+    def _identify(self, wanted: str | None) -> str:
+        path = self.path / META_FILE
+        if not path.exists():
+            cluster_id = wanted or uuid_text(os.urandom(16))
+            replace_file(path, f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\n")
+            return cluster_id
+        properties = _properties(path)
+        try:
+            version, found = int(properties["layout.version"]), properties["cluster.id"]
+        except (KeyError, ValueError):
+            raise StorageError(
+                f"{path} lacks a layout.version or cluster.id", hint="this is not a data folder of kgroup"
+            ) from None
+        if version > LAYOUT_VERSION:
+            raise StorageError(
+                f"{self.path} has layout version {version}, this kgroup knows up to {LAYOUT_VERSION}",
+                hint="open it with the version of kgroup that wrote it, or a newer one",
+            )
+        if wanted is not None and wanted != found:
+            raise StorageError(
+                f"{self.path} belongs to cluster {found}, not {wanted}",
+                hint="choose another data folder, or leave the cluster id out",
+            )
+        return found
+
+
+def owner_of(path: Path) -> Owner | None:
+    """The process that holds the data folder now, None if none does or the folder does not exist."""
+    try:
+        lock = os.open(path / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _os_error(path, error) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_owner(lock)
+    finally:
+        os.close(lock)
+    return None
+
+
+def _read_owner(lock: int) -> Owner | None:
+    try:
+        found = json.loads(os.pread(lock, 65536, 0))
+        return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _properties(path: Path) -> dict[str, str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _os_error(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"data folder {path} cannot be used: {error.strerror}",
+        hint="check that the path is a folder this user may write to, with space left",
+    )

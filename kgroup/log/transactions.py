@@ -1,0 +1,59 @@
+"""Which transactions a log holds, read from its batch headers and markers (KIP-98)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kgroup.protocol.batches import Batch
+
+
+class AbortedTransaction(NamedTuple):
+    """A producer's data batches from `first_offset` on, up to its marker at `last_offset`, are void."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class Transactions:
+    """Aborted transactions in order of their markers, and the open ones' first offsets by producer id."""
+
+    aborted: list[AbortedTransaction] = field(default_factory=list)
+    open: dict[int, int] = field(default_factory=dict)
+    _by_producer: dict[int, list[AbortedTransaction]] = field(default_factory=dict)
+
+    def saw(self, batch: Batch) -> None:
+        """Take in the next batch of the log."""
+        if not batch.transactional:
+            return
+        if not batch.control:
+            self.open.setdefault(batch.producer_id, batch.base_offset)
+            return
+        marker = batch.end_marker
+        if marker is None:
+            return
+        first = self.open.pop(batch.producer_id, None)
+        if first is not None and not marker.committed:
+            aborted = AbortedTransaction(batch.producer_id, first, batch.last_offset)
+            self.aborted.append(aborted)
+            self._by_producer.setdefault(batch.producer_id, []).append(aborted)
+
+    def is_aborted(self, producer_id: int, offset: int) -> bool:
+        """Whether the data batch of this producer at this offset belongs to an aborted transaction."""
+        found = self._by_producer.get(producer_id, ())
+        return any(first <= offset <= last for _, first, last in found)
+
+    def first_unstable_offset(self, end_offset: int) -> int:
+        """The offset up to which every transaction has ended (the last stable offset)."""
+        return min(self.open.values(), default=end_offset)
+
+
+def transactions_in(batches: Iterable[Batch]) -> Transactions:
+    """The transactions of a whole log."""
+    found = Transactions()
+    for batch in batches:
+        found.saw(batch)
+    return found
