@@ -423,9 +423,6 @@ _PAIRS: dict[int, tuple[type[RecordKey], type[RecordValue]]] = {
     )
 }
 
-RECORD_TYPES = tuple(_PAIRS)
-"""The record types that are read and written here."""
-
 _INT16 = struct.Struct(">h")
 
 
@@ -435,9 +432,9 @@ def group_of(key: RecordKey) -> str:
     return name
 
 
-def value_class(key: RecordKey) -> type[RecordValue]:
-    """The class of the values that go with a key."""
-    return _PAIRS[key.TYPE][1]
+def record_classes() -> dict[int, tuple[type[RecordKey], type[RecordValue]]]:
+    """The key and value class of every record type read and written here."""
+    return dict(_PAIRS)
 
 
 def decode_key(data: bytes) -> RecordKey | UnknownKey:
