@@ -80,6 +80,7 @@ def test_unknown_term_ends_with_3_and_near_misses(kgroup):
     assert ran.code == ExitCode.NOT_FOUND
     assert "did you mean FENCED_INSTANCE_ID" in ran.err
     assert near("qqqq") == []
+    assert near("Reconcilin") == ["Reconciling"]
 
 
 def test_without_a_term_lists_them(kgroup):

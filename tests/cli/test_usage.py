@@ -99,17 +99,17 @@ class TestFormats:
 
     def test_table(self, kgroup):
         assert kgroup(*self.ARGV).out == (
-            "GROUP   OFFSETS-PARTITION\norders                 48\npay                    35\n"
+            "GROUP   OFFSETS-PARTITION\norders                 31\npay                    10\n"
         )
 
     def test_no_headers(self, kgroup):
-        assert kgroup(*self.ARGV, "--no-headers").out == "orders  48\npay     35\n"
+        assert kgroup(*self.ARGV, "--no-headers").out == "orders  31\npay     10\n"
 
     def test_columns(self, kgroup):
         assert kgroup(*self.ARGV, "--columns", "OFFSETS-PARTITION,group_id").out.split() == [
             *("OFFSETS-PARTITION", "GROUP"),
-            *("48", "orders"),
-            *("35", "pay"),
+            *("31", "orders"),
+            *("10", "pay"),
         ]
 
     def test_unknown_column_names_the_known_ones(self, kgroup):
@@ -125,7 +125,7 @@ class TestFormats:
         assert (document["status"], document["exit_code"], document["errors"]) == ("ok", 0, [])
         assert document["data"]["groups"][0] == {
             "group_id": "orders",
-            "offsets_partition": 48,
+            "offsets_partition": 31,
             "coordinator": None,
         }
 
@@ -139,7 +139,7 @@ class TestFormats:
         assert {line["schema"] for line in lines} == {"kgroup/coordinator@1"}
 
     def test_csv(self, kgroup):
-        assert kgroup(*self.ARGV, "-o", "csv").out == "group_id,offsets_partition\norders,48\npay,35\n"
+        assert kgroup(*self.ARGV, "-o", "csv").out == "group_id,offsets_partition\norders,31\npay,10\n"
 
     def test_name(self, kgroup):
         assert kgroup(*self.ARGV, "-o", "name").out == "orders\npay\n"

@@ -10,11 +10,11 @@ from kgroup.errors import ErrorCode
 
 
 def entries() -> Mapping[str, Entry]:
-    """Every entry by its name in lower case; error codes with no text of their own included."""
-    known = {entry.name.lower(): entry for entry in (*ERRORS, *STATES)}
+    """Every entry by its bare name (see `_bare`); error codes with no text of their own included."""
+    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
-            known.setdefault(code.name.lower(), _plain_error(code))
+            known.setdefault(_bare(code.name), _plain_error(code))
     return known
 
 
@@ -22,13 +22,10 @@ def lookup(term: str) -> Entry | None:
     """The entry for an error name or number, an exception's class name, or a state; None if unknown."""
     known = entries()
     word = term.strip()
-    if word.lstrip("-").isdigit():
-        by_number = known.get(ErrorCode.name_of(int(word)).lower())
-        if by_number is not None:
-            return by_number
-    keys = [_key(word), _key(_snake(word))]
-    keys += [key.removesuffix("_exception").removesuffix("_error") for key in keys]
-    for key in keys:
+    if word.removeprefix("-").isdigit():
+        word = ErrorCode.name_of(int(word)) if int(word) in _CODES else word
+    bare = _bare(word)
+    for key in (bare, bare.removesuffix("exception"), bare.removesuffix("error")):
         if key in known:
             return known[key]
     return next((e for e in known.values() if word.lower() in (a.lower() for a in e.aliases)), None)
@@ -37,24 +34,18 @@ def lookup(term: str) -> Entry | None:
 def near(term: str) -> list[str]:
     """Up to three names close to `term`, best first."""
     known = entries()
-    names = {key: entry.name for key, entry in known.items()}
-    matches = get_close_matches(_key(term), names, 3, 0.6) or get_close_matches(
-        _key(_snake(term)), names, 3, 0.6
-    )
-    parts = [key for key in names if len(term) > 3 and _key(term) in key]
-    return [names[key] for key in dict.fromkeys([*matches, *parts])][:3]
+    bare = _bare(term)
+    matches = get_close_matches(bare, known, 3, 0.6)
+    parts = [key for key in known if len(bare) > 3 and bare in key]
+    return [known[key].name for key in dict.fromkeys([*matches, *parts])][:3]
 
 
-def _key(text: str) -> str:
-    return text.strip().lower().replace("-", "_").replace(" ", "_")
+_CODES = frozenset(int(code) for code in ErrorCode)
 
 
-def _snake(text: str) -> str:
-    """`FencedInstanceIdException` → `Fenced_Instance_Id_Exception`; upper-case names stay whole."""
-    out = text[:1]
-    for before, char in zip(text, text[1:], strict=False):
-        out += "_" + char if char.isupper() and before.islower() else char
-    return out
+def _bare(text: str) -> str:
+    """`text` in lower case without blanks, dashes and underscores: spellings of one name are one key."""
+    return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def _plain_error(code: ErrorCode) -> Entry:
