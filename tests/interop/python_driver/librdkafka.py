@@ -21,6 +21,12 @@ from .member import HEARTBEAT_MS, POLL_S, Member
 _POLL_BATCH = 100
 
 
+def _behind(fatal: KafkaError) -> KafkaError:
+    """The broker's error behind a _FATAL one, which tells it in words only."""
+    known = (KafkaError(code) for code in range(1, 130))
+    return next((each for each in known if each.str() in fatal.str()), fatal)
+
+
 class Consumer(Member):
     def open(self) -> None:
         request = self.request
@@ -32,7 +38,6 @@ class Consumer(Member):
             "enable.auto.commit": False,
             "topic.metadata.refresh.interval.ms": 1000,
             "group.protocol": request["protocol"],
-            "error_cb": self._failed,
         }
         if request["protocol"] == "classic":
             config |= {
@@ -49,11 +54,6 @@ class Consumer(Member):
     def _assigned(self, _consumer: Rdkafka, _partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
 
-    def _failed(self, error: KafkaError) -> None:
-        # a message's error says only _FATAL; here the client tells which code was behind it
-        if error.fatal():
-            self._ended = error
-
     def poll(self) -> None:
         for message in self.consumer.consume(_POLL_BATCH, POLL_S):
             error = message.error()
@@ -61,7 +61,7 @@ class Consumer(Member):
                 row = (message.topic(), message.partition(), message.offset(), message.value().decode())
                 self.read.append(row)
             elif error.code() == KafkaError._FATAL or error.fatal():
-                raise KafkaException(error)
+                raise KafkaException(_behind(error))
 
     def membership(self) -> dict[str, Any]:
         held = [[each.topic, each.partition] for each in self.consumer.assignment()]
