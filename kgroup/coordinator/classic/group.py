@@ -1,0 +1,270 @@
+"""A classic group: what its last record says, and the rebalance that is forming on top of it.
+
+`committed` is hard and set by `replay` alone. All else is soft: a restart forgets it and the group is
+again what its record says (KIP-345; `__consumer_offsets` record type 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kgroup.coordinator.classic.states import ClassicState, Phase
+from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.state import Parked
+from kgroup.errors import DecodeError
+from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
+from kgroup.protocol.subscription import Subscription
+
+Protocols = tuple[JoinGroupRequestProtocol, ...]
+CONSUMER = "consumer"
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """A member as the coordinator knows it now; `assignment` mirrors the committed one."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    join: Parked | None = None
+    sync: Parked | None = None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """The subscription bytes under the protocol's name, b"" when the member does not list it."""
+        return next((p.metadata for p in self.protocols if p.name == protocol), b"")
+
+
+@dataclass(slots=True)
+class Forming:
+    """A rebalance under way, and the values it works with until a record commits them."""
+
+    phase: Phase
+    from_empty: bool
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    leader: str | None
+    new_member_added: bool = False
+
+
+NEVER = GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=())
+
+
+@dataclass(slots=True)
+class ClassicGroup:
+    """One classic group; `state` and the values below it are derived from `forming` and `committed`."""
+
+    group_id: str
+    committed: GroupMetadataValue = NEVER
+    members: dict[str, ClassicMember] = field(default_factory=dict)
+    static: dict[str, str] = field(default_factory=dict)
+    pending_joiners: set[str] = field(default_factory=set)
+    pending_sync: set[str] = field(default_factory=set)
+    forming: Forming | None = None
+    state_since_ms: int = -1
+    awaiting_join: int = 0
+    supporters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def state(self) -> ClassicState:
+        if self.forming is not None:
+            preparing = self.forming.phase is Phase.PREPARING
+            return ClassicState.PREPARING if preparing else ClassicState.COMPLETING
+        return ClassicState.STABLE if self.committed.members else ClassicState.EMPTY
+
+    @property
+    def generation(self) -> int:
+        return self.committed.generation if self.forming is None else self.forming.generation
+
+    @property
+    def protocol_type(self) -> str | None:
+        return (self.committed.protocol_type or None) if self.forming is None else self.forming.protocol_type
+
+    @property
+    def protocol(self) -> str | None:
+        return self.committed.protocol if self.forming is None else self.forming.protocol
+
+    @property
+    def leader(self) -> str | None:
+        return self.committed.leader if self.forming is None else self.forming.leader
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the group only holds offsets: never had a protocol type, and nobody is about to join."""
+        return self.state is ClassicState.EMPTY and not self.protocol_type and not self.pending_joiners
+
+    def all_joined(self) -> bool:
+        """Whether every member has a parked join and nobody who was handed an id is still to come."""
+        return not self.pending_joiners and self.awaiting_join == len(self.members)
+
+    def park_join(self, member: ClassicMember, parked: Parked) -> Parked | None:
+        """Keep the join until the rebalance completes; returns an older one that it takes the place of."""
+        before, member.join = member.join, parked
+        self.awaiting_join += before is None
+        return before
+
+    def take_join(self, member: ClassicMember) -> Parked | None:
+        """The member's parked join, for answering; it is parked no more."""
+        parked, member.join = member.join, None
+        self.awaiting_join -= parked is not None
+        return parked
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with these protocols can join the present members."""
+        if not self.members:
+            return bool(protocol_type and protocols)
+        if self.protocol_type != protocol_type:
+            return False
+        return any(self.supporters.get(p.name) == len(self.members) for p in protocols)
+
+    def selected_protocol(self) -> str | None:
+        """The protocol most members vote for among those all support; None without members."""
+        if not self.members:
+            return None
+        common = {name for name, count in self.supporters.items() if count == len(self.members)}
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next(p.name for p in member.protocols if p.name in common)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    def add(self, member: ClassicMember) -> None:
+        self.members[member.member_id] = member
+        self._count_support(member, 1)
+        self.awaiting_join += member.join is not None
+        self.pending_joiners.discard(member.member_id)
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> ClassicMember | None:
+        """Take a member out; a leader is followed by the oldest member left."""
+        self.pending_joiners.discard(member_id)
+        self.pending_sync.discard(member_id)
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return None
+        self._count_support(member, -1)
+        self.awaiting_join -= member.join is not None
+        if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+            del self.static[member.instance_id]
+        if self.forming is not None and self.forming.leader == member_id:
+            self.forming.leader = next(iter(self.members), None)
+        return member
+
+    def update(self, member: ClassicMember, protocols: Protocols, rebalance_ms: int, session_ms: int) -> None:
+        """Give a member what its latest join says."""
+        self._count_support(member, -1)
+        member.protocols = protocols
+        self._count_support(member, 1)
+        member.rebalance_timeout_ms = rebalance_ms
+        member.session_timeout_ms = session_ms
+
+    def replace(self, old_id: str, new_id: str) -> ClassicMember:
+        """Give a static member a new id; it keeps its leadership, timeouts and assignment."""
+        member = self.members.pop(old_id)
+        member.member_id = new_id
+        self.members[new_id] = member
+        assert member.instance_id is not None
+        self.static[member.instance_id] = new_id
+        if old_id in self.pending_sync:
+            self.pending_sync.remove(old_id)
+            self.pending_sync.add(new_id)
+        if self.forming is not None and self.forming.leader == old_id:
+            self.forming.leader = new_id
+        return member
+
+    def _count_support(self, member: ClassicMember, by: int) -> None:
+        for name in {p.name for p in member.protocols}:
+            self.supporters[name] = self.supporters.get(name, 0) + by
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Topics the members subscribe to; None when unknown (no protocol yet, or not readable)."""
+        if not self.members:
+            return frozenset()
+        if self.protocol_type != CONSUMER or self.protocol is None:
+            return None
+        try:
+            return subscribed_topics(m.metadata(self.protocol) for m in self.members.values())
+        except DecodeError:
+            return None
+
+    def record(
+        self,
+        generation: int,
+        *,
+        protocol: str | None,
+        leader: str | None,
+        assignments: dict[str, bytes],
+        state_since_ms: int,
+    ) -> Record:
+        """The record that commits the present members under these values."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=generation,
+            protocol=protocol,
+            leader=leader,
+            current_state_timestamp=state_since_ms,
+            members=tuple(
+                MemberMetadata(
+                    member_id=m.member_id,
+                    group_instance_id=m.instance_id,
+                    client_id=m.client_id,
+                    client_host=m.client_host,
+                    rebalance_timeout=m.rebalance_timeout_ms,
+                    session_timeout=m.session_timeout_ms,
+                    subscription=m.metadata(protocol),
+                    assignment=assignments.get(m.member_id, b""),
+                )
+                for m in self.members.values()
+            ),
+        )
+        return Record(GroupMetadataKey(group=self.group_id), value)
+
+    def replay(self, value: GroupMetadataValue) -> None:
+        """Take over a record. While a rebalance forms, its members stay; else they become the record's."""
+        self.committed = value
+        if self.forming is not None:
+            return
+        self.state_since_ms = value.current_state_timestamp
+        before, self.members, self.static = self.members, {}, {}
+        self.awaiting_join, self.supporters = 0, {}
+        for stored in value.members:
+            member = before.get(stored.member_id)
+            if member is None:
+                member = _member_of(stored, value)
+            member.assignment = stored.assignment
+            self.add(member)
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str]:
+    """The union of the topics of ConsumerProtocol subscriptions; raises DecodeError."""
+    return frozenset(topic for data in subscriptions for topic in Subscription.decode(data).topics)
+
+
+def _member_of(stored: MemberMetadata, value: GroupMetadataValue) -> ClassicMember:
+    protocol = JoinGroupRequestProtocol(name=value.protocol or "", metadata=stored.subscription)
+    return ClassicMember(
+        member_id=stored.member_id,
+        instance_id=stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        rebalance_timeout_ms=(
+            stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
+        ),
+        session_timeout_ms=stored.session_timeout,
+        protocol_type=value.protocol_type,
+        protocols=(protocol,),
+    )

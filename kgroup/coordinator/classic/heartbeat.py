@@ -1,0 +1,24 @@
+"""Heartbeat on a classic group."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_unknown
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.rebalance import renew_session
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+REBALANCING = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+ALIVE = HeartbeatResponse()
+
+
+def heartbeat(step: Step, group: ClassicGroup | None, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Keep a member's session alive and tell it of a rebalance; writes no record."""
+    if group is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    refuse_if_unknown(group, request.member_id, request.group_instance_id)
+    refuse_if_generation_differs(group, request.generation_id)
+    renew_session(step, group, group.members[request.member_id])
+    return REBALANCING if group.state is ClassicState.PREPARING else ALIVE

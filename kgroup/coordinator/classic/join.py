@@ -1,0 +1,121 @@
+"""JoinGroup on a classic group: every case of member id and instance id (KIP-345, KIP-394)."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.checks import refuse_if_unknown
+from kgroup.coordinator.classic.group import NEVER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.rebalance import (
+    add_member,
+    joined,
+    park_join,
+    rebalance_or_complete,
+    refused_join,
+    session_timer,
+)
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.static import rejoin_static
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.group_records import GroupMetadataKey
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+MEMBER_ID_REQUIRED_SINCE = 4
+
+
+def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    """Answer a join, or park it (None); a group that is not there yet is created for a new member."""
+    if group is not None:
+        return _join(step, group, request)
+    if request.member_id:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    group = ClassicGroup(request.group_id, state_since_ms=step.now_ms)
+    step.state.groups[request.group_id] = group
+    response = _join(step, group, request)
+    if not step.records:
+        step.write(GroupMetadataKey(group=request.group_id), NEVER)
+    return response
+
+
+def _join(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    try:
+        if not _has_room(step, group, request.member_id):
+            group.remove(request.member_id)
+            return refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        if not group.supports(request.protocol_type, request.protocols):
+            raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if request.member_id:
+            return _join_existing(step, group, request)
+        return _join_new(step, group, request)
+    except Refused as refused:
+        return refused_join(refused.code, request.member_id)
+
+
+def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
+    limit = step.config.max_size
+    member = group.members.get(member_id)
+    match group.state:
+        case ClassicState.EMPTY | ClassicState.DEAD:
+            return True
+        case ClassicState.PREPARING:
+            return (member is not None and member.join is not None) or group.awaiting_join < limit
+        case _:
+            return member is not None or len(group.members) < limit
+
+
+def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    instance_id = request.group_instance_id
+    if instance_id is not None:
+        if instance_id in group.static:
+            return rejoin_static(step, group, request, instance_id)
+        add_member(step, group, _member(step, request, step.state.ids.classic_member(instance_id)))
+        return None
+    member_id = step.state.ids.classic_member(step.client_id)
+    if step.version >= MEMBER_ID_REQUIRED_SINCE:
+        group.pending_joiners.add(member_id)
+        step.arm(session_timer(group, member_id), request.session_timeout_ms)
+        return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+    add_member(step, group, _member(step, request, member_id))
+    return None
+
+
+def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    member_id = request.member_id
+    if member_id in group.pending_joiners:
+        if request.group_instance_id is not None:
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "a static member is never handed a member id first")
+        add_member(step, group, _member(step, request, member_id))
+        return None
+    refuse_if_unknown(group, member_id, request.group_instance_id)
+    member = group.members[member_id]
+    unchanged = member.protocols == request.protocols
+    match group.state:
+        case ClassicState.COMPLETING if unchanged:
+            return joined(group, member_id, to_leader=member_id == group.leader)
+        case ClassicState.STABLE if unchanged and member_id != group.leader:
+            return joined(group, member_id, to_leader=False)
+        case ClassicState.EMPTY:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    group.update(
+        member, request.protocols, rebalance_timeout(request, step.version), request.session_timeout_ms
+    )
+    park_join(step, group, member)
+    rebalance_or_complete(step, group)
+    return None
+
+
+def rebalance_timeout(request: JoinGroupRequest, version: int) -> int:
+    """The request's rebalance timeout in ms; before version 1 the session timeout stands for it."""
+    return request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms
+
+
+def _member(step: Step, request: JoinGroupRequest, member_id: str) -> ClassicMember:
+    return ClassicMember(
+        member_id=member_id,
+        instance_id=request.group_instance_id,
+        client_id=step.client_id,
+        client_host=step.client_host,
+        rebalance_timeout_ms=rebalance_timeout(request, step.version),
+        session_timeout_ms=request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=request.protocols,
+    )

@@ -1,0 +1,43 @@
+"""LeaveGroup on a classic group: one member or a batch, by member id or instance id (KIP-345, KIP-800)."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.checks import refuse_if_unknown
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.rebalance import after_removal, remove_member, session_timer
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+
+
+def leave(step: Step, group: ClassicGroup | None, members: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
+    """Remove the members named; each gets a result of its own, and one rebalance follows for all."""
+    results = tuple(
+        MemberResponse(
+            member_id=leaver.member_id,
+            group_instance_id=leaver.group_instance_id,
+            error_code=_remove(step, group, leaver),
+        )
+        for leaver in members
+    )
+    if group is not None and any(result.error_code == ErrorCode.NONE for result in results):
+        after_removal(step, group)
+    return LeaveGroupResponse(members=results)
+
+
+def _remove(step: Step, group: ClassicGroup | None, leaver: MemberIdentity) -> ErrorCode:
+    if group is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    member_id = leaver.member_id
+    if not member_id and leaver.group_instance_id is not None:
+        member_id = group.static.get(leaver.group_instance_id, "")
+    elif member_id in group.pending_joiners:
+        group.pending_joiners.discard(member_id)
+        step.timers.cancel(session_timer(group, member_id))
+        return ErrorCode.NONE
+    try:
+        refuse_if_unknown(group, member_id, leaver.group_instance_id)
+    except Refused as refused:
+        return refused.code
+    remove_member(step, group, group.members[member_id])
+    return ErrorCode.NONE

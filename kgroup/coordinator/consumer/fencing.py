@@ -1,0 +1,83 @@
+"""Who may commit and fetch offsets in a consumer group, and at which epoch (KIP-848, KIP-1251)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+
+CommitCheck: TypeAlias = Callable[[bytes, int], None]
+"""Refuses the commit of one partition, given topic id and number; no topic id means it is unknown."""
+
+MEMBER_EPOCHS_SINCE = 9
+NO_EPOCH = -1
+
+
+def check_commit(
+    step: Step,
+    group: ConsumerGroup,
+    member_id: str,
+    epoch: int,
+    *,
+    transactional: bool,
+    instance_id: str | None = None,
+) -> CommitCheck | None:
+    """Refuse a commit by its member and epoch; for an older epoch, return the check of each partition.
+
+    Accepted iff assignment epoch ≤ `epoch` ≤ member epoch (KIP-1251). Transactional commits that name
+    no member are accepted.
+    """
+    if epoch < 0 and not group.members:
+        return None
+    if transactional and epoch == NO_EPOCH and not member_id and instance_id is None:
+        return None
+    member = group.members.get(member_id)
+    if member is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    if not transactional and not member.is_classic and step.version < MEMBER_EPOCHS_SINCE:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "members of a consumer group commit with OffsetCommit version 9 or later",
+        )
+    if epoch == member.epoch:
+        return None
+    if epoch > member.epoch:
+        raise Refused(stale(member, transactional=transactional))
+    return _OlderEpoch(step, member, epoch, transactional)
+
+
+def stale(member: ConsumerMember, *, transactional: bool = False) -> ErrorCode:
+    """What a member is told whose epoch does not match: in the words of the protocol it speaks."""
+    if member.is_classic or transactional:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.STALE_MEMBER_EPOCH
+
+
+def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+    """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
+    if member_id is None and epoch < 0:
+        return
+    member = group.members.get(member_id or "")
+    if member is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    if epoch != member.epoch:
+        raise Refused(stale(member))
+
+
+class _OlderEpoch:
+    """Accepts a partition the member has had since `epoch` or before."""
+
+    def __init__(self, step: Step, member: ConsumerMember, epoch: int, transactional: bool) -> None:
+        self._member, self._epoch = member, epoch
+        self._refusal = stale(member, transactional=transactional)
+        self._counters = step.state.counters
+
+    def __call__(self, topic_id: bytes, partition: int) -> None:
+        assigned_at = self._member.current.assignment_epoch(topic_id, partition)
+        if assigned_at is None or self._epoch < assigned_at:
+            raise Refused(self._refusal)
+        self._counters.commits_only_relaxed_check_accepted += 1

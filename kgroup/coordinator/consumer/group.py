@@ -1,0 +1,166 @@
+"""A consumer group: hard state that only records change, and the few soft things beside it (KIP-848)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kgroup.coordinator.assignors.interface import NOTHING, Assignment
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState
+from kgroup.protocol.group_records import ConsumerGroupRegularExpressionValue
+
+FREE = -1
+
+
+class ConsumerState(StrEnum):
+    """What ListGroups and ConsumerGroupDescribe show."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class InconsistentLog(Exception):
+    """Records that contradict each other, such as a partition with two owners at one epoch."""
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """One consumer group. A group known only through some of its records starts at epoch 1.
+
+    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topic metadata is looked at again) and
+    `resolving` (regular expressions being resolved).
+    """
+
+    group_id: str
+    epoch: int = 1
+    metadata_hash: int = 0
+    assignment_epoch: int = 1
+    assignment_timestamp_ms: int = 0
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    static: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Assignment] = field(default_factory=dict)
+    resolved: dict[str, ConsumerGroupRegularExpressionValue] = field(default_factory=dict)
+    has_partition_metadata: bool = False
+    refresh_deadline_ms: int = 0
+    refresh_epoch: int = 0
+    resolving: bool = False
+    by_name: Counter[str] = field(default_factory=Counter)
+    by_regex: Counter[str] = field(default_factory=Counter)
+    by_assignor: Counter[str] = field(default_factory=Counter)
+    classic_members: int = 0
+    _owners: dict[bytes, dict[int, int]] = field(default_factory=dict)
+
+    @property
+    def state(self) -> ConsumerState:
+        if not self.members:
+            return ConsumerState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerState.ASSIGNING
+        for member in self.members.values():
+            current = member.current
+            if current.state is not MemberState.STABLE or current.epoch != self.assignment_epoch:
+                return ConsumerState.RECONCILING
+        return ConsumerState.STABLE
+
+    @property
+    def preferred_assignor(self) -> str | None:
+        """The server assignor most members ask for; None when no member asks for one."""
+        return max(self.by_assignor, key=lambda name: self.by_assignor[name], default=None)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Names the members subscribe to, and what their patterns have been resolved to."""
+        return frozenset(self.by_name).union(*(self.resolved_topics(pattern) for pattern in self.by_regex))
+
+    def resolved_topics(self, pattern: str | None) -> tuple[str, ...]:
+        """Topics that matched when the pattern was last resolved; nothing for one that never was."""
+        value = self.resolved.get(pattern) if pattern else None
+        return value.topics if value is not None else ()
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """Names of the topics the member subscribes to, by name or through its pattern."""
+        return frozenset(member.names).union(self.resolved_topics(member.regex))
+
+    def target_of(self, member_id: str) -> Assignment:
+        return self.targets.get(member_id, NOTHING)
+
+    def owner_epoch(self, topic_id: bytes, partition: int) -> int:
+        """Member epoch of the partition's owner, or FREE."""
+        return self._owners.get(topic_id, {}).get(partition, FREE)
+
+    def put_member(self, member: ConsumerMember) -> None:
+        """Take over a member's metadata or assignment; raises InconsistentLog for a second owner."""
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._uncount(before)
+        self._count(member)
+        if before is None or before.current is not member.current:
+            if before is not None:
+                self._release(before.current)
+            self._own(member.current)
+        self.members[member.member_id] = member
+
+    def drop_member(self, member_id: str) -> None:
+        """Forget a member; its partitions are free."""
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        self._uncount(member)
+        self._release(member.current)
+
+    def _count(self, member: ConsumerMember) -> None:
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.member_id
+        self.by_name.update(member.names)
+        if member.regex:
+            self.by_regex[member.regex] += 1
+        if member.metadata.server_assignor:
+            self.by_assignor[member.metadata.server_assignor] += 1
+        self.classic_members += member.is_classic
+
+    def _uncount(self, member: ConsumerMember) -> None:
+        if member.instance_id is not None and self.static.get(member.instance_id) == member.member_id:
+            del self.static[member.instance_id]
+        _subtract(self.by_name, member.names)
+        _subtract(self.by_regex, (member.regex,) if member.regex else ())
+        assignor = member.metadata.server_assignor
+        _subtract(self.by_assignor, (assignor,) if assignor else ())
+        self.classic_members -= member.is_classic
+
+    def _own(self, current: Current) -> None:
+        for partitions in (current.assigned, current.revoking):
+            self._own_each(partitions, current.epoch)
+
+    def _own_each(self, partitions: Epochs, epoch: int) -> None:
+        for topic_id, numbers in partitions.items():
+            owners = self._owners.setdefault(topic_id, {})
+            for number in numbers:
+                held = owners.get(number)
+                if held is not None and held >= epoch:
+                    raise InconsistentLog(
+                        f"group {self.group_id}: partition {number} of topic id {topic_id.hex()} is given "
+                        f"away at epoch {epoch}, but owned at epoch {held}"
+                    )
+                owners[number] = epoch
+
+    def _release(self, current: Current) -> None:
+        for partitions in (current.assigned, current.revoking):
+            for topic_id, numbers in partitions.items():
+                owners = self._owners.get(topic_id)
+                if owners is None:
+                    continue
+                for number in numbers:
+                    if owners.get(number) == current.epoch:
+                        del owners[number]
+                if not owners:
+                    del self._owners[topic_id]
+
+
+def _subtract(counts: Counter[str], names: Iterable[str]) -> None:
+    for name in names:
+        counts[name] -= 1
+        if counts[name] <= 0:
+            del counts[name]

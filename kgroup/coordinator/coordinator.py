@@ -1,0 +1,175 @@
+"""The group coordinator of one `__consumer_offsets` partition: requests and time in, records and replies out.
+
+Deterministic and free of I/O. The host appends an outcome's records as one batch, gives each back
+through `replay`, and only then sends the replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kgroup.coordinator import deletion, describe
+from kgroup.coordinator.checks import refuse_if_no_group_id
+from kgroup.coordinator.classic import rebalance
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.heartbeat import heartbeat
+from kgroup.coordinator.classic.join import join
+from kgroup.coordinator.classic.leave import leave
+from kgroup.coordinator.classic.sync import sync
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.ids import Ids
+from kgroup.coordinator.offsets.commit import commit
+from kgroup.coordinator.offsets.delete import delete_offsets
+from kgroup.coordinator.offsets.fetch import fetch
+from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
+from kgroup.coordinator.records import replay
+from kgroup.coordinator.refusals import refusal
+from kgroup.coordinator.state import State, Step
+from kgroup.coordinator.timers import TimerKey
+from kgroup.domain import TopicImage
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kgroup.protocol.messages.list_groups import ListGroupsRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+
+SYNC_NAMES_PROTOCOL_SINCE = 5
+LEAVE_BATCH_SINCE = 3
+
+
+class Coordinator:
+    """The state machine. `seed` decides every id it makes: the same seed and calls give the same bytes."""
+
+    def __init__(self, config: GroupConfig, seed: str, image: TopicImage) -> None:
+        self.state = State(config, Ids(seed), image)
+
+    def step(self, ticket: Ticket, request: Request, now_ms: int) -> Outcome:
+        """Carry out a request; its reply is in the outcome, or in that of a later call.
+
+        Requests that name several groups must name groups of this shard only.
+        """
+        step = Step.of(self.state, ticket, request, now_ms)
+        try:
+            response = HANDLERS[type(request.body)](step, request.body)
+        except Refused as refused:
+            step.records.clear()
+            response = refusal(request.body, refused.code, refused.message)
+        if response is not None:
+            step.replies.append(Reply(ticket, response))
+        return _outcome(step)
+
+    def wake(self, now_ms: int) -> Outcome:
+        """Fire the one timer that fell due first; nothing if none has. Call until `next_wake_ms` is later."""
+        due = self.state.timers.pop_due(now_ms)
+        step = Step(self.state, now_ms)
+        if due is not None:
+            _fire(step, *due)
+        return _outcome(step)
+
+    def next_wake_ms(self) -> int | None:
+        """When the next timer falls due, or None."""
+        return self.state.timers.next_ms()
+
+    def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
+        """Apply a record of the log; one of a transactional batch comes with its producer id."""
+        replay(self.state, record.key, record.value, offset, producer_id)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply the control record that ends a producer's transaction."""
+        self.state.offsets.end_transaction(producer_id, committed)
+
+    def loaded(self, now_ms: int) -> Outcome:
+        """Begin service after the last record of the log was replayed: arm the members' timers."""
+        step = Step(self.state, now_ms)
+        for group in list(self.state.groups.values()):
+            if isinstance(group, ClassicGroup):
+                for member in group.members.values():
+                    rebalance.renew_session(step, group, member)
+                if len(group.members) > step.config.max_size:
+                    rebalance.prepare(step, group)
+        return _outcome(step)
+
+    def topics_changed(self, image: TopicImage, now_ms: int) -> Outcome:
+        """Take over a new topic image."""
+        self.state.image = image
+        return Outcome()
+
+
+def _outcome(step: Step) -> Outcome:
+    return Outcome(step.records, step.replies, step.producer, step.marker)
+
+
+def _join(step: Step, request: JoinGroupRequest) -> Message | None:
+    refuse_if_no_group_id(request.group_id)
+    config = step.config
+    if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
+        return rebalance.refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+    return join(step, _classic(step, request.group_id), request)
+
+
+def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
+    names = request.protocol_type, request.protocol_name
+    if step.version >= SYNC_NAMES_PROTOCOL_SINCE and None in names:
+        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    refuse_if_no_group_id(request.group_id)
+    return sync(step, _classic(step, request.group_id), request)
+
+
+def _heartbeat(step: Step, request: HeartbeatRequest) -> Message:
+    refuse_if_no_group_id(request.group_id)
+    return heartbeat(step, _classic(step, request.group_id), request)
+
+
+def _leave(step: Step, request: LeaveGroupRequest) -> Message:
+    refuse_if_no_group_id(request.group_id)
+    if step.version >= LEAVE_BATCH_SINCE:
+        return leave(step, _classic(step, request.group_id), request.members)
+    alone = (MemberIdentity(member_id=request.member_id),)
+    result = leave(step, _classic(step, request.group_id), alone).members[0]
+    return LeaveGroupResponse(error_code=result.error_code)
+
+
+def _delete_offsets(step: Step, request: OffsetDeleteRequest) -> Message:
+    refuse_if_no_group_id(request.group_id)
+    return delete_offsets(step, request)
+
+
+def _classic(step: Step, group_id: str) -> ClassicGroup | None:
+    group = step.state.groups.get(group_id)
+    return group if isinstance(group, ClassicGroup) else None
+
+
+HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
+    JoinGroupRequest: _join,
+    SyncGroupRequest: _sync,
+    HeartbeatRequest: _heartbeat,
+    LeaveGroupRequest: _leave,
+    OffsetCommitRequest: commit,
+    OffsetFetchRequest: fetch,
+    OffsetDeleteRequest: _delete_offsets,
+    ListGroupsRequest: describe.list_groups,
+    DescribeGroupsRequest: describe.describe_groups,
+    DeleteGroupsRequest: deletion.delete_groups,
+    ConsumerGroupDescribeRequest: describe.describe_consumer_groups,
+}
+
+
+def _fire(step: Step, key: TimerKey, what: object) -> None:
+    group = step.state.groups.get(key.group_id)
+    if isinstance(group, ClassicGroup):
+        match key.kind:
+            case rebalance.JOIN:
+                rebalance.join_timer_fired(step, group, what)
+            case rebalance.SYNC:
+                rebalance.sync_timer_fired(step, group, what)
+            case rebalance.SESSION:
+                rebalance.session_timer_fired(step, group, key.member_id)

@@ -1,0 +1,164 @@
+"""ListGroups, DescribeGroups and ConsumerGroupDescribe: what the coordinator shows of its groups."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.assignors.interface import Assignment as Target
+from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember, Epochs
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.state import Step
+from kgroup.domain import TopicImage
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    Member,
+    TopicPartitions,
+)
+from kgroup.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from kgroup.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kgroup.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+NOT_FOUND_SINCE = 6
+EVERY_GROUP_OPERATION = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+NOT_ASKED = -(1 << 31)
+CLASSIC_TYPE, CONSUMER_TYPE = "classic", "consumer"
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+
+
+def type_of(group: Group) -> str:
+    return CLASSIC_TYPE if isinstance(group, ClassicGroup) else CONSUMER_TYPE
+
+
+def list_groups(step: Step, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Every group of the shard whose state and type are among those asked for, in any case."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {name.strip().lower() for name in request.types_filter}
+    return ListGroupsResponse(
+        groups=tuple(
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "" if isinstance(group, ClassicGroup) else CONSUMER,
+                group_state=group.state,
+                group_type=type_of(group),
+            )
+            for group in step.state.groups.values()
+            if (not states or group.state.lower() in states) and (not types or type_of(group) in types)
+        )
+    )
+
+
+def describe_groups(step: Step, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """Classic groups; anything else is Dead, and since version 6 GROUP_ID_NOT_FOUND (KIP-1043)."""
+    operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
+    return DescribeGroupsResponse(
+        groups=tuple(_classic(step, group_id, operations) for group_id in request.groups)
+    )
+
+
+def _classic(step: Step, group_id: str, operations: int) -> DescribedGroup:
+    group = step.state.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        if step.version < NOT_FOUND_SINCE:
+            return DescribedGroup(group_id=group_id, group_state=ClassicState.DEAD)
+        missing = "not found" if group is None else "is not a classic group"
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=ClassicState.DEAD,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {group_id} {missing}.",
+        )
+    stable = group.state is ClassicState.STABLE
+    protocol = group.protocol if stable else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=tuple(_classic_member(m, protocol) for m in group.members.values()),
+        authorized_operations=operations,
+    )
+
+
+def _classic_member(member: ClassicMember, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol),
+        member_assignment=member.assignment,
+    )
+
+
+def describe_consumer_groups(
+    step: Step, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    """Consumer groups, with targets beside assignments; anything else is GROUP_ID_NOT_FOUND."""
+    operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
+    return ConsumerGroupDescribeResponse(
+        groups=tuple(_consumer(step, group_id, operations) for group_id in request.group_ids)
+    )
+
+
+def _consumer(step: Step, group_id: str, operations: int) -> DescribedConsumerGroup:
+    group = step.state.groups.get(group_id)
+    if not group_id:
+        return DescribedConsumerGroup(error_code=ErrorCode.INVALID_GROUP_ID)
+    if not isinstance(group, ConsumerGroup):
+        missing = "not found" if group is None else "is not a consumer group"
+        return DescribedConsumerGroup(
+            group_id=group_id,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {group_id} {missing}.",
+        )
+    image = step.state.image
+    return DescribedConsumerGroup(
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.preferred_assignor or step.config.consumer_assignors[0],
+        members=tuple(_consumer_member(image, group, m) for m in group.members.values()),
+        authorized_operations=operations,
+    )
+
+
+def _consumer_member(image: TopicImage, group: ConsumerGroup, member: ConsumerMember) -> Member:
+    current = member.current
+    held: dict[bytes, set[int]] = {}
+    for partitions in (current.assigned, current.revoking):
+        for topic_id, numbers in partitions.items():
+            held.setdefault(topic_id, set()).update(numbers)
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.metadata.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.metadata.client_id,
+        client_host=member.metadata.client_host,
+        subscribed_topic_names=member.names,
+        subscribed_topic_regex=member.metadata.subscribed_topic_regex or "",
+        assignment=_named(image, held),
+        target_assignment=_named(image, group.target_of(member.member_id)),
+        member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
+    )
+
+
+def _named(image: TopicImage, partitions: Epochs | Target | dict[bytes, set[int]]) -> Assignment:
+    """Partitions under their topics' names; deleted topics are left out."""
+    return Assignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=tuple(sorted(numbers)))
+            for topic_id, numbers in partitions.items()
+            if (name := image.name_of(topic_id)) is not None
+        )
+    )

@@ -1,0 +1,15 @@
+"""Counts of what the coordinator did, under the names of Kafka's group-coordinator-metrics."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals since birth; gauges are computed from the state when asked (coordinator.describe)."""
+
+    offset_commit: int = 0
+    offset_expiration: int = 0
+    offset_deletion: int = 0
+    group_completed_rebalance: int = 0
+    consumer_group_rebalance: int = 0
+    commits_only_relaxed_check_accepted: int = 0

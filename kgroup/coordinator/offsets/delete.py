@@ -1,0 +1,69 @@
+"""OffsetDelete: forget a group's offsets of topics it does not subscribe to (KIP-496)."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.group_records import OffsetCommitKey
+from kgroup.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Delete offset by offset; partitions of subscribed topics are refused one by one."""
+    group = step.state.groups.get(request.group_id)
+    if group is None:
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND)
+    subscribed = _subscribed(group)
+    topics = []
+    for topic in request.topics:
+        found = step.state.image.by_name.get(topic.name)
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            code = ErrorCode.NONE
+            if found is None or not 0 <= index < found.partitions:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif subscribed is None or topic.name in subscribed:
+                code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            elif forget(step, request.group_id, topic.name, index):
+                step.state.counters.offset_deletion += 1
+            partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
+    return OffsetDeleteResponse(topics=tuple(topics))
+
+
+def forget(step: Step, group_id: str, topic: str, partition: int) -> bool:
+    """Write the tombstone of an offset, if there is one, committed or pending."""
+    offsets = step.state.offsets
+    if offsets.get(group_id, topic, partition) is None and not offsets.has_pending(
+        group_id, topic, partition
+    ):
+        return False
+    step.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+    return True
+
+
+def forget_all(step: Step, group_id: str) -> None:
+    """Write the tombstones of every offset the group has, committed or pending."""
+    offsets = step.state.offsets
+    named = {(topic, p) for topic, by_partition in offsets.of_group(group_id).items() for p in by_partition}
+    for topic, partition in sorted(named.union(offsets.pending_partitions(group_id))):
+        step.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
+    """Topics the group subscribes to; None stands for every topic (subscriptions that cannot be read)."""
+    if isinstance(group, ClassicGroup):
+        if group.state is ClassicState.EMPTY:
+            return frozenset()
+        if group.protocol_type != CONSUMER:
+            raise Refused(ErrorCode.NON_EMPTY_GROUP)
+    return group.subscribed_topics()

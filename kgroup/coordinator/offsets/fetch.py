@@ -1,0 +1,152 @@
+"""OffsetFetch: the committed offsets of a group, by name or by topic id, all of them or those asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kgroup.coordinator.consumer.fencing import refuse_fetch
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.offsets.store import NO_OFFSETS, GroupOffsets, StoredOffset
+from kgroup.coordinator.state import Step
+from kgroup.domain import ZERO_UUID
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+MANY_GROUPS_SINCE = 8
+TOPIC_IDS_SINCE = 10
+NO_OFFSET = -1
+
+
+def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Answer for each group asked; an unknown group has no offsets and is no error."""
+    stable = request.require_stable
+    if step.version >= MANY_GROUPS_SINCE:
+        return OffsetFetchResponse(
+            groups=tuple(_fetch_group(step, group, stable) for group in request.groups)
+        )
+    asked = None
+    if request.topics is not None:
+        asked = tuple(
+            OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes)
+            for t in request.topics
+        )
+    group = _fetch_group(step, OffsetFetchRequestGroup(group_id=request.group_id, topics=asked), stable)
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponsePartition(
+                        partition_index=p.partition_index,
+                        committed_offset=p.committed_offset,
+                        committed_leader_epoch=p.committed_leader_epoch,
+                        metadata=p.metadata,
+                        error_code=p.error_code,
+                    )
+                    for p in topic.partitions
+                ),
+            )
+            for topic in group.topics
+        ),
+    )
+
+
+def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> OffsetFetchResponseGroup:
+    group = step.state.groups.get(asked.group_id)
+    try:
+        if isinstance(group, ConsumerGroup):
+            refuse_fetch(group, asked.member_id, asked.member_epoch)
+    except Refused as refused:
+        return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.code)
+    stored = NO_OFFSETS if group is None else step.state.offsets.of_group(asked.group_id)
+    topics = asked.topics
+    if topics is None:
+        return OffsetFetchResponseGroup(
+            group_id=asked.group_id, topics=_all(step, asked.group_id, stored, stable)
+        )
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        topics=tuple(_fetch_topic(step, asked.group_id, topic, stored, stable) for topic in topics),
+    )
+
+
+def _all(
+    step: Step, group_id: str, stored: GroupOffsets, stable: bool
+) -> tuple[OffsetFetchResponseTopics, ...]:
+    by_id = step.version >= TOPIC_IDS_SINCE
+    image = step.state.image
+    asked = (
+        OffsetFetchRequestTopics(
+            name=name, topic_id=image.id_of(name) or ZERO_UUID, partition_indexes=tuple(sorted(partitions))
+        )
+        for name, partitions in sorted(stored.items())
+        if not by_id or name in image.by_name
+    )
+    return tuple(_fetch_topic(step, group_id, topic, stored, stable) for topic in asked)
+
+
+def _fetch_topic(
+    step: Step, group_id: str, asked: OffsetFetchRequestTopics, stored: GroupOffsets, stable: bool
+) -> OffsetFetchResponseTopics:
+    name, topic_id = asked.name, ZERO_UUID
+    if step.version >= TOPIC_IDS_SINCE:
+        topic_id = asked.topic_id
+        known = step.state.image.name_of(topic_id)
+        if known is None:
+            return _unknown_id(asked)
+        name = known
+    offsets = stored.get(name, {})
+    return OffsetFetchResponseTopics(
+        name=name,
+        topic_id=topic_id,
+        partitions=tuple(
+            _unstable(index)
+            if stable and step.state.offsets.has_pending(group_id, name, index)
+            else _partition(index, offsets.get(index), topic_id)
+            for index in asked.partition_indexes
+        ),
+    )
+
+
+def _partition(index: int, stored: StoredOffset | None, asked_id: bytes) -> OffsetFetchResponsePartitions:
+    if stored is None or _recreated(stored.value.topic_id, asked_id):
+        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET)
+    value = stored.value
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
+
+
+def _recreated(stored_id: bytes, asked_id: bytes) -> bool:
+    """Whether the offset belongs to an earlier topic of the same name; a zero id says nothing."""
+    return ZERO_UUID not in (stored_id, asked_id) and stored_id != asked_id
+
+
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
+    )
+
+
+def _unknown_id(asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    partitions: Iterable[OffsetFetchResponsePartitions] = (
+        OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+        )
+        for index in asked.partition_indexes
+    )
+    return OffsetFetchResponseTopics(topic_id=asked.topic_id, partitions=tuple(partitions))

@@ -1,0 +1,144 @@
+"""Committed and pending offsets of one shard; changed only by replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kgroup.protocol.group_records import OffsetCommitValue
+
+
+@dataclass(slots=True)
+class StoredOffset:
+    """A committed offset and the log offset of the record that committed it."""
+
+    value: OffsetCommitValue
+    log_offset: int
+
+
+GroupOffsets = dict[str, dict[int, StoredOffset]]
+NO_OFFSETS: GroupOffsets = {}
+NO_TOPIC: dict[int, StoredOffset] = {}
+
+
+class OffsetStore:
+    """Offsets by group, topic and partition; those of open transactions apart, by producer."""
+
+    def __init__(self) -> None:
+        self._committed: dict[str, GroupOffsets] = {}
+        self._pending: dict[int, dict[str, GroupOffsets]] = {}
+        self._open: dict[str, dict[tuple[str, int], set[int]]] = {}
+
+    def of_group(self, group_id: str) -> GroupOffsets:
+        """The group's committed offsets by topic and partition; not to be changed."""
+        return self._committed.get(group_id, NO_OFFSETS)
+
+    def get(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
+        """The committed offset, or None."""
+        return self.of_group(group_id).get(topic, NO_TOPIC).get(partition)
+
+    def groups(self) -> Iterator[str]:
+        """Ids of the groups that have offsets, committed or pending."""
+        yield from self._committed
+        yield from (group_id for group_id in self._open if group_id not in self._committed)
+
+    def count(self) -> int:
+        """Number of committed offsets."""
+        return sum(len(by_partition) for g in self._committed.values() for by_partition in g.values())
+
+    def has_pending(self, group_id: str, topic: str | None = None, partition: int = -1) -> bool:
+        """Whether an open transaction holds an offset of the group, or of the partition named."""
+        open_here = self._open.get(group_id)
+        if not open_here:
+            return False
+        return topic is None or (topic, partition) in open_here
+
+    def pending_partitions(self, group_id: str) -> list[tuple[str, int]]:
+        """Topic and partition of every offset that an open transaction holds."""
+        return list(self._open.get(group_id, ()))
+
+    def pending_topic_ids(self, group_id: str, topic: str, partition: int) -> list[bytes]:
+        """The topic ids under which open transactions hold an offset of the partition."""
+        producers = self._open.get(group_id, {}).get((topic, partition), ())
+        return [self._pending[p][group_id][topic][partition].value.topic_id for p in sorted(producers)]
+
+    def open_producers(self) -> list[int]:
+        """Ids of the producers with an open transaction here, in order."""
+        return sorted(self._pending)
+
+    def put(
+        self, group_id: str, topic: str, partition: int, value: OffsetCommitValue, log_offset: int
+    ) -> None:
+        """Commit an offset."""
+        group = self._committed.get(group_id)
+        if group is None:
+            group = self._committed[group_id] = {}
+        by_partition = group.get(topic)
+        if by_partition is None:
+            by_partition = group[topic] = {}
+        by_partition[partition] = StoredOffset(value, log_offset)
+
+    def put_pending(
+        self,
+        producer: int,
+        group_id: str,
+        topic: str,
+        partition: int,
+        value: OffsetCommitValue,
+        log_offset: int,
+    ) -> None:
+        """Hold an offset until the producer's transaction ends; the latest of a transaction wins."""
+        group = self._pending.setdefault(producer, {}).setdefault(group_id, {})
+        group.setdefault(topic, {})[partition] = StoredOffset(value, log_offset)
+        self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Forget the partition's offset, committed and pending."""
+        _drop(self._committed, group_id, topic, partition)
+        open_here = self._open.get(group_id)
+        if open_here is None:
+            return
+        for producer in open_here.pop((topic, partition), ()):
+            _drop(self._pending[producer], group_id, topic, partition)
+            if not self._pending[producer]:
+                del self._pending[producer]
+        if not open_here:
+            del self._open[group_id]
+
+    def end_transaction(self, producer: int, committed: bool) -> int:
+        """Commit or drop what the producer holds; returns how many offsets took effect.
+
+        A plain commit that was appended after the transactional one stays (spec: newest record wins).
+        """
+        taken = 0
+        for group_id, topics in self._pending.pop(producer, {}).items():
+            for topic, by_partition in topics.items():
+                for partition, stored in by_partition.items():
+                    self._close(group_id, topic, partition, producer)
+                    if not committed:
+                        continue
+                    existing = self.get(group_id, topic, partition)
+                    if existing is None or existing.log_offset < stored.log_offset:
+                        self.put(group_id, topic, partition, stored.value, stored.log_offset)
+                        taken += 1
+        return taken
+
+    def _close(self, group_id: str, topic: str, partition: int, producer: int) -> None:
+        open_here = self._open[group_id]
+        producers = open_here[topic, partition]
+        producers.discard(producer)
+        if not producers:
+            del open_here[topic, partition]
+        if not open_here:
+            del self._open[group_id]
+
+
+def _drop(groups: dict[str, GroupOffsets], group_id: str, topic: str, partition: int) -> None:
+    topics = groups.get(group_id)
+    if topics is None or topic not in topics:
+        return
+    topics[topic].pop(partition, None)
+    if not topics[topic]:
+        del topics[topic]
+    if not topics:
+        del groups[group_id]

@@ -1,0 +1,184 @@
+"""What each record of `__consumer_offsets` does to the state; the only place where hard state changes.
+
+A tombstone for something that is not there is never an error: compaction may have removed the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.consumer.group import ConsumerGroup, InconsistentLog
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metadata
+from kgroup.coordinator.state import State
+from kgroup.protocol import group_records as r
+
+UNKNOWN_EPOCH = -1
+
+
+def replay(
+    state: State, key: r.RecordKey, value: r.RecordValue | None, offset: int, producer_id: int
+) -> None:
+    """Apply one record; raises InconsistentLog for a record that contradicts those before it."""
+    if isinstance(key, r.OffsetCommitKey):
+        _offset(state, key.group, key.topic, key.partition, value, offset, producer_id)
+    else:
+        _REPLAYS[type(key)](state, key, value, offset, producer_id)
+
+
+def _offset(
+    state: State,
+    group_id: str,
+    topic: str,
+    partition: int,
+    value: Any,
+    offset: int,
+    producer_id: int,
+) -> None:
+    if value is None:
+        state.offsets.remove(group_id, topic, partition)
+        return
+    if group_id not in state.groups:
+        state.groups[group_id] = ClassicGroup(group_id)
+    if producer_id >= 0:
+        state.offsets.put_pending(producer_id, group_id, topic, partition, value, offset)
+    else:
+        state.offsets.put(group_id, topic, partition, value, offset)
+
+
+def _legacy_offset(
+    state: State, key: r.LegacyOffsetCommitKey, value: Any, offset: int, producer_id: int
+) -> None:
+    if value is not None:
+        value = r.OffsetCommitValue(
+            offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+        )
+    _offset(state, key.group, key.topic, key.partition, value, offset, producer_id)
+
+
+def _classic_group(state: State, key: r.GroupMetadataKey, value: Any, _: int, __: int) -> None:
+    if value is None:
+        state.groups.pop(key.group, None)
+        return
+    group = state.groups.get(key.group)
+    if not isinstance(group, ClassicGroup):
+        group = state.converted.pop(key.group, None) or ClassicGroup(key.group)
+        state.groups[key.group] = group
+    group.replay(value)
+
+
+def _consumer_group(state: State, group_id: str, *, create: bool) -> ConsumerGroup | None:
+    """The group a consumer record is about; it takes the place of a group that only holds offsets."""
+    group = state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if not create:
+        return None
+    if group is not None and not group.is_simple:
+        raise InconsistentLog(f"group {group_id} is a classic group, but a consumer group's record follows")
+    made = state.groups[group_id] = ConsumerGroup(group_id)
+    return made
+
+
+def _group_epoch(state: State, key: r.ConsumerGroupMetadataKey, value: Any, _: int, __: int) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is None:
+        return
+    if value is not None:
+        group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+        return
+    if group.members or group.targets or group.assignment_epoch != UNKNOWN_EPOCH:
+        raise InconsistentLog(f"group {key.group_id} is deleted before its members and targets are")
+    del state.groups[key.group_id]
+
+
+def _partition_metadata(
+    state: State, key: r.ConsumerGroupPartitionMetadataKey, value: Any, _: int, __: int
+) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is not None:
+        group.has_partition_metadata = value is not None
+
+
+def _member(state: State, key: r.ConsumerGroupMemberMetadataKey, value: Any, _: int, __: int) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is None:
+        return
+    member = group.members.get(key.member_id)
+    if value is not None:
+        before = member or ConsumerMember(key.member_id, value)
+        group.put_member(replace(before, metadata=value))
+        return
+    if member is None:
+        return
+    if member.epoch != UNKNOWN_EPOCH or key.member_id in group.targets:
+        raise InconsistentLog(
+            f"member {key.member_id} of group {key.group_id} is removed before its assignment and target are"
+        )
+    group.drop_member(key.member_id)
+
+
+def _target_epoch(
+    state: State, key: r.ConsumerGroupTargetAssignmentMetadataKey, value: Any, _: int, __: int
+) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is None:
+        return
+    if value is not None:
+        group.assignment_epoch, group.assignment_timestamp_ms = (
+            value.assignment_epoch,
+            value.assignment_timestamp,
+        )
+        return
+    if group.targets:
+        raise InconsistentLog(f"the target epoch of group {key.group_id} is removed before its targets are")
+    group.assignment_epoch, group.assignment_timestamp_ms = UNKNOWN_EPOCH, 0
+
+
+def _target(state: State, key: r.ConsumerGroupTargetAssignmentMemberKey, value: Any, _: int, __: int) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is None:
+        return
+    if value is None:
+        group.targets.pop(key.member_id, None)
+    else:
+        group.targets[key.member_id] = {t.topic_id: t.partitions for t in value.topic_partitions}
+
+
+def _assignment(
+    state: State, key: r.ConsumerGroupCurrentMemberAssignmentKey, value: Any, _: int, __: int
+) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is None:
+        return
+    member = group.members.get(key.member_id)
+    if value is not None:
+        before = member or ConsumerMember(key.member_id, no_metadata())
+        group.put_member(replace(before, current=Current.of(value)))
+    elif member is not None:
+        group.put_member(replace(member, current=Current(UNKNOWN_EPOCH, UNKNOWN_EPOCH)))
+
+
+def _regex(state: State, key: r.ConsumerGroupRegularExpressionKey, value: Any, _: int, __: int) -> None:
+    group = _consumer_group(state, key.group_id, create=value is not None)
+    if group is None:
+        return
+    if value is None:
+        group.resolved.pop(key.regular_expression, None)
+    else:
+        group.resolved[key.regular_expression] = value
+
+
+_REPLAYS: dict[type[r.RecordKey], Callable[[State, Any, Any, int, int], None]] = {
+    r.LegacyOffsetCommitKey: _legacy_offset,
+    r.GroupMetadataKey: _classic_group,
+    r.ConsumerGroupMetadataKey: _group_epoch,
+    r.ConsumerGroupPartitionMetadataKey: _partition_metadata,
+    r.ConsumerGroupMemberMetadataKey: _member,
+    r.ConsumerGroupTargetAssignmentMetadataKey: _target_epoch,
+    r.ConsumerGroupTargetAssignmentMemberKey: _target,
+    r.ConsumerGroupCurrentMemberAssignmentKey: _assignment,
+    r.ConsumerGroupRegularExpressionKey: _regex,
+}

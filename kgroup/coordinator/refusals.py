@@ -1,0 +1,146 @@
+"""From an error code to the response that carries it, for every request the coordinator answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    sync_group,
+    txn_offset_commit,
+)
+
+
+def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Message:
+    """The response to `request` that refuses all of it with `code`.
+
+    Where the protocol has a place for `message`, it is there; where errors stand per item, on each item.
+    """
+    return _REFUSALS[type(request)](request, code, message)
+
+
+def _join(request: Any, code: ErrorCode, _: str | None) -> Message:
+    return join_group.JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
+
+
+def _heartbeat_848(_: Any, code: ErrorCode, message: str | None) -> Message:
+    return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _leave(_: Any, code: ErrorCode, __: str | None) -> Message:
+    return leave_group.LeaveGroupResponse(error_code=code)
+
+
+def _offset_commit(request: Any, code: ErrorCode, _: str | None) -> Message:
+    return offset_commit.OffsetCommitResponse(
+        topics=tuple(
+            offset_commit.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    offset_commit.OffsetCommitResponsePartition(
+                        partition_index=p.partition_index, error_code=code
+                    )
+                    for p in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _txn_offset_commit(request: Any, code: ErrorCode, _: str | None) -> Message:
+    return txn_offset_commit.TxnOffsetCommitResponse(
+        topics=tuple(
+            txn_offset_commit.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    txn_offset_commit.TxnOffsetCommitResponsePartition(
+                        partition_index=p.partition_index, error_code=code
+                    )
+                    for p in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _offset_fetch(request: Any, code: ErrorCode, _: str | None) -> Message:
+    """The error stands on each group (version 8+), on top (2-7), and on each partition (1)."""
+    return offset_fetch.OffsetFetchResponse(
+        error_code=code,
+        topics=tuple(
+            offset_fetch.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    offset_fetch.OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, error_code=code
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics or ()
+        ),
+        groups=tuple(
+            offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+            for group in request.groups
+        ),
+    )
+
+
+def _describe_groups(request: Any, code: ErrorCode, message: str | None) -> Message:
+    return describe_groups.DescribeGroupsResponse(
+        groups=tuple(
+            describe_groups.DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+            for group_id in request.groups
+        )
+    )
+
+
+def _consumer_describe(request: Any, code: ErrorCode, message: str | None) -> Message:
+    return consumer_group_describe.ConsumerGroupDescribeResponse(
+        groups=tuple(
+            consumer_group_describe.DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+            for group_id in request.group_ids
+        )
+    )
+
+
+def _delete_groups(request: Any, code: ErrorCode, _: str | None) -> Message:
+    return delete_groups.DeleteGroupsResponse(
+        results=tuple(
+            delete_groups.DeletableGroupResult(group_id=group_id, error_code=code)
+            for group_id in request.groups_names
+        )
+    )
+
+
+_REFUSALS: dict[type[Message], Callable[[Any, ErrorCode, str | None], Message]] = {
+    join_group.JoinGroupRequest: _join,
+    sync_group.SyncGroupRequest: lambda r, code, m: sync_group.SyncGroupResponse(error_code=code),
+    heartbeat.HeartbeatRequest: lambda r, code, m: heartbeat.HeartbeatResponse(error_code=code),
+    leave_group.LeaveGroupRequest: _leave,
+    offset_commit.OffsetCommitRequest: _offset_commit,
+    offset_fetch.OffsetFetchRequest: _offset_fetch,
+    offset_delete.OffsetDeleteRequest: lambda r, code, m: offset_delete.OffsetDeleteResponse(error_code=code),
+    txn_offset_commit.TxnOffsetCommitRequest: _txn_offset_commit,
+    list_groups.ListGroupsRequest: lambda r, code, m: list_groups.ListGroupsResponse(error_code=code),
+    describe_groups.DescribeGroupsRequest: _describe_groups,
+    delete_groups.DeleteGroupsRequest: _delete_groups,
+    consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: _heartbeat_848,
+    consumer_group_describe.ConsumerGroupDescribeRequest: _consumer_describe,
+}

@@ -1,0 +1,90 @@
+"""Everything a coordinator of one `__consumer_offsets` partition holds, and one step on it under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.ids import Ids
+from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.offsets.store import OffsetStore
+from kgroup.coordinator.outcome import EndMarker, Producer, Record, Reply, Request, Ticket
+from kgroup.coordinator.timers import TimerKey, Timers
+from kgroup.domain import TopicImage
+from kgroup.protocol.codec import Message
+from kgroup.protocol.group_records import RecordKey, RecordValue
+
+if TYPE_CHECKING:
+    from kgroup.coordinator.classic.group import ClassicGroup
+    from kgroup.coordinator.groups import Group
+
+
+@dataclass(slots=True)
+class State:
+    """Groups and offsets (hard, but for what a group calls soft), timers, and what was given at birth.
+
+    `converted` holds the soft half of groups that a step turns classic, until their record is replayed.
+    """
+
+    config: GroupConfig
+    ids: Ids
+    image: TopicImage
+    groups: dict[str, Group] = field(default_factory=dict)
+    offsets: OffsetStore = field(default_factory=OffsetStore)
+    timers: Timers = field(default_factory=Timers)
+    counters: Counters = field(default_factory=Counters)
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    converted: dict[str, ClassicGroup] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Parked:
+    """A request whose answer comes later."""
+
+    ticket: Ticket
+    version: int
+
+
+@dataclass(slots=True)
+class Step:
+    """One operation under way: what it reads, and the records and replies it has collected so far."""
+
+    state: State
+    now_ms: int
+    ticket: Ticket = -1
+    version: int = 0
+    client_id: str = ""
+    client_host: str = ""
+    records: list[Record] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    producer: Producer | None = None
+    marker: EndMarker | None = None
+
+    @classmethod
+    def of(cls, state: State, ticket: Ticket, request: Request, now_ms: int) -> Step:
+        return cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
+
+    @property
+    def config(self) -> GroupConfig:
+        return self.state.config
+
+    @property
+    def timers(self) -> Timers:
+        return self.state.timers
+
+    def write(self, key: RecordKey, value: RecordValue | None) -> None:
+        """Add a record to the batch; None as its value makes it a tombstone."""
+        self.records.append(Record(key, value))
+
+    def answer(self, parked: Parked, response: Message) -> None:
+        """Release the answer of a request that was parked."""
+        self.replies.append(Reply(parked.ticket, response))
+
+    def park(self) -> Parked:
+        """The request under way, to be answered by a later step."""
+        return Parked(self.ticket, self.version)
+
+    def arm(self, key: TimerKey, after_ms: int, what: object = None) -> None:
+        """Have `key` fall due `after_ms` from now."""
+        self.state.timers.arm(key, self.now_ms + after_ms, what)

@@ -1,0 +1,77 @@
+"""Deadlines of the machine: kept as data, fired one at a time, in the order they fall due."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+
+class TimerKey(NamedTuple):
+    """What a timer is for; `member_id` is "" for a timer of the whole group."""
+
+    kind: str
+    group_id: str
+    member_id: str = ""
+
+
+class Timers:
+    """Named deadlines in ms. Arming a name again replaces its deadline.
+
+    A session timer is re-armed by every heartbeat and hardly ever fires, so moving a deadline back
+    touches no heap: the entry is pushed again when it comes up too early.
+    """
+
+    def __init__(self) -> None:
+        self._deadlines: dict[TimerKey, tuple[int, object]] = {}
+        self._queued: dict[TimerKey, int] = {}
+        self._heap: list[tuple[int, int, TimerKey]] = []
+        self._pushes = 0
+
+    def __contains__(self, key: TimerKey) -> bool:
+        return key in self._deadlines
+
+    def arm(self, key: TimerKey, deadline_ms: int, what: object = None) -> None:
+        """Have `key` fall due at `deadline_ms`; `what` is handed back then."""
+        self._deadlines[key] = (deadline_ms, what)
+        queued = self._queued.get(key)
+        if queued is None or deadline_ms < queued:
+            self._push(deadline_ms, key)
+
+    def cancel(self, key: TimerKey) -> None:
+        """Forget `key`, if it is armed."""
+        self._deadlines.pop(key, None)
+
+    def deadline(self, key: TimerKey) -> int | None:
+        """When `key` falls due, or None when it is not armed."""
+        armed = self._deadlines.get(key)
+        return None if armed is None else armed[0]
+
+    def next_ms(self) -> int | None:
+        """The earliest deadline, or None."""
+        while self._heap:
+            due, _, key = self._heap[0]
+            if self._queued.get(key) != due:
+                heappop(self._heap)
+                continue
+            armed = self._deadlines.get(key)
+            if armed is not None and armed[0] == due:
+                return due
+            heappop(self._heap)
+            del self._queued[key]
+            if armed is not None:
+                self._push(armed[0], key)
+        return None
+
+    def pop_due(self, now_ms: int) -> tuple[TimerKey, object] | None:
+        """Take the earliest timer whose deadline is at or before `now_ms`; ties in arming order."""
+        due = self.next_ms()
+        if due is None or due > now_ms:
+            return None
+        _, _, key = heappop(self._heap)
+        del self._queued[key]
+        return key, self._deadlines.pop(key)[1]
+
+    def _push(self, deadline_ms: int, key: TimerKey) -> None:
+        self._pushes += 1
+        self._queued[key] = deadline_ms
+        heappush(self._heap, (deadline_ms, self._pushes, key))

@@ -1,0 +1,150 @@
+"""One `__consumer_offsets` partition: a coordinator, its log, and the order in which the two are touched."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
+from kgroup.coordinator.refusals import refusal
+from kgroup.domain import TopicImage
+from kgroup.errors import ErrorCode, StorageError
+from kgroup.log.interface import Log
+from kgroup.protocol.batches import Batch, LogRecord, end_marker_record
+from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+
+
+class Shard:
+    """Appends what the coordinator decides before anybody hears of it.
+
+    An outcome that cannot be appended never happened: the coordinator is thrown away and loaded from
+    the log again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
+    """
+
+    def __init__(self, partition: int, log: Log, config: GroupConfig, seed: int, image: TopicImage) -> None:
+        self.partition = partition
+        self.log = log
+        self._config, self._seed, self._image = config, seed, image
+        self._group_configs: dict[str, dict[str, str]] = {}
+        self._waiting: dict[Ticket, Request] = {}
+        self._coordinator: Coordinator | None = None
+
+    @property
+    def coordinator(self) -> Coordinator:
+        assert self._coordinator is not None, "the shard is not loaded"
+        return self._coordinator
+
+    def load(self, now_ms: int) -> None:
+        """Rebuild the state from the log, whatever it was before.
+
+        Raises StorageError or DecodeError for a log that cannot be read or contradicts itself.
+        """
+        seed = f"{self._seed}/{self.partition}/{self.log.end_offset}"
+        fresh = Coordinator(self._config, seed, self._image)
+        fresh.state.group_configs = self._group_configs
+        for batch in self.log.batches(self.log.start_offset):
+            replay_batch(fresh, batch)
+        self._coordinator = fresh
+        self._settle(fresh.loaded(now_ms), now_ms)
+
+    def submit(self, ticket: Ticket, request: Request, now_ms: int) -> list[Reply]:
+        """Carry out a request; the replies that are due now, its own and others'."""
+        self._waiting[ticket] = request
+        return self._settle(self.coordinator.step(ticket, request, now_ms), now_ms, ticket)
+
+    def wake(self, now_ms: int) -> list[Reply]:
+        """Fire every timer that is due, one deadline after the other."""
+        replies: list[Reply] = []
+        while (due := self.coordinator.next_wake_ms()) is not None and due <= now_ms:
+            replies += self._settle(self.coordinator.wake(now_ms), now_ms)
+        return replies
+
+    def next_wake_ms(self) -> int | None:
+        """When `wake` has something to do next, or None."""
+        return self.coordinator.next_wake_ms()
+
+    def topics_changed(self, image: TopicImage, now_ms: int) -> list[Reply]:
+        """Tell the coordinator of a new topic image."""
+        self._image = image
+        return self._settle(self.coordinator.topics_changed(image, now_ms), now_ms)
+
+    def group_config_changed(self, group_id: str, settings: dict[str, str]) -> None:
+        """Replace a group's dynamic settings; they act from its next request on."""
+        if settings:
+            self._group_configs[group_id] = settings
+        else:
+            self._group_configs.pop(group_id, None)
+
+    def abandon(self) -> list[Reply]:
+        """Give the shard up: every parked request is answered NOT_COORDINATOR."""
+        waiting, self._waiting = self._waiting, {}
+        return [Reply(t, refusal(r.body, ErrorCode.NOT_COORDINATOR)) for t, r in waiting.items()]
+
+    def forget(self, ticket: Ticket) -> None:
+        """Nobody waits for this ticket any more; its reply may still come, and can be dropped."""
+        self._waiting.pop(ticket, None)
+
+    def _settle(self, outcome: Outcome, now_ms: int, ticket: Ticket | None = None) -> list[Reply]:
+        if outcome.records or outcome.marker is not None:
+            try:
+                self._append(outcome, now_ms)
+            except StorageError:
+                return self._start_over(ticket, now_ms)
+        for reply in outcome.replies:
+            self._waiting.pop(reply.ticket, None)
+        return outcome.replies
+
+    def _append(self, outcome: Outcome, now_ms: int) -> None:
+        records, coordinator = outcome.records, self.coordinator
+        producer = outcome.producer
+        if records:
+            encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in records]
+            if producer is None:
+                base = self.log.append(encoded, timestamp_ms=now_ms)
+            else:
+                base = self.log.append(
+                    encoded,
+                    timestamp_ms=now_ms,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.producer_epoch,
+                    transactional=True,
+                )
+            producer_id = -1 if producer is None else producer.producer_id
+            for offset, record in enumerate(records, base):
+                coordinator.replay(record, offset, producer_id)
+        marker = outcome.marker
+        if marker is not None:
+            self.log.append(
+                [end_marker_record(marker.committed, marker.coordinator_epoch)],
+                timestamp_ms=now_ms,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transactional=True,
+                control=True,
+            )
+            coordinator.end_transaction(marker.producer_id, committed=marker.committed)
+
+    def _start_over(self, ticket: Ticket | None, now_ms: int) -> list[Reply]:
+        own = self._waiting.pop(ticket, None) if ticket is not None else None
+        replies = self.abandon()
+        if own is not None and ticket is not None:
+            replies.insert(0, Reply(ticket, refusal(own.body, ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+        self.load(now_ms)
+        return replies
+
+
+def replay_batch(coordinator: Coordinator, batch: Batch) -> None:
+    """Replay one batch of an offsets log; record types that are not ours are skipped.
+
+    Raises DecodeError for bytes that are no record, InconsistentLog for records that contradict others.
+    """
+    if batch.control:
+        marker = batch.end_marker
+        if marker is not None:
+            coordinator.end_transaction(batch.producer_id, committed=marker.committed)
+        return
+    producer_id = batch.producer_id if batch.transactional else -1
+    for stored in batch.records:
+        key = decode_key(stored.key or b"")
+        if isinstance(key, UnknownKey):
+            continue
+        coordinator.replay(Record(key, decode_value(key, stored.value)), stored.offset, producer_id)
