@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from kgroup.admin.models import Node, Partition, TopicDescription
+from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
 from kgroup.admin.refusals import check, refused
 from kgroup.admin.transport import Transport
 from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
-from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_text
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -155,6 +155,29 @@ class Cluster:
                 missing = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", "the broker left it out")
                 answers[group] = told.get(group, missing)
         return answers
+
+
+def locate(cluster: Cluster, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
+    """Coordinator and `__consumer_offsets` partition of each group, which need not exist.
+
+    Waits for a coordinator that is not available yet; raises the first failure.
+    """
+    found = cluster.ask_coordinators(
+        group_ids, lambda node, groups, _: dict.fromkeys(groups, node), idempotent=True
+    )
+    topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
+    partitions = len(topic.partitions) if isinstance(topic, TopicDescription) else None
+    nodes = cluster.coordinators(found)
+    located = []
+    for group_id, answer in found.items():
+        node = nodes[group_id]
+        if isinstance(answer, KgroupError):
+            raise answer
+        if isinstance(node, KgroupError):
+            raise node
+        number = offsets_partition_of(group_id, partitions) if partitions else None
+        located.append(GroupLocation(group_id, node, number))
+    return tuple(located)
 
 
 def _moved(answer: object, idempotent: bool) -> bool:

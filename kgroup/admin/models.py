@@ -213,6 +213,42 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
+class Deletion:
+    """What deleting groups did, and the id of its entry in the journal."""
+
+    items: tuple[GroupResult, ...]
+    journal_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far one group is behind; None when no lag is known."""
+
+    group_id: str
+    type: str
+    state: str
+    total_lag: int | None
+    offsets: tuple[OffsetRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LagReport:
+    """The lag of several groups; `errors` names what could not be read."""
+
+    groups: tuple[GroupLag, ...]
+    errors: tuple[ItemError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLocation:
+    """Where a group lives; `offsets_partition` is None while `__consumer_offsets` does not exist."""
+
+    group_id: str
+    coordinator: Node
+    offsets_partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A partition's leader (-1: none) and replicas."""
 

@@ -20,6 +20,7 @@ NAMES_UNTIL = 9
 NO_OFFSET = -1
 CONSUMER_REPLICA = -1
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
+_SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -181,7 +182,7 @@ def _ask_leader(
 
 
 def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
-    """A leader may just have moved; that a topic does not exist is taken as said."""
-    if isinstance(answer, BrokerRefused) and answer.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+    """A leader may just have moved; that there is no topic or no leader is taken as said."""
+    if isinstance(answer, BrokerRefused) and answer.code in _SETTLED:
         return False
     return isinstance(answer, (Unreachable, BrokerRefused)) and may_repeat(answer, idempotent=True)

@@ -1,0 +1,248 @@
+"""Groups in full, with their type found out and one view for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kgroup.admin import findings, lag
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.members import classic_member, consumer_member, partitions_of, share_member
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    Description,
+    GroupDescription,
+    ItemError,
+    Node,
+    TopicDescription,
+)
+from kgroup.admin.offsets import Committed, committed
+from kgroup.admin.refusals import code_name, refused
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.protocol.codec import Message
+
+CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE = 69, 77
+_ANOTHER_TYPE = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
+)
+
+
+def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
+    """Each group with members, and with offsets, lag and findings unless `offsets` is False.
+
+    Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
+    """
+    wanted = list(dict.fromkeys(group_ids))
+    answers = groups_only(cluster, wanted)
+    found = [group for group in answers.values() if isinstance(group, GroupDescription)]
+    if offsets:
+        found = _with_offsets(cluster, found)
+    errors = tuple(
+        ItemError(group_id, code_name(error), error.message, error.hint)
+        for group_id, error in answers.items()
+        if isinstance(error, KgroupError)
+    )
+    return Description(tuple(found), errors)
+
+
+def groups_only(cluster: Cluster, group_ids: Iterable[str]) -> Answers[GroupDescription]:
+    """Each group with its members and coordinator, without anything about offsets."""
+    answers = cluster.ask_coordinators(
+        group_ids, lambda node, groups, left_s: _ask(cluster, node, groups, left_s), idempotent=True
+    )
+    coordinators = cluster.coordinators(answers) if answers else {}
+    return {
+        group_id: replace(answer, coordinator=node)
+        if isinstance(answer, GroupDescription) and isinstance(node := coordinators[group_id], Node)
+        else answer
+        for group_id, answer in answers.items()
+    }
+
+
+def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
+    """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type."""
+
+    def request(message: Message) -> Any:
+        return cluster.transport.request(node, message, timeout_s=left_s)
+
+    answers: Answers[GroupDescription] = {}
+    rest = list(groups)
+    if cluster.transport.versions(node, CONSUMER_GROUP_DESCRIBE) is not None:
+        answers.update(_as_consumer(request, rest))
+        rest = [group for group in rest if _is_another_type(answers[group])]
+    if rest:
+        answers.update(_as_classic(request, rest))
+        rest = [group for group in rest if _is_another_type(answers[group])]
+    if rest:
+        serves_share = cluster.transport.versions(node, SHARE_GROUP_DESCRIBE) is not None
+        answers.update(_as_listed(request, rest, serves_share))
+    return answers
+
+
+def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
+    return isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE
+
+
+def _as_consumer(request: Callable[[Message], Any], groups: Sequence[str]) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+
+    answers: Answers[GroupDescription] = dict.fromkeys(groups, _not_found("", None))
+    asked = tuple(group for group in groups if group)  # an empty id is an error for all of the batch
+    for told in request(ConsumerGroupDescribeRequest(group_ids=asked)).groups if asked else ():
+        if told.error_code:
+            answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
+            continue
+        members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
+        answers[told.group_id] = _group(
+            told.group_id,
+            CONSUMER,
+            CONSUMER,
+            told.group_state,
+            assignor=told.assignor_name or None,
+            group_epoch=told.group_epoch,
+            assignment_epoch=told.assignment_epoch,
+            members=members,
+        )
+    return answers
+
+
+def _as_classic(request: Callable[[Message], Any], groups: Sequence[str]) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+
+    answers: Answers[GroupDescription] = {}
+    for told in request(DescribeGroupsRequest(groups=tuple(groups))).groups:
+        if told.error_code:
+            answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
+        elif told.group_state == "Dead":  # what an unknown group is before version 6
+            answers[told.group_id] = _not_found(told.group_id, None)
+        else:
+            answers[told.group_id] = _group(
+                told.group_id,
+                CLASSIC,
+                told.protocol_type,
+                told.group_state,
+                assignor=told.protocol_data or None,
+                members=tuple(classic_member(m, told.group_state, told.protocol_type) for m in told.members),
+            )
+    return answers
+
+
+def _as_listed(
+    request: Callable[[Message], Any], groups: Sequence[str], serves_share: bool
+) -> Answers[GroupDescription]:
+    """Groups that are neither classic nor consumer, as the coordinator lists them; else not found."""
+    from kgroup.protocol.messages.list_groups import ListGroupsRequest
+
+    listed = {group.group_id: group for group in request(ListGroupsRequest()).groups}
+    answers: Answers[GroupDescription] = {}
+    for group_id in groups:
+        kind = listed[group_id].group_type.lower() if group_id in listed else ""
+        if kind == SHARE and serves_share:
+            answers[group_id] = _as_share(request, group_id)
+        elif kind in (SHARE, STREAMS):
+            known = listed[group_id]
+            left_out = ItemError("members", "NOT_SHOWN", f"kgroup does not read members of {kind} groups")
+            group = _group(group_id, kind, known.protocol_type, known.group_state)
+            answers[group_id] = replace(group, errors=(left_out,))
+        else:
+            answers[group_id] = _not_found(group_id, None)
+    return answers
+
+
+def _as_share(request: Callable[[Message], Any], group_id: str) -> GroupDescription | KgroupError:
+    from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+
+    (told,) = request(ShareGroupDescribeRequest(group_ids=(group_id,))).groups
+    if told.error_code:
+        return refused(told.error_code, f"group {group_id}", told.error_message)
+    return _group(
+        group_id,
+        SHARE,
+        SHARE,
+        told.group_state,
+        assignor=told.assignor_name or None,
+        group_epoch=told.group_epoch,
+        assignment_epoch=told.assignment_epoch,
+        members=tuple(share_member(member) for member in told.members),
+    )
+
+
+def _group(group_id: str, kind: str, protocol_type: str, state: str, **known: Any) -> GroupDescription:
+    """A description with what is known by now, the rest unknown."""
+    return GroupDescription(
+        group_id,
+        kind,
+        protocol_type,
+        state,
+        assignor=known.get("assignor"),
+        generation=None,
+        group_epoch=known.get("group_epoch"),
+        assignment_epoch=known.get("assignment_epoch"),
+        coordinator=None,
+        offsets_partition=None,
+        members=tuple(sorted(known.get("members", ()), key=lambda m: (m.name, m.member_id))),
+        offsets=(),
+        total_lag=None,
+    )
+
+
+def _not_found(group_id: str, detail: str | None) -> BrokerRefused:
+    return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}", detail)
+
+
+def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
+    """The groups with offsets, lag and findings: one round for all of them."""
+    with_positions = [group.group_id for group in groups if group.type != SHARE]
+    positions: Answers[Committed] = committed(cluster, with_positions) if with_positions else {}
+    relevant = {
+        partition for group in groups for partition in _partitions(group, positions.get(group.group_id))
+    }
+    subscribed = {topic for group in groups for m in group.members for topic in m.subscribed_topics}
+    topics = cluster.topics({p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}) if groups else {}
+    ends = lag.log_ends(cluster, relevant, topics)
+    counts = _partition_counts(topics)
+    return [_complete(group, positions.get(group.group_id), ends, counts) for group in groups]
+
+
+def _partitions(group: GroupDescription, positions: Committed | KgroupError | None) -> set[TopicPartition]:
+    stored = set() if positions is None or isinstance(positions, KgroupError) else set(positions)
+    return stored.union(*(partitions_of(member.assignment) for member in group.members))
+
+
+def _complete(
+    group: GroupDescription,
+    positions: Committed | KgroupError | None,
+    ends: lag.Ends,
+    counts: Mapping[str, int | None],
+) -> GroupDescription:
+    errors = group.errors
+    if isinstance(positions, KgroupError):
+        errors += (ItemError("offsets", code_name(positions), positions.message, positions.hint),)
+        positions = None
+    # Share groups have no owner of a partition and keep their positions elsewhere (KIP-932).
+    offsets = () if group.type == SHARE else lag.rows(positions or {}, group.members, ends)
+    partitions = counts.get(OFFSETS_TOPIC)
+    complete = replace(
+        group,
+        offsets=offsets,
+        total_lag=lag.total(offsets),
+        errors=errors,
+        offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
+    )
+    return replace(complete, findings=findings.find(complete, counts))
+
+
+def _partition_counts(topics: Answers[TopicDescription]) -> dict[str, int | None]:
+    """Partitions of the topics that are known to exist or known not to."""
+    counts: dict[str, int | None] = {}
+    for name, topic in topics.items():
+        if isinstance(topic, TopicDescription):
+            counts[name] = len(topic.partitions)
+        elif isinstance(topic, BrokerRefused) and topic.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            counts[name] = None
+    return counts

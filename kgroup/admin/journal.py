@@ -1,0 +1,151 @@
+"""Every change kgroup made to a cluster, in a local file of JSON lines that is only appended to.
+
+A change takes two lines with one id: `begin` before the first request is sent, with the plan and what was
+there before, and `end` with the result of each item. A begin without an end is a change that was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgroup.errors import StorageError
+
+FILE_NAME = "journal.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change: `results` is None when it was cut off before its end was written; times in ms UTC."""
+
+    id: str
+    command: str
+    cluster_id: str | None
+    time_ms: int
+    plan: Mapping[str, Any]
+    before: Mapping[str, Any]
+    results: tuple[Mapping[str, Any], ...] | None = None
+    end_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The journal at `path`; safe for several processes at once. StorageError when it cannot be used."""
+
+    path: Path
+    now_ms: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+
+    @classmethod
+    def default(cls) -> Journal:
+        """The user's own journal, in the platform's folder for state."""
+        from platformdirs import user_state_path
+
+        return cls(user_state_path("kgroup") / FILE_NAME)
+
+    def begin(
+        self, command: str, cluster_id: str | None, plan: Mapping[str, Any], before: Mapping[str, Any]
+    ) -> str:
+        """Record a change about to be made, durably, and give its id."""
+
+        def line(number: int) -> dict[str, Any]:
+            return {
+                "id": f"j-{number:04d}",
+                "phase": "begin",
+                "time_ms": self.now_ms(),
+                "command": command,
+                "cluster_id": cluster_id,
+                "plan": plan,
+                "before": before,
+            }
+
+        return str(self._append(line)["id"])
+
+    def end(self, entry_id: str, results: Iterable[Mapping[str, Any]]) -> None:
+        """Record what became of each item."""
+        items = list(results)
+        self._append(lambda _: {"id": entry_id, "phase": "end", "time_ms": self.now_ms(), "results": items})
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All changes, oldest first; a last line cut short by a crash is left out."""
+        found: dict[str, Entry] = {}
+        for line in self._lines():
+            if line["phase"] == "begin":
+                found[line["id"]] = Entry(
+                    line["id"],
+                    line["command"],
+                    line["cluster_id"],
+                    line["time_ms"],
+                    line["plan"],
+                    line["before"],
+                )
+            elif line["id"] in found:
+                begun = found[line["id"]]
+                found[line["id"]] = Entry(
+                    begun.id,
+                    begun.command,
+                    begun.cluster_id,
+                    begun.time_ms,
+                    begun.plan,
+                    begun.before,
+                    tuple(line["results"]),
+                    line["time_ms"],
+                )
+        return tuple(found.values())
+
+    def find(self, entry_id: str) -> Entry | None:
+        """One change by id; LAST is the newest."""
+        known = self.entries()
+        if entry_id.upper() == "LAST":
+            return known[-1] if known else None
+        return next((entry for entry in known if entry.id == entry_id), None)
+
+    def _lines(self) -> Iterable[dict[str, Any]]:
+        try:
+            lines = self.path.read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"the journal {self.path} cannot be read: {error.strerror}") from None
+        for number, line in enumerate(lines, 1):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                if number < len(lines):
+                    raise StorageError(f"the journal {self.path} is damaged in line {number}") from None
+
+    def _append(self, make: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+        """Add the line `make` gives for the next number; numbers count the changes in the file."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # 0600: plans name groups and hosts, which are nobody else's business.
+            with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+                _lock(file.fileno())
+                written = file.read()
+                line = make(written.count(b'"phase": "begin"') + 1)
+                start = written.rfind(b"\n") + 1
+                # A line without its end is what a crash left: it was never acknowledged.
+                file.seek(start)
+                file.truncate()
+                file.write(json.dumps(line).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(
+                f"the journal {self.path} cannot be written: {error.strerror}",
+                "nothing is changed without a journal entry; make the folder writable",
+            ) from None
+        return line
+
+
+def _lock(descriptor: int) -> None:
+    """Wait for the file to be ours until it is closed; where there is no flock, writers must take turns."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,0 +1,97 @@
+"""Topics and brokers: what the cluster consists of, and how to add a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import ClusterStatus, Node, TopicDescription
+from kgroup.admin.refusals import refused
+from kgroup.errors import ErrorCode, KgroupError
+
+BROKER_DEFAULT = -1
+NO_NODE = -1
+
+
+def cluster_status(cluster: Cluster) -> ClusterStatus:
+    """Brokers, controller and sizes, internal topics included."""
+    told = cluster.metadata(None)
+    partitions = [partition for topic in told.topics for partition in topic.partitions]
+    nodes = sorted(told.brokers, key=lambda broker: broker.node_id)
+    return ClusterStatus(
+        cluster_id=told.cluster_id,
+        controller_id=None if told.controller_id == NO_NODE else told.controller_id,
+        brokers=tuple(Node(broker.node_id, broker.host, broker.port) for broker in nodes),
+        topics=len(told.topics),
+        partitions=len(partitions),
+        leaderless=sum(partition.leader_id < 0 for partition in partitions),
+    )
+
+
+def topics(cluster: Cluster, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
+    """The topics named, or all, by name; raises the first failure of one that was named."""
+    found = cluster.topics(names)
+    for topic in found.values():
+        if isinstance(topic, KgroupError) and names is not None:
+            raise topic
+    known = (topic for topic in found.values() if isinstance(topic, TopicDescription))
+    return tuple(sorted(known, key=lambda topic: topic.name))
+
+
+def create_topic(
+    cluster: Cluster,
+    name: str,
+    partitions: int = BROKER_DEFAULT,
+    replication_factor: int = BROKER_DEFAULT,
+    configs: Mapping[str, str] | None = None,
+) -> TopicDescription:
+    """Create a topic and give it as it is then; -1 leaves a number to the broker's default.
+
+    BrokerRefused with TOPIC_ALREADY_EXISTS and the like. Not repeated when the outcome is unknown.
+    """
+    from kgroup.protocol.messages.create_topics import (
+        CreatableTopic,
+        CreatableTopicConfig,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+    )
+
+    request = CreateTopicsRequest(
+        topics=(
+            CreatableTopic(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=replication_factor,
+                configs=tuple(CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()),
+            ),
+        ),
+        timeout_ms=int(cluster.retry.timeout_s * 1000),
+    )
+    # Versions below 4 do not know -1 as "the broker's default".
+    lowest = 4 if BROKER_DEFAULT in (partitions, replication_factor) else 2
+
+    def ask(left_s: float) -> None:
+        controller = cluster.metadata(()).controller_id
+        node = None if controller == NO_NODE else controller
+        answer = cluster.transport.request(node, request, min_version=lowest, timeout_s=left_s)
+        assert isinstance(answer, CreateTopicsResponse)
+        for told in answer.topics:
+            if told.error_code:
+                raise refused(told.error_code, f"creating topic {name}", told.error_message)
+
+    cluster.retry.call(ask, idempotent=False)
+    return _once_known(cluster, name)
+
+
+def _once_known(cluster: Cluster, name: str) -> TopicDescription:
+    """The new topic, as soon as the broker asked has heard of all its leaders."""
+
+    def ask(_: float) -> TopicDescription:
+        found = cluster.topics([name])[name]
+        if isinstance(found, KgroupError):
+            raise found
+        if any(partition.leader < 0 for partition in found.partitions):
+            raise refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
+        return found
+
+    return cluster.retry.call(ask, idempotent=True)
