@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from kgroup.broker.call import Call
 from kgroup.broker.wakeups import Wakeups
@@ -50,7 +51,7 @@ class Tickets:
         if len(replies) == 1 and replies[0].ticket == ticket:
             own = replies[0].response
         else:
-            own = self._sort_out(replies, ticket, call)
+            own = self._sort_out(replies, ticket, call, shard)
         wake_ms = shard.next_wake_ms()
         if wake_ms is not None and wake_ms < wakeups.due_ms:
             wakeups.note(wake_ms)
@@ -81,12 +82,17 @@ class Tickets:
         for shard in self._cluster.live_shards():
             self.deliver(shard.abandon())
 
-    def _sort_out(self, replies: list[Reply], ticket: int, call: Call) -> Message | None:
+    def _sort_out(self, replies: list[Reply], ticket: int, call: Call, shard: Shard) -> Message | None:
         own = next((reply.response for reply in replies if reply.ticket == ticket), None)
         if own is None:
             self._parked[ticket] = call
+            call.forget = partial(self._forget, shard, ticket)
         self.deliver(replies)
         return own
+
+    def _forget(self, shard: Shard, ticket: int) -> None:
+        self._parked.pop(ticket, None)
+        shard.forget(ticket)
 
     def _replace(self, shard: Shard, now_ms: int) -> None:
         """What is in memory may differ from the log now: answer who is parked, and read the log again."""

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from kgroup.coordinator.outcome import Reply
+from kgroup.runtime.shard import Shard
 
 FAR = 1 << 62
-
-
-class Sleeper(Protocol):
-    """What has timers of its own: a Shard."""
-
-    def next_wake_ms(self) -> int | None: ...
 
 
 class Deadline:
@@ -41,10 +35,10 @@ class Wakeups:
     """
 
     def __init__(
-        self, sleepers: Callable[[], Iterable[Sleeper]], wake: Callable[[Sleeper, int], Iterable[Reply]],
+        self, shards: Callable[[], Iterable[Shard]], wake: Callable[[Shard, int], Iterable[Reply]],
         deliver: Callable[[Iterable[Reply]], None],
     ) -> None:  # fmt: skip
-        self._sleepers = sleepers
+        self._shards = shards
         self._wake = wake
         self._deliver = deliver
         self._deadlines: list[Deadline] = []
@@ -70,8 +64,8 @@ class Wakeups:
         while self._deadlines and self._deadlines[0].callback is None:
             heapq.heappop(self._deadlines)
         found = self._deadlines[0].ms if self._deadlines else FAR
-        for sleeper in self._sleepers():
-            wake_ms = sleeper.next_wake_ms()
+        for shard in self._shards():
+            wake_ms = shard.next_wake_ms()
             if wake_ms is not None and wake_ms < found:
                 found = wake_ms
         self.due_ms = found
@@ -80,10 +74,10 @@ class Wakeups:
     def run(self, now_ms: int) -> None:
         """Everything due by now, in the order of the deadlines and each at its own time."""
         while (due := self.next_ms()) is not None and due <= now_ms:
-            for sleeper in self._sleepers():
-                wake_ms = sleeper.next_wake_ms()
+            for shard in self._shards():
+                wake_ms = shard.next_wake_ms()
                 if wake_ms is not None and wake_ms <= due:
-                    self._deliver(self._wake(sleeper, due))
+                    self._deliver(self._wake(shard, due))
             while self._deadlines and self._deadlines[0].ms <= due:
                 callback = heapq.heappop(self._deadlines).callback
                 if callback is not None:

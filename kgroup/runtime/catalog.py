@@ -1,9 +1,8 @@
-"""What a cluster remembers besides its logs: its id, its topics and the producer ids handed out."""
+"""What a cluster remembers besides its logs: its topics and the producer ids handed out."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from kgroup.domain import OFFSETS_TOPIC, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
+from kgroup.log.files import replace_file
 
 FORMAT = 1
 PRODUCER_ID_BLOCK = 1000
@@ -42,7 +42,6 @@ class Catalog:
         self._path = folder / "catalog.json" if folder else None
         self._saved_producer_id = 0
         self._next_producer_id = 0
-        self.cluster_id = uuid_text(secrets.token_bytes(16))
         self.topics: dict[str, CatalogTopic] = {}
         self.image = TopicImage()
         if self._path and self._path.exists():
@@ -81,47 +80,45 @@ class Catalog:
         return self._next_producer_id - 1
 
     def _change(self, topics: dict[str, CatalogTopic], created: bool) -> None:
-        before, self.topics = self.topics, topics
+        before = self.topics, self.image
+        self.topics = topics
+        version = self.image.version + 1
+        self._set_image(version, version if created else self.image.created_version)
         try:
             self._save()
         except StorageError:
-            self.topics = before
+            self.topics, self.image = before
             raise
-        self._refresh(created)
 
-    def _refresh(self, created: bool) -> None:
-        version = self.image.version + 1
-        self.image = TopicImage.of(
-            (Topic(t.name, t.topic_id, t.partitions) for t in self.topics.values()),
-            version,
-            version if created else self.image.created_version,
-        )
+    def _set_image(self, version: int, created_version: int) -> None:
+        topics = (Topic(t.name, t.topic_id, t.partitions) for t in self.topics.values())
+        self.image = TopicImage.of(topics, version, created_version)
 
     def _read(self, path: Path) -> None:
         try:
             found = json.loads(path.read_bytes())
             if found["format"] != FORMAT:
                 raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
-            self.cluster_id = found["cluster_id"]
+            version = int(found["version"])
             self._next_producer_id = self._saved_producer_id = int(found["next_producer_id"])
             self.topics = {t.name: t for t in _topics(found["topics"])}
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{path} is not a kgroup catalog: {error}") from None
-        self._refresh(created=True)
+        self._set_image(version, version)
 
     def _save(self) -> None:
         if self._path is None:
             return
         content = {
             "format": FORMAT,
-            "cluster_id": self.cluster_id,
+            "version": self.image.version,
             "next_producer_id": self._saved_producer_id,
             "topics": [{**asdict(t), "topic_id": uuid_text(t.topic_id)} for t in self.topics.values()],
         }
         try:
-            _replace_file(self._path, json.dumps(content, indent=1).encode())
+            replace_file(self._path, json.dumps(content, indent=1) + "\n")
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
 
@@ -131,16 +128,23 @@ def _topics(found: Iterable[dict[str, Any]]) -> Iterable[CatalogTopic]:
         yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"])})
 
 
-def _replace_file(path: Path, content: bytes) -> None:
-    """Old or new content after a crash, never a mixture."""
-    scratch = path.with_suffix(".tmp")
-    with scratch.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+def adoptable(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
+    """The topics whose partitions lie in a folder without a catalog, such as a copy of a Kafka's."""
+    partitions: dict[str, int] = {}
+    ids: dict[str, bytes] = {}
+    for path in sorted(folder.iterdir()):
+        name, _, number = path.name.rpartition("-")
+        if name and number.isdecimal() and path.is_dir():
+            partitions[name] = max(partitions.get(name, 0), int(number) + 1)
+            ids.setdefault(name, _topic_id_in(path / "partition.metadata") or catalog.new_topic_id())
+    for name, count in partitions.items():
+        yield CatalogTopic(name, ids[name], count)
+
+
+def _topic_id_in(path: Path) -> bytes | None:
+    """The topic id Kafka keeps beside a partition's segments (KIP-516)."""
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        lines = path.read_text().splitlines()
+        return next(uuid_bytes(line.split(":")[1].strip()) for line in lines if line.startswith("topic_id:"))
+    except (OSError, ValueError, StopIteration):
+        return None

@@ -9,6 +9,7 @@ from typing import Any, Self
 from kgroup.errors import ConfigError
 
 INT32_MAX = (1 << 31) - 1
+INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class BrokerSettings:
     offsets_replication_factor: int = _number("offsets.topic.replication.factor", 1, low=1)
     offsets_segment_bytes: int = _number("offsets.topic.segment.bytes", 104_857_600, low=1)
     segment_bytes: int = _number("log.segment.bytes", 1 << 30, low=1 << 20)
+    flush_messages: int = _number("log.flush.interval.messages", INT64_MAX, low=1, high=INT64_MAX)
+    """1 makes every append survive a power loss; any other number leaves that to the system (as Kafka)."""
     message_max_bytes: int = _number("message.max.bytes", 1_048_588)
     fetch_max_bytes: int = _number("fetch.max.bytes", 57_671_680, low=1024)
     request_max_bytes: int = _number("socket.request.max.bytes", 104_857_600, low=1)

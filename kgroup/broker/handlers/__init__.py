@@ -1,0 +1,27 @@
+"""What a broker does for each API: one file a concern, each with its table of APIs."""
+
+from kgroup.broker.handlers import (
+    api_versions,
+    configs,
+    coordinators,
+    fetch,
+    groups,
+    metadata,
+    offsets_of_logs,
+    produce,
+    producer_ids,
+    topics,
+)
+
+ALL = (
+    *produce.APIS,
+    *fetch.APIS,
+    *offsets_of_logs.APIS,
+    *metadata.APIS,
+    *groups.APIS,
+    *coordinators.APIS,
+    *api_versions.APIS,
+    *topics.APIS,
+    *producer_ids.APIS,
+    *configs.APIS,
+)

@@ -1,0 +1,270 @@
+"""One client's connection: bytes to calls, answers to bytes, in order and one call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.handlers.api_versions import unsupported
+from kgroup.errors import DecodeError
+from kgroup.protocol import registry
+from kgroup.protocol.codec import Codec, Message, codec_of
+from kgroup.protocol.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from kgroup.broker.dispatch import Dispatcher
+    from kgroup.broker.server import Server
+
+log = logging.getLogger(__name__)
+
+READ_AHEAD = 64 * 1024  # bytes taken in while a call is parked or the peer does not read
+WRITE_AHEAD = 256 * 1024  # bytes of answers waiting for the peer, beyond which no more is read
+API_VERSIONS = 18
+LENGTH = struct.Struct(">i")
+HEADER = struct.Struct(">hhih")
+FRAME = struct.Struct(">ii")
+
+
+@dataclass(slots=True)
+class Route:
+    """What a connection needs to know about one version of one API."""
+
+    version: int
+    reader: Codec
+    flexible_request: bool
+    head: bytes  # room for length and correlation id, and the empty tags of a flexible header
+    response: type[Message]
+
+
+class Routes:
+    """The routes of everything that is served, made on first use."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._routes: dict[int, Route] = {}
+
+    def find(self, key: int, version: int) -> Route | None:
+        """None for an API or a version that is not served."""
+        index = key << 16 | version
+        found = self._routes.get(index)
+        if found is None:
+            served = self._dispatcher.versions(key)
+            if served is None or version not in served:
+                return None
+            request, response = registry.header_versions(key, version)
+            self._routes[index] = found = Route(
+                version,
+                codec_of(registry.request_class(key), version),
+                request == 2,
+                bytes(8 + response),
+                registry.response_class(key),
+            )
+        return found
+
+
+class Connection(asyncio.Protocol):
+    """Requests are served in order, the next one when the answer to the last is on its way (as Kafka does).
+
+    What a peer can make us keep is bounded: one frame, a read-ahead, one answer. Bytes that are no request
+    close this connection and touch nothing else.
+    """
+
+    def __init__(self, server: Server, node: int) -> None:
+        self._server = server
+        self._dispatcher = server.dispatcher
+        self._routes = server.routes
+        self._limit = server.dispatcher.cluster.settings.request_max_bytes
+        self._node = node
+        self._host = ""
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._needed = 4  # bytes in the buffer before a frame can be complete
+        self._out: list[bytes | bytearray] = []
+        self._out_size = 0
+        self._parked: tuple[Route, int, Call] | None = None
+        self._choked = False  # the peer does not read its answers
+        self._paused = False  # we do not read its requests
+        self._on_answer = self._answered
+        self.stirred = True  # whether bytes came since `stirred` was last reset
+
+    @property
+    def parked(self) -> bool:
+        """Whether a call waits for its answer."""
+        return self._parked is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_AHEAD)
+        peer = transport.get_extra_info("peername")
+        self._host = f"/{peer[0]}" if peer else "/"
+        self._server.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._buffer.clear()
+        self._out.clear()
+        if self._parked is not None and self._parked[2].forget is not None:
+            self._parked[2].forget()
+        self._parked = None
+        self._server.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.stirred = True
+        if self._buffer:
+            self._buffer += data
+            if len(self._buffer) < self._needed:
+                return
+            data = bytes(self._buffer)
+            self._buffer.clear()
+        self._consume(data)
+
+    def eof_received(self) -> None:
+        """Nothing more will come, so nothing is owed: let the transport close."""
+
+    def pause_writing(self) -> None:
+        self._choked = True
+
+    def resume_writing(self) -> None:
+        self._choked = False
+        self._go_on()
+
+    def close(self) -> None:
+        """Send what was answered, then close."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once, whatever is not sent yet."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _consume(self, data: bytes) -> None:
+        """Serve the complete frames in `data` as far as allowed, and keep the rest."""
+        pos, end = 0, len(data)
+        needed = 4
+        while self._parked is None and not self._choked and end - pos >= 4:
+            size = LENGTH.unpack_from(data, pos)[0]
+            if not 0 <= size <= self._limit:
+                self._give_up(f"a frame of {size} bytes")
+                return
+            stop = pos + 4 + size
+            if stop > end:
+                needed = 4 + size
+                break
+            if pos == 0 and stop == end:
+                self._serve(data, 4)
+            else:
+                self._serve(data[pos + 4 : stop], 0)
+            pos = stop
+            if self._transport is None or self._transport.is_closing():
+                return
+        if self._out:
+            self._flush()
+        if pos < end:
+            self._buffer += data[pos:] if pos else data
+        self._needed = needed
+        if (self._parked is not None or self._choked) and len(self._buffer) > READ_AHEAD:
+            self._pause()
+
+    def _serve(self, frame: bytes, pos: int) -> None:
+        try:
+            key, version, correlation, size = HEADER.unpack_from(frame, pos)
+            route = self._routes.find(key, version)
+            if route is None:
+                self._not_served(frame, pos, key, version)
+                return
+            pos += 10
+            client_id = ""
+            if size > 0:
+                stop = pos + size
+                if stop > len(frame):
+                    raise DecodeError("the client id is cut short")
+                client_id = frame[pos:stop].decode()
+                pos = stop
+            if route.flexible_request:
+                if frame[pos]:
+                    pos = RequestHeader.decode(frame[pos:])[1]
+                else:
+                    pos += 1
+            # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
+            body, _ = route.reader.read(frame, pos, len(frame))
+        except (DecodeError, struct.error, IndexError, UnicodeDecodeError) as error:
+            self._give_up(f"bytes that are no request ({error})")
+            return
+        call = Call(body, version, client_id, self._host, self._node, self._on_answer)
+        answer = self._dispatcher.handle(call)
+        if answer is None:
+            self._parked = route, correlation, call
+        else:
+            self._send(route, correlation, answer)
+
+    def _send(self, route: Route, correlation: int, answer: Answer) -> None:
+        if answer is None or isinstance(answer, Silence):
+            return
+        out = bytearray(route.head)
+        answer.encode_into(out, route.version)
+        FRAME.pack_into(out, 0, len(out) - 4, correlation)
+        self._out.append(out)
+        self._out_size += len(out)
+        if self._out_size > READ_AHEAD:
+            self._flush()
+
+    def _flush(self) -> None:
+        out, self._out, self._out_size = self._out, [], 0
+        if self._transport is not None:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def _answered(self, response: Message | None) -> None:
+        """The parked call's answer; the next request is served from the event loop, not from here."""
+        parked, self._parked = self._parked, None
+        if parked is None or self._transport is None:
+            return
+        if response is not None:
+            self._send(parked[0], parked[1], response)
+            if self._out:
+                self._flush()
+        if self._buffer or self._paused:
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport is None or self._parked is not None or self._choked:
+            return
+        if self._buffer:
+            data = bytes(self._buffer)
+            self._buffer.clear()
+            self._consume(data)
+        if self._paused and self._parked is None and not self._choked and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _pause(self) -> None:
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _not_served(self, frame: bytes, pos: int, key: int, version: int) -> None:
+        """Another version of ApiVersions is answered in version 0 (KIP-511); all else ends the connection."""
+        if key != API_VERSIONS:
+            self._give_up(f"a request of {registry.name_of(key)} v{version}, which is not served")
+            return
+        route = self._routes.find(API_VERSIONS, 0)
+        assert route is not None
+        self._send(route, HEADER.unpack_from(frame, pos)[2], unsupported())
+
+    def _give_up(self, why: str) -> None:
+        log.info("closing the connection of %s: it sent %s", self._host, why)
+        if self._out:
+            self._flush()
+        self._buffer.clear()
+        self.close()
+
+
+def address_of(transport: Any) -> tuple[str, int]:
+    """Host and port of a listening or connected socket."""
+    host, port = transport.getsockname()[:2]
+    return host, port

@@ -1,0 +1,64 @@
+"""ApiVersions: what this broker serves. No client gets far without it."""
+
+from __future__ import annotations
+
+import re
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from kgroup.protocol.messages.produce import ProduceRequest
+
+NAMED_SINCE = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def api_versions(desk: Dispatcher, call: Call) -> ApiVersionsResponse:
+    """Every API with its versions, and the group feature; odd software names are INVALID_REQUEST."""
+    request = call.body
+    assert isinstance(request, ApiVersionsRequest)
+    if call.version >= NAMED_SINCE:
+        told = (request.client_software_name, request.client_software_version)
+        if not all(_SOFTWARE.fullmatch(text) for text in told):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    consumer = "consumer" in desk.cluster.group_config.rebalance_protocols
+    return ApiVersionsResponse(
+        api_keys=tuple(_served(desk, key) for key in sorted(desk.apis)),
+        supported_features=(SupportedFeatureKey(name="group.version", min_version=0, max_version=1),),
+        finalized_features_epoch=0,
+        finalized_features=(
+            (FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),)
+            if consumer
+            else ()
+        ),
+    )
+
+
+def unsupported() -> ApiVersionsResponse:
+    """The version 0 answer to an ApiVersions request in a version not served: the versions that are."""
+    versions = ApiVersionsRequest.VERSIONS
+    own = ApiVersion(api_key=ApiVersionsRequest.API, min_version=versions[0], max_version=versions[-1])
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
+
+
+def refuse(request: Message, code: ErrorCode, message: str | None) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=code)
+
+
+def _served(desk: Dispatcher, key: int) -> ApiVersion:
+    versions = desk.versions(key)
+    assert versions is not None
+    # librdkafka takes a broker without Produce 0 for one too old to compress (KAFKA-18659)
+    first = 0 if key == ProduceRequest.API else versions[0]
+    return ApiVersion(api_key=key, min_version=first, max_version=versions[-1])
+
+
+APIS = (Api(ApiVersionsRequest.API, api_versions, refuse),)

@@ -1,0 +1,68 @@
+"""FindCoordinator: which broker to ask about a group or a transactional id."""
+
+from __future__ import annotations
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.domain import offsets_partition_of
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+GROUP, TRANSACTION = 0, 1  # key types
+MANY_KEYS_SINCE = 4
+
+
+def find_coordinator(desk: Dispatcher, call: Call) -> FindCoordinatorResponse:
+    """The leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
+    request = call.body
+    assert isinstance(request, FindCoordinatorRequest)
+    if call.version >= MANY_KEYS_SINCE:
+        found = tuple(_coordinator(desk, request.key_type, key) for key in request.coordinator_keys)
+        return FindCoordinatorResponse(coordinators=found)
+    one = _coordinator(desk, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+def transaction_node(desk: Dispatcher, transactional_id: str) -> int:
+    """The broker that coordinates a transactional id."""
+    return offsets_partition_of(transactional_id, desk.cluster.brokers)
+
+
+def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
+    assert isinstance(request, FindCoordinatorRequest)
+    return FindCoordinatorResponse(
+        error_code=code,
+        error_message=message,
+        node_id=-1,
+        port=-1,
+        coordinators=tuple(_none(key, code) for key in request.coordinator_keys),
+    )
+
+
+def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
+    if key_type == GROUP:
+        node = desk.cluster.leader_of(desk.partition_of(key))
+    elif key_type == TRANSACTION:
+        node = transaction_node(desk, key)
+    else:
+        return _none(key, ErrorCode.INVALID_REQUEST)
+    host, port = desk.cluster.endpoints[node]
+    return Coordinator(key=key, node_id=node, host=host, port=port)
+
+
+def _none(key: str, code: ErrorCode) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=None)
+
+
+APIS = (Api(FindCoordinatorRequest.API, find_coordinator, refuse),)

@@ -1,0 +1,191 @@
+"""Requests about groups: whole to the shard of the group, or in parts to the shards of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeAlias
+
+from kgroup.broker.call import Answer, Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.coordinator.refusals import refusal
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest
+from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+MANY_GROUPS_SINCE = 8  # OffsetFetch
+
+Merge: TypeAlias = Callable[[list[Any]], Message]
+
+
+class Gather:
+    """Answers a call once every part of it is answered, with what `merge` makes of the parts."""
+
+    __slots__ = ("_call", "_left", "_merge", "_parts")
+
+    def __init__(self, call: Call, count: int, merge: Merge) -> None:
+        self._call = call
+        self._merge = merge
+        self._parts: list[Message | None] = [None] * count
+        self._left = count
+
+    def put(self, index: int, response: Message | None) -> None:
+        """The response to a part that was parked; the last one ends the call."""
+        if (merged := self.take(index, response)) is not None:
+            self._call.answer(merged)
+
+    def take(self, index: int, response: Message | None) -> Message | None:
+        """The whole response if this was the last part missing."""
+        self._parts[index] = response
+        self._left -= 1
+        return None if self._left else self._merge(self._parts)
+
+
+def to_shard(desk: Dispatcher, call: Call) -> Answer:
+    """The whole request to the shard of its group."""
+    return desk.tickets.submit(desk.partition_of(call.body.group_id), call)  # type: ignore[attr-defined]
+
+
+def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
+    """One group's offsets, or from version 8 those of many groups."""
+    request = call.body
+    assert isinstance(request, OffsetFetchRequest)
+    if call.version < MANY_GROUPS_SINCE:
+        return desk.tickets.submit(desk.partition_of(request.group_id), call)
+    if len(request.groups) == 1:
+        return desk.tickets.submit(desk.partition_of(request.groups[0].group_id), call)
+    ids = [group.group_id for group in request.groups]
+    wanted = {group.group_id: group for group in request.groups}
+
+    def part(names: list[str]) -> Message:
+        groups = tuple(wanted[name] for name in names)
+        return OffsetFetchRequest(groups=groups, require_stable=request.require_stable)
+
+    def merge(parts: list[OffsetFetchResponse]) -> Message:
+        found = {group.group_id: group for response in parts for group in response.groups}
+        return OffsetFetchResponse(groups=tuple(found[name] for name in ids))
+
+    return _by_group(desk, call, ids, part, merge)
+
+
+def describe_groups(desk: Dispatcher, call: Call) -> Answer:
+    """Classic groups, each from its shard."""
+    request = call.body
+    assert isinstance(request, DescribeGroupsRequest)
+
+    def part(names: list[str]) -> Message:
+        return DescribeGroupsRequest(
+            groups=tuple(names), include_authorized_operations=request.include_authorized_operations
+        )
+
+    def merge(parts: list[DescribeGroupsResponse]) -> Message:
+        found = {group.group_id: group for response in parts for group in response.groups}
+        return DescribeGroupsResponse(groups=tuple(found[name] for name in request.groups))
+
+    return _by_group(desk, call, request.groups, part, merge)
+
+
+def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
+    """Consumer groups, each from its shard."""
+    request = call.body
+    assert isinstance(request, ConsumerGroupDescribeRequest)
+
+    def part(names: list[str]) -> Message:
+        return ConsumerGroupDescribeRequest(
+            group_ids=tuple(names), include_authorized_operations=request.include_authorized_operations
+        )
+
+    def merge(parts: list[ConsumerGroupDescribeResponse]) -> Message:
+        found = {group.group_id: group for response in parts for group in response.groups}
+        return ConsumerGroupDescribeResponse(groups=tuple(found[name] for name in request.group_ids))
+
+    return _by_group(desk, call, request.group_ids, part, merge)
+
+
+def delete_groups(desk: Dispatcher, call: Call) -> Answer:
+    """Groups of any kind, each by its shard; a group named twice is answered once."""
+    request = call.body
+    assert isinstance(request, DeleteGroupsRequest)
+    names = list(dict.fromkeys(request.groups_names))
+
+    def merge(parts: list[DeleteGroupsResponse]) -> Message:
+        found = {result.group_id: result for response in parts for result in response.results}
+        return DeleteGroupsResponse(results=tuple(found[name] for name in names))
+
+    return _by_group(desk, call, names, lambda ids: DeleteGroupsRequest(groups_names=tuple(ids)), merge)
+
+
+def list_groups(desk: Dispatcher, call: Call) -> Answer:
+    """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
+    led = [shard.partition for shard in desk.cluster.live_shards()
+           if desk.cluster.leader_of(shard.partition) == call.node]  # fmt: skip
+
+    def merge(parts: list[ListGroupsResponse]) -> Message:
+        for response in parts:
+            if response.error_code not in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
+                return ListGroupsResponse(error_code=response.error_code)
+        return ListGroupsResponse(groups=tuple(group for response in parts for group in response.groups))
+
+    return _fan_out(desk, call, [(partition, call.body) for partition in led], merge)
+
+
+def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
+    return refusal(request, code, message)
+
+
+def _by_group(
+    desk: Dispatcher, call: Call, ids: Iterable[str], part: Callable[[list[str]], Message], merge: Merge
+) -> Answer:
+    by_partition: dict[int, list[str]] = {}
+    for group_id in dict.fromkeys(ids):
+        by_partition.setdefault(desk.partition_of(group_id), []).append(group_id)
+    return _fan_out(desk, call, [(p, part(names)) for p, names in by_partition.items()], merge)
+
+
+def _fan_out(desk: Dispatcher, call: Call, parts: list[tuple[int, Message]], merge: Merge) -> Answer:
+    if not parts:
+        return merge([])
+    gather = Gather(call, len(parts), merge)
+    whole: Message | None = None
+    for index, (partition, body) in enumerate(parts):
+        response = desk.tickets.submit(partition, call.part(body, partial(gather.put, index)))
+        if response is not None:
+            whole = gather.take(index, response)
+    return whole
+
+
+APIS = (
+    *(
+        Api(request.API, to_shard, refuse)
+        for request in (
+            HeartbeatRequest,
+            OffsetCommitRequest,
+            JoinGroupRequest,
+            SyncGroupRequest,
+            LeaveGroupRequest,
+            ConsumerGroupHeartbeatRequest,
+            OffsetDeleteRequest,
+            TxnOffsetCommitRequest,
+        )
+    ),
+    Api(OffsetFetchRequest.API, offset_fetch, refuse),
+    Api(DescribeGroupsRequest.API, describe_groups, refuse),
+    Api(ConsumerGroupDescribeRequest.API, describe_consumer_groups, refuse),
+    Api(DeleteGroupsRequest.API, delete_groups, refuse),
+    Api(ListGroupsRequest.API, list_groups, refuse),
+)

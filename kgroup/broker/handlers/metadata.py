@@ -1,0 +1,238 @@
+"""Metadata, DescribeCluster and DescribeTopicPartitions: brokers, topics, leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.partitions import LEADER_EPOCH
+from kgroup.broker.topics import check_name, may_auto_create, new_topic
+from kgroup.domain import ZERO_UUID
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from kgroup.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from kgroup.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kgroup.runtime.catalog import CatalogTopic
+
+CONTROLLER = 0
+BROKERS, CONTROLLERS = 1, 2  # endpoint types
+CREATION_SINCE = 4  # before, a request could not forbid it
+PAGE_MAX = 2000
+NOT_ASKED = -(1 << 31)
+# a bit for each AclOperation the resource knows: everybody may do everything
+READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
+DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12
+
+
+def _bits(*operations: int) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+CLUSTER_OPERATIONS = _bits(
+    CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE
+)
+
+
+def metadata(desk: Dispatcher, call: Call) -> MetadataResponse:
+    """The brokers and the topics asked for; topics may be created on the way (auto.create.topics.enable)."""
+    request = call.body
+    assert isinstance(request, MetadataRequest)
+    cluster = desk.cluster
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if request.topics is None or (call.version == 0 and not request.topics):
+        topics = [_topic(desk, topic, operations) for topic in cluster.catalog.topics.values()]
+    else:
+        create = request.allow_auto_topic_creation or call.version < CREATION_SINCE
+        topics = [_wanted(desk, wanted, create, operations) for wanted in request.topics]
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(node_id=node, host=host, port=port)
+            for node, (host, port) in cluster.endpoints.items()
+        ),
+        cluster_id=cluster.cluster_id,
+        controller_id=CONTROLLER,
+        topics=tuple(topics),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def refuse_metadata(request: Message, code: ErrorCode, message: str | None) -> MetadataResponse:
+    assert isinstance(request, MetadataRequest)
+    return MetadataResponse(error_code=code, topics=tuple(_no_topic(t, code) for t in request.topics or ()))
+
+
+def describe_cluster(desk: Dispatcher, call: Call) -> DescribeClusterResponse:
+    """The brokers; controllers are not asked for here (KIP-919)."""
+    request = call.body
+    assert isinstance(request, DescribeClusterRequest)
+    if request.endpoint_type != BROKERS:
+        known = request.endpoint_type == CONTROLLERS
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        return refuse_cluster(request, code, "The request was sent to an endpoint of the wrong type.")
+    return DescribeClusterResponse(
+        cluster_id=desk.cluster.cluster_id,
+        controller_id=CONTROLLER,
+        brokers=tuple(
+            DescribeClusterBroker(broker_id=node, host=host, port=port)
+            for node, (host, port) in desk.cluster.endpoints.items()
+        ),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def refuse_cluster(request: Message, code: ErrorCode, message: str | None) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=code, error_message=message)
+
+
+def describe_topic_partitions(desk: Dispatcher, call: Call) -> DescribeTopicPartitionsResponse:
+    """Topics in the order of their names, a page of partitions at a time; none named means all (KIP-966)."""
+    request = call.body
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    catalog = desk.cluster.catalog
+    names = sorted({t.name for t in request.topics} or catalog.topics)
+    cursor = request.cursor
+    first = 0
+    if cursor is not None:
+        if cursor.partition_index < 0:
+            raise Refused(ErrorCode.INVALID_REQUEST)
+        names = [name for name in names if name >= cursor.topic_name]
+        first = cursor.partition_index if names and names[0] == cursor.topic_name else 0
+    left = min(request.response_partition_limit, PAGE_MAX)
+    found: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if left <= 0:
+            next_cursor = ResponseCursor(topic_name=name, partition_index=first)
+            return DescribeTopicPartitionsResponse(topics=tuple(found), next_cursor=next_cursor)
+        topic = catalog.topics.get(name)
+        if topic is None:
+            code = _why_missing(name)
+            found.append(DescribeTopicPartitionsResponseTopic(name=name, error_code=code))
+            continue
+        page = range(first, min(topic.partitions, first + left))
+        found.append(_page(desk, topic, page))
+        left -= len(page)
+        if page.stop < topic.partitions:
+            next_cursor = ResponseCursor(topic_name=name, partition_index=page.stop)
+            return DescribeTopicPartitionsResponse(topics=tuple(found), next_cursor=next_cursor)
+        first = 0
+    return DescribeTopicPartitionsResponse(topics=tuple(found))
+
+
+def refuse_page(request: Message, code: ErrorCode, message: str | None) -> DescribeTopicPartitionsResponse:
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    return DescribeTopicPartitionsResponse(
+        topics=tuple(
+            DescribeTopicPartitionsResponseTopic(name=t.name, error_code=code) for t in request.topics
+        )
+    )
+
+
+def _wanted(
+    desk: Dispatcher, wanted: MetadataRequestTopic, create: bool, operations: int
+) -> MetadataResponseTopic:
+    catalog = desk.cluster.catalog
+    if wanted.topic_id != ZERO_UUID:
+        topic = catalog.by_id(wanted.topic_id)
+        return _topic(desk, topic, operations) if topic else _no_topic(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+    name = wanted.name or ""
+    topic = catalog.topics.get(name)
+    if topic is None and create and may_auto_create(desk.cluster, name):
+        try:
+            topic = new_topic(desk.cluster, name, -1, -1, {})
+        except Refused as refused:
+            return _no_topic(wanted, refused.code)
+        desk.tickets.deliver(desk.cluster.create_topic(topic))
+    if topic is None:
+        return _no_topic(wanted, _why_missing(name))
+    return _topic(desk, topic, operations)
+
+
+def _why_missing(name: str) -> ErrorCode:
+    try:
+        check_name(name)
+    except Refused as refused:
+        return refused.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _no_topic(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=wanted.topic_id)
+
+
+def _topic(desk: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:
+    partitions = []
+    for p in range(topic.partitions):
+        replicas = desk.cluster.replicas_of(topic, p)
+        partitions.append(
+            MetadataResponsePartition(
+                partition_index=p,
+                leader_id=replicas[0],
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+            )
+        )
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=tuple(partitions),
+        topic_authorized_operations=operations,
+    )
+
+
+def _page(
+    desk: Dispatcher, topic: CatalogTopic, partitions: Iterable[int]
+) -> DescribeTopicPartitionsResponseTopic:
+    found = []
+    for p in partitions:
+        replicas = desk.cluster.replicas_of(topic, p)
+        found.append(
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=p,
+                leader_id=replicas[0],
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+            )
+        )
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=tuple(found),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+APIS = (
+    Api(MetadataRequest.API, metadata, refuse_metadata),
+    Api(DescribeClusterRequest.API, describe_cluster, refuse_cluster),
+    Api(DescribeTopicPartitionsRequest.API, describe_topic_partitions, refuse_page),
+)

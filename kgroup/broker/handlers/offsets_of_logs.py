@@ -1,0 +1,147 @@
+"""ListOffsets and OffsetForLeaderEpoch: which offset belongs to a time or a leader epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.partitions import LEADER_EPOCH, check_leader_epoch, partition_log
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.log.interface import Log
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kgroup.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NOTHING = (-1, -1)
+
+
+def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
+    """Offset and timestamp of each partition's record; a partition named twice is INVALID_REQUEST."""
+    request = call.body
+    assert isinstance(request, ListOffsetsRequest)
+    counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
+    topics = []
+    for topic in request.topics:
+        found = []
+        for wanted in topic.partitions:
+            try:
+                if counts[topic.name, wanted.partition_index] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST)
+                found.append(_listed(desk, call, topic.name, wanted))
+            except (Refused, StorageError) as error:
+                found.append(_unlisted(wanted, _code_of(error)))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
+    assert isinstance(request, ListOffsetsRequest)
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(name=t.name, partitions=tuple(_unlisted(p, code) for p in t.partitions))
+            for t in request.topics
+        )
+    )
+
+
+def offset_for_leader_epoch(desk: Dispatcher, call: Call) -> OffsetForLeaderEpochResponse:
+    """Where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
+    request = call.body
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    topics = []
+    for topic in request.topics:
+        found = []
+        for wanted in topic.partitions:
+            try:
+                _, log = partition_log(desk, call.node, topic.topic, wanted.partition)
+                check_leader_epoch(wanted.current_leader_epoch)
+                found.append(_epoch_end(wanted, log))
+            except Refused as refused:
+                found.append(EpochEndOffset(partition=wanted.partition, error_code=refused.code))
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
+    return OffsetForLeaderEpochResponse(topics=tuple(topics))
+
+
+def refuse_epoch(request: Message, code: ErrorCode, message: str | None) -> OffsetForLeaderEpochResponse:
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=t.topic,
+                partitions=tuple(
+                    EpochEndOffset(partition=p.partition, error_code=code) for p in t.partitions
+                ),
+            )
+            for t in request.topics
+        )
+    )
+
+
+def _epoch_end(wanted: OffsetForLeaderPartition, log: Log) -> EpochEndOffset:
+    if not 0 <= wanted.leader_epoch <= LEADER_EPOCH:
+        return EpochEndOffset(partition=wanted.partition)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=log.end_offset)
+
+
+def _listed(
+    desk: Dispatcher, call: Call, topic: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    _, log = partition_log(desk, call.node, topic, wanted.partition_index)
+    check_leader_epoch(wanted.current_leader_epoch)
+    if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+    offset, timestamp = find_offset(log, wanted.timestamp)
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        offset=offset,
+        timestamp=timestamp,
+        leader_epoch=LEADER_EPOCH if offset >= 0 else -1,
+    )
+
+
+def find_offset(log: Log, timestamp: int) -> tuple[int, int]:
+    """Offset and timestamp, each -1 for none: of the first record at or after a time, or a special one."""
+    if timestamp == LATEST:
+        return log.end_offset, -1
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.start_offset, -1
+    if timestamp == MAX_TIMESTAMP:
+        newest = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
+        return (log.offset_for_timestamp(newest) or NOTHING) if newest >= 0 else NOTHING
+    if timestamp < 0:
+        return NOTHING
+    return log.offset_for_timestamp(timestamp) or NOTHING
+
+
+def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+
+
+def _code_of(error: Refused | StorageError) -> ErrorCode:
+    return error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
+
+
+APIS = (
+    Api(ListOffsetsRequest.API, list_offsets, refuse_list),
+    Api(OffsetForLeaderEpochRequest.API, offset_for_leader_epoch, refuse_epoch),
+)

@@ -1,0 +1,217 @@
+"""CreateTopics, DeleteTopics, CreatePartitions; every broker takes them, as they share one catalog."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kgroup.broker import topics as rules
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.domain import INTERNAL_TOPICS, ZERO_UUID
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from kgroup.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kgroup.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from kgroup.runtime.catalog import CatalogTopic
+
+BY_ID_SINCE = 6
+FROM_TOPIC, FROM_DEFAULT = 1, 5  # config sources
+
+
+def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
+    """Each topic on its own; one named twice is INVALID_REQUEST."""
+    request = call.body
+    assert isinstance(request, CreateTopicsRequest)
+    counts = Counter(topic.name for topic in request.topics)
+    results = {}
+    for wanted in request.topics:
+        try:
+            if counts[wanted.name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            topic = _planned(desk, wanted)
+            if not request.validate_only:
+                desk.tickets.deliver(desk.cluster.create_topic(topic))
+            results[wanted.name] = _created(topic)
+        except Refused as refused:
+            results[wanted.name] = _not_created(wanted, refused.code, refused.message)
+    return CreateTopicsResponse(topics=tuple(results.values()))
+
+
+def refuse_create(request: Message, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
+    assert isinstance(request, CreateTopicsRequest)
+    return CreateTopicsResponse(topics=tuple(_not_created(t, code, message) for t in request.topics))
+
+
+def delete_topics(desk: Dispatcher, call: Call) -> DeleteTopicsResponse:
+    """Each topic on its own, by name or by id; the coordinator's own topic is not given up."""
+    request = call.body
+    assert isinstance(request, DeleteTopicsRequest)
+    results = []
+    for wanted in _named(request, call.version):
+        try:
+            topic = _existing(desk, wanted)
+            desk.tickets.deliver(desk.cluster.delete_topic(topic.name))
+            for partition in range(topic.partitions):
+                desk.watchers.notify((topic.name, partition))
+            results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+        except Refused as refused:
+            results.append(_not_deleted(wanted, refused.code, refused.message))
+    return DeleteTopicsResponse(responses=tuple(results))
+
+
+def refuse_delete(request: Message, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
+    assert isinstance(request, DeleteTopicsRequest)
+    wanted = request.topics or _named(request, 0)
+    return DeleteTopicsResponse(responses=tuple(_not_deleted(t, code, message) for t in wanted))
+
+
+def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
+    """Each topic on its own; a topic named twice is INVALID_REQUEST."""
+    request = call.body
+    assert isinstance(request, CreatePartitionsRequest)
+    counts = Counter(topic.name for topic in request.topics)
+    results = {}
+    for wanted in request.topics:
+        try:
+            if counts[wanted.name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+            _check_growth(desk, wanted)
+            if not request.validate_only:
+                desk.tickets.deliver(desk.cluster.add_partitions(wanted.name, wanted.count))
+            results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
+        except Refused as refused:
+            results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
+    return CreatePartitionsResponse(results=tuple(results.values()))
+
+
+def refuse_growth(request: Message, code: ErrorCode, message: str | None) -> CreatePartitionsResponse:
+    assert isinstance(request, CreatePartitionsRequest)
+    return CreatePartitionsResponse(results=tuple(_not_grown(t, code, message) for t in request.topics))
+
+
+def _planned(desk: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
+    partitions, factor = wanted.num_partitions, wanted.replication_factor
+    if wanted.assignments:
+        if (partitions, factor) != (-1, -1):
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                "With a manual assignment, partitions and replication factor must be -1.",
+            )
+        partitions, factor = len(wanted.assignments), len(wanted.assignments[0].broker_ids)
+    config = {}
+    for entry in wanted.configs:
+        if entry.value is None:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic config: {entry.name}"
+            )
+        config[entry.name] = entry.value
+    topic = rules.new_topic(desk.cluster, wanted.name, partitions, factor, config)
+    placed = {a.partition_index: a.broker_ids for a in wanted.assignments}
+    if placed and placed != {p: desk.cluster.replicas_of(topic, p) for p in range(partitions)}:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Partition p is always led by broker p % {desk.cluster.brokers} here.",
+        )
+    return topic
+
+
+def _created(topic: CatalogTopic) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=name,
+                value=topic.config.get(name, default),
+                config_source=FROM_TOPIC if name in topic.config else FROM_DEFAULT,
+            )
+            for name, default in rules.DEFAULTS.items()
+        ),
+    )
+
+
+def _not_created(wanted: CreatableTopic, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=wanted.name, error_code=code, error_message=message)
+
+
+def _named(request: DeleteTopicsRequest, version: int) -> tuple[DeleteTopicState, ...]:
+    if version >= BY_ID_SINCE:
+        return request.topics
+    return tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names)
+
+
+def _existing(desk: Dispatcher, wanted: DeleteTopicState) -> CatalogTopic:
+    catalog = desk.cluster.catalog
+    if wanted.name is not None and wanted.topic_id != ZERO_UUID:
+        raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if wanted.name is None:
+        topic = catalog.by_id(wanted.topic_id)
+        missing = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        topic = catalog.topics.get(wanted.name)
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is None:
+        raise Refused(missing, "This server does not host this topic.")
+    if topic.name in INTERNAL_TOPICS:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} holds the groups and is not deleted.")
+    return topic
+
+
+def _not_deleted(wanted: DeleteTopicState, code: ErrorCode, message: str | None) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=wanted.name, topic_id=wanted.topic_id, error_code=code, error_message=message
+    )
+
+
+def _check_growth(desk: Dispatcher, wanted: CreatePartitionsTopic) -> None:
+    topic = desk.cluster.catalog.topics.get(wanted.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
+    if wanted.name in INTERNAL_TOPICS:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, "Groups would be looked for in other partitions.")
+    if not topic.partitions < wanted.count <= rules.MAX_PARTITIONS:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {wanted.name} currently has {topic.partitions} partition(s); "
+            f"{wanted.count} would not be an increase.",
+        )
+    if wanted.assignments:
+        placed = [assignment.broker_ids for assignment in wanted.assignments]
+        ours = [desk.cluster.replicas_of(topic, p) for p in range(topic.partitions, wanted.count)]
+        if placed != ours:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Partition p is always led by broker p % {desk.cluster.brokers} here.",
+            )
+
+
+def _not_grown(
+    wanted: CreatePartitionsTopic, code: ErrorCode, message: str | None
+) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=wanted.name, error_code=code, error_message=message)
+
+
+APIS = (
+    Api(CreateTopicsRequest.API, create_topics, refuse_create),
+    Api(DeleteTopicsRequest.API, delete_topics, refuse_delete),
+    Api(CreatePartitionsRequest.API, create_partitions, refuse_growth),
+)

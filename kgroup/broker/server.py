@@ -1,0 +1,166 @@
+"""The brokers on TCP: one event loop, one listener a broker, one timer for every deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kgroup.broker.connection import Connection, Routes
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.errors import KgroupError
+from kgroup.runtime.cluster import Cluster
+
+log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+
+
+class Server:
+    """All brokers of a cluster, each on its own loopback port."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.dispatcher = Dispatcher(cluster)
+        self.routes = Routes(self.dispatcher)
+        self.connections: set[Connection] = set()
+        self._listeners: list[asyncio.Server] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+
+    async def start(self, port: int = 0) -> list[int]:
+        """Listen on `port` and the ones behind it (0: any free ones); the ports, by node id.
+
+        KgroupError if one is in use.
+        """
+        self._loop = asyncio.get_running_loop()
+        bound: dict[int, tuple[str, int]] = {}
+        for node in range(self.cluster.brokers):
+            listener = await self._listen(node, port + node if port else 0)
+            self._listeners.append(listener)
+            bound[node] = HOST, listener.sockets[0].getsockname()[1]
+        self.cluster.announce(bound)
+        self.dispatcher.wakeups.on_earlier = self._arm
+        self.dispatcher.wakeups.next_ms()
+        self._arm()
+        self._look_for_idle()
+        return [number for _, number in bound.values()]
+
+    async def stop(self) -> None:
+        """Answer who is parked, close every connection and listener. The cluster stays open."""
+        self.dispatcher.wakeups.on_earlier = None
+        for timer in (self._timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
+        for listener in self._listeners:
+            listener.close()
+        self.dispatcher.tickets.abandon()
+        for connection in tuple(self.connections):
+            connection.close()
+        await asyncio.sleep(0)  # lets transports send what they hold before they are cut off
+        for connection in tuple(self.connections):
+            connection.abort()
+        for listener in self._listeners:
+            await listener.wait_closed()
+        self._listeners.clear()
+
+    def opened(self, connection: Connection) -> None:
+        """A connection is there; one too many (max.connections) is closed at once."""
+        self.connections.add(connection)
+        if len(self.connections) > self.cluster.settings.connections_max:
+            connection.abort()
+
+    def closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+
+    def close_idle(self) -> int:
+        """Close the connections that sent nothing since the last call and wait for nothing; how many."""
+        idle = [c for c in self.connections if not c.stirred and not c.parked]
+        for connection in self.connections:
+            connection.stirred = False
+        for connection in idle:
+            connection.abort()
+        return len(idle)
+
+    async def _listen(self, node: int, port: int) -> asyncio.Server:
+        assert self._loop is not None
+        try:
+            return await self._loop.create_server(lambda: Connection(self, node), HOST, port, backlog=1024)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            hint = "take another with --port, or 0 for any free one"
+            raise KgroupError(f"port {port} on {HOST} cannot be used: {error.strerror}", hint) from None
+        except OverflowError:
+            raise KgroupError(f"port {port} is above 65535", "take a lower one with --port") from None
+
+    def _arm(self) -> None:
+        """Set the one timer to the earliest deadline."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wakeups = self.dispatcher.wakeups
+        delay_ms = wakeups.due_ms - self.cluster.clock.now_ms()
+        if self._loop is not None and delay_ms < 1 << 40:
+            self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.dispatcher.wakeups.run(self.cluster.clock.now_ms())
+        if self._timer is None:
+            self._arm()
+
+    def _look_for_idle(self) -> None:
+        assert self._loop is not None
+        self.close_idle()
+        seconds = self.cluster.settings.connections_max_idle_ms / 1000
+        self._idle_timer = self._loop.call_later(seconds, self._look_for_idle)
+
+
+def serve(
+    data: Path | None,
+    *,
+    port: int = 0,
+    brokers: int = 1,
+    partitions: int | None = None,
+    settings: Mapping[str, str] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a cluster until SIGTERM or SIGINT, then end it cleanly.
+
+    `say` is given the line that tells that clients may come. KgroupError for a folder that is locked, a
+    port in use, or a setting that makes no sense.
+    """
+    cluster = Cluster(
+        data, brokers=brokers, config=settings, offsets_partitions=partitions, owner="kgroup serve"
+    )
+    try:
+        asyncio.run(_serve(cluster, port, say or _print))
+    finally:
+        cluster.close()
+
+
+async def _serve(cluster: Cluster, port: int, say: Callable[[str], None]) -> None:
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, ended.set)
+    server = Server(cluster)
+    try:
+        ports = await server.start(port)
+        say("kgroup: serving on " + ",".join(f"{HOST}:{bound}" for bound in ports))
+        await ended.wait()
+    finally:
+        await server.stop()
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,122 @@
+"""Rules for topics: names, counts and settings as Kafka checks them, and their creation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from kgroup.domain import INTERNAL_TOPICS
+from kgroup.errors import ErrorCode, Refused
+from kgroup.runtime.catalog import CatalogTopic
+from kgroup.runtime.cluster import Cluster, near_misses
+
+MAX_NAME = 249
+MAX_PARTITIONS = 10_000
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+DEFAULTS = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "delete.retention.ms": "86400000",
+    "index.interval.bytes": "4096",
+    "max.compaction.lag.ms": "9223372036854775807",
+    "max.message.bytes": "1048588",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
+    "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+    "segment.bytes": "1073741824",
+    "segment.ms": "604800000",
+    "unclean.leader.election.enable": "false",
+}
+"""Topic settings that may be given, with the values in force without; retention is never applied."""
+_CHOICES = {
+    "cleanup.policy": {"delete", "compact", "compact,delete", "delete,compact"},
+    "compression.type": {"producer", "uncompressed", "none", "gzip", "snappy", "lz4", "zstd"},
+    "message.timestamp.type": {"CreateTime", "LogAppendTime"},
+    "unclean.leader.election.enable": {"true", "false"},
+}
+_LEAST = {"max.message.bytes": 0, "segment.bytes": 1 << 20, "min.insync.replicas": 1, "retention.ms": -1,
+          "retention.bytes": -(1 << 63)}  # fmt: skip
+
+
+def check_name(name: str) -> None:
+    """Refused with INVALID_TOPIC_EXCEPTION for a name Kafka would not take."""
+    problem = None
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = "'.' or '..' is not allowed"
+    elif len(name) > MAX_NAME:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME}"
+    elif not _LEGAL.fullmatch(name):
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    if problem:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
+
+
+def check_new_name(cluster: Cluster, name: str) -> None:
+    """Refused also for a topic that exists, or that differs from one only in '.' and '_'."""
+    check_name(name)
+    if name in cluster.catalog.topics:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    alike = name.replace(".", "_")
+    for other in cluster.catalog.topics:
+        if other.replace(".", "_") == alike:
+            raise Refused(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+            )
+
+
+def check_config(config: Mapping[str, str]) -> None:
+    """Refused with INVALID_CONFIG for a setting topics do not have, or a value it cannot take."""
+    for name, value in config.items():
+        if name not in DEFAULTS:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name} ({near_misses(name, DEFAULTS)})"
+            )
+        choices = _CHOICES.get(name)
+        if choices is not None:
+            fine = value in choices
+        elif name == "min.cleanable.dirty.ratio":
+            fine = re.fullmatch(r"0(\.\d+)?|1(\.0+)?", value) is not None
+        else:
+            fine = re.fullmatch(r"-?\d{1,19}", value) is not None and int(value) >= _LEAST.get(name, 0)
+        if not fine:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {name}")
+
+
+def new_topic(
+    cluster: Cluster, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]
+) -> CatalogTopic:
+    """A checked topic that may be created; -1 takes the broker's default. Refused says what is wrong."""
+    check_new_name(cluster, name)
+    settings = cluster.settings
+    if partitions == -1:
+        partitions = settings.num_partitions
+    if replication_factor == -1:
+        replication_factor = min(settings.default_replication_factor, cluster.brokers)
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Number of partitions was set to an invalid non-positive value or is above {MAX_PARTITIONS}.",
+        )
+    if replication_factor < 1:
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+    if replication_factor > cluster.brokers:
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replication_factor} time(s): "
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{cluster.brokers} broker(s) are registered.",
+        )
+    check_config(config)
+    topic_id = cluster.catalog.new_topic_id()
+    return CatalogTopic(name, topic_id, partitions, replication_factor, dict(config))
+
+
+def may_auto_create(cluster: Cluster, name: str) -> bool:
+    """Whether a topic that is asked for may be created on the spot."""
+    return cluster.settings.auto_create_topics and name not in INTERNAL_TOPICS

@@ -1,0 +1,227 @@
+"""A whole cluster in one process: topics and their logs, the shards of `__consumer_offsets`, placement."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.outcome import Reply
+from kgroup.domain import OFFSETS_TOPIC, uuid_text
+from kgroup.errors import ConfigError, KgroupError
+from kgroup.log.interface import Log
+from kgroup.log.memory import MemoryLog
+from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
+from kgroup.runtime.clock import Clock, SystemClock
+from kgroup.runtime.settings import BrokerSettings
+from kgroup.runtime.shard import Shard
+
+if TYPE_CHECKING:
+    from kgroup.log.directory import DataDirectory
+
+log = logging.getLogger(__name__)
+
+OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+
+class Cluster:
+    """Everything durable, opened and loaded: ready when the constructor returns.
+
+    `data` None keeps all in memory. `config` holds Kafka's setting names; a name that is none raises
+    ConfigError with near misses as hint. The number of offsets partitions is fixed by the first start on
+    a folder: one asked for later that differs raises ConfigError. `seed` makes member ids and assignments
+    repeatable; without it they are random. Partition p of every topic is led by broker p % `brokers`.
+    """
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        *,
+        brokers: int = 1,
+        config: Mapping[str, str] | None = None,
+        offsets_partitions: int | None = None,
+        seed: int | None = None,
+        clock: Clock | None = None,
+        owner: str = "kgroup",
+    ) -> None:
+        if brokers < 1:
+            raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
+        self.brokers = brokers
+        self.settings, self.group_config = read_settings(config or {})
+        self.clock: Clock = clock or SystemClock()
+        self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
+        self._seed = secrets.randbits(63) if seed is None else seed
+        self._logs: dict[tuple[str, int], Log] = {}
+        self.shards: list[Shard | None] = []
+        self._folder = data
+        self._directory = _locked(data, owner)
+        self.cluster_id = (
+            self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
+        )
+        try:
+            self.catalog = Catalog(data)
+            self._open(config or {}, offsets_partitions)
+        except BaseException:
+            self.close()
+            raise
+
+    def announce(self, endpoints: Mapping[int, tuple[str, int]]) -> None:
+        """Where the brokers listen now, for clients and for whoever finds the folder in use."""
+        self.endpoints.update(endpoints)
+        if self._directory is not None:
+            self._directory.announce(",".join(f"{host}:{port}" for host, port in endpoints.values()))
+
+    def live_shards(self) -> Iterator[Shard]:
+        """The shards that are loaded."""
+        return (shard for shard in self.shards if shard is not None)
+
+    def leader_of(self, partition: int) -> int:
+        """The broker that leads partition `partition`, of whatever topic."""
+        return partition % self.brokers
+
+    def replicas_of(self, topic: CatalogTopic, partition: int) -> tuple[int, ...]:
+        """The brokers that hold a partition, its leader first; all in sync, as they share one log."""
+        count = min(topic.replication_factor, self.brokers)
+        return tuple((partition + i) % self.brokers for i in range(count))
+
+    def log(self, topic: str, partition: int) -> Log | None:
+        """The log of a partition, opened on first use; None if there is no such partition."""
+        found = self._logs.get((topic, partition))
+        if found is None:
+            known = self.catalog.topics.get(topic)
+            if known is None or not 0 <= partition < known.partitions:
+                return None
+            found = self._logs[topic, partition] = self._open_log(topic, partition)
+        return found
+
+    def create_topic(self, topic: CatalogTopic) -> list[Reply]:
+        """Create a topic that is not there yet; replies to answers that waited for it."""
+        self._remove_folders(topic.name)
+        self.catalog.add(topic)
+        return self._topics_changed()
+
+    def add_partitions(self, name: str, partitions: int) -> list[Reply]:
+        """Give a topic more partitions; replies to answers that waited for it."""
+        self.catalog.grow(name, partitions)
+        return self._topics_changed()
+
+    def delete_topic(self, name: str) -> list[Reply]:
+        """Delete a topic, its records and the offsets committed for it."""
+        partitions = self.catalog.topics[name].partitions
+        self.catalog.remove(name)
+        for partition in range(partitions):
+            opened = self._logs.pop((name, partition), None)
+            if opened is not None:
+                opened.close()
+        self._remove_folders(name)
+        return self._topics_changed()
+
+    def reload(self, partition: int, now_ms: int) -> None:
+        """Make a shard anew from its log. One whose log cannot be read is not led any more."""
+        self.shards[partition] = None
+        found = self.log(OFFSETS_TOPIC, partition)
+        assert found is not None
+        shard = Shard(partition, found, self.group_config, self._seed, self.catalog.image)
+        try:
+            shard.load(now_ms)
+        except Exception as error:
+            told = error.message if isinstance(error, KgroupError) else repr(error)
+            log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, partition, told)
+            return
+        self.shards[partition] = shard
+
+    def close(self) -> None:
+        """Close the logs and release the folder; safe to call twice."""
+        for opened in self._logs.values():
+            opened.close()
+        self._logs.clear()
+        self.shards = []
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
+
+    def _open(self, config: Mapping[str, str], offsets_partitions: int | None) -> None:
+        if not self.catalog.topics and self._folder is not None:
+            for topic in adoptable(self._folder, self.catalog):
+                self.catalog.add(topic)
+        known = self.catalog.topics.get(OFFSETS_TOPIC)
+        wanted = offsets_partitions or self.settings.offsets_partitions
+        asked = offsets_partitions is not None or "offsets.topic.num.partitions" in config
+        if known is None:
+            topic_id = self.catalog.new_topic_id()
+            factor = min(self.settings.offsets_replication_factor, self.brokers)
+            self.catalog.add(CatalogTopic(OFFSETS_TOPIC, topic_id, wanted, factor, OFFSETS_CONFIG))
+        elif asked and known.partitions != wanted:
+            raise ConfigError(
+                f"{self._folder} has {known.partitions} offsets partitions, not {wanted}",
+                "the number is fixed once groups are stored; leave the option out or take another folder",
+            )
+        partitions = self.catalog.topics[OFFSETS_TOPIC].partitions
+        self.shards = [None] * partitions
+        now_ms = self.clock.now_ms()
+        for partition in range(partitions):
+            self.reload(partition, now_ms)
+
+    def _topics_changed(self) -> list[Reply]:
+        now_ms = self.clock.now_ms()
+        replies: list[Reply] = []
+        for shard in self.live_shards():
+            replies += shard.topics_changed(self.catalog.image, now_ms)
+        return replies
+
+    def _open_log(self, topic: str, partition: int) -> Log:
+        if self._folder is None:
+            return MemoryLog()
+        from kgroup.log.partition import PartitionLog
+
+        offsets = topic == OFFSETS_TOPIC
+        size = self.settings.offsets_segment_bytes if offsets else self.settings.segment_bytes
+        config = self.catalog.topics[topic].config
+        return PartitionLog(
+            self._folder / f"{topic}-{partition}",
+            segment_bytes=int(config.get("segment.bytes", size)),
+            fsync=self.settings.flush_messages == 1,
+        )
+
+    def _remove_folders(self, topic: str) -> None:
+        """Also those a crash left behind."""
+        if self._folder is None:
+            return
+        for path in self._folder.glob(f"{topic}-*"):
+            if path.name.removeprefix(f"{topic}-").isdecimal():
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfig]:
+    """The broker's and the groups' settings; ConfigError for a name that is neither's."""
+    ours, theirs = BrokerSettings.names(), GroupConfig.names()
+    for name in config:
+        if name not in ours and name not in theirs:
+            raise ConfigError(f"no such setting: {name}", near_misses(name, (*ours, *theirs)))
+    return (
+        BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
+        GroupConfig.of({k: v for k, v in config.items() if k in theirs}),
+    )
+
+
+def near_misses(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), 3)
+    return (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "settings have Kafka's names, as in server.properties"
+    )
+
+
+def _locked(data: Path | None, owner: str) -> DataDirectory | None:
+    if data is None:
+        return None
+    from kgroup.log.directory import DataDirectory
+
+    return DataDirectory(data, command=owner)
