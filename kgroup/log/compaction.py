@@ -9,7 +9,6 @@ producer's last sequence: offsets logs are written without sequences.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -55,9 +54,7 @@ def compact(
     opens with each group of segments either old or new. Raises StorageError for damaged segments.
     """
     transactions = transactions_in(log.batches())
-    limit = min(
-        transactions.first_unstable_offset(log.end_offset), log.segments[-1].base_offset, log.end_offset
-    )
+    limit = min(transactions.first_unstable_offset(log.end_offset), log.segments[-1].base_offset)
     sealed = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
     if not sealed:
         return None
@@ -107,7 +104,7 @@ def _write(log: PartitionLog, group: Sequence[Segment], cleaner: _Cleaner) -> Se
         cleaned.write_indexes()
         cleaned.sync()
     except OSError as error:
-        os.unlink(cleaned.path)
+        cleaned.path.unlink(missing_ok=True)
         raise StorageError(
             f"{cleaned.path} cannot be written: {error.strerror}",
             hint="the log is as before; compaction needs free space for one more segment",

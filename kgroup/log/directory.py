@@ -128,7 +128,10 @@ class DataDirectory:
 
 
 def owner_of(path: Path) -> Owner | None:
-    """The process that holds the data folder now, None if none does or the folder does not exist."""
+    """The process that holds the data folder now, None if none does or the folder does not exist.
+
+    Its `pid` is 0 if the holder has not said who it is.
+    """
     try:
         lock = os.open(path / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -138,7 +141,7 @@ def owner_of(path: Path) -> Owner | None:
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _read_owner(lock)
+        return _read_owner(lock) or Owner(0, "starting or unknown")
     finally:
         os.close(lock)
     return None

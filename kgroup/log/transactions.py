@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -43,8 +44,10 @@ class Transactions:
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
         """Whether the data batch of this producer at this offset belongs to an aborted transaction."""
-        found = self._by_producer.get(producer_id, ())
-        return any(first <= offset <= last for _, first, last in found)
+        known = self._by_producer.get(producer_id, [])
+        # A producer has one transaction at a time: they are disjoint and in order.
+        at = bisect_right(known, offset, key=lambda aborted: aborted.first_offset) - 1
+        return at >= 0 and offset <= known[at].last_offset
 
     def first_unstable_offset(self, end_offset: int) -> int:
         """The offset up to which every transaction has ended (the last stable offset)."""

@@ -104,7 +104,7 @@ def _compress_xerial(data: bytes) -> bytes:
 
 def _decompress_snappy(data: bytes, limit: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
-        return _snappy_block(data, limit)
+        return _snappy_block(data, limit, limit)
     parts: list[bytes] = []
     position, end, left = 0, len(data), limit
     while position < end:
@@ -120,17 +120,17 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
         position += 4
         if not 0 < size <= end - position:
             raise DecodeError(f"snappy block of {size} bytes at byte {position}, {end - position} left")
-        parts.append(_snappy_block(data[position : position + size], left))
+        parts.append(_snappy_block(data[position : position + size], left, limit))
         left -= len(parts[-1])
         position += size
     return b"".join(parts)
 
 
-def _snappy_block(data: bytes, limit: int) -> bytes:
+def _snappy_block(data: bytes, left: int, limit: int) -> bytes:
     import cramjam
 
     snappy: Any = cramjam.snappy
-    if snappy.decompress_raw_len(data) > limit:
+    if snappy.decompress_raw_len(data) > left:
         raise _too_large(limit)
     return bytes(snappy.decompress_raw(data))
 
