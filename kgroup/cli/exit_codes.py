@@ -8,6 +8,7 @@ from kgroup.errors import (
     ConfigError,
     ErrorCode,
     KgroupError,
+    SafetyRefused,
     Unreachable,
 )
 
@@ -136,6 +137,8 @@ def of_error(error: KgroupError) -> ExitCode:
         return of_kafka_code(error.code)
     if isinstance(error, Unreachable):
         return ExitCode.UNREACHABLE
+    if isinstance(error, SafetyRefused):
+        return ExitCode.REFUSED
     if isinstance(error, ConfigError):
         return ExitCode.USAGE
     return ExitCode.FAILED
@@ -149,6 +152,8 @@ def name_of(error: KgroupError) -> str:
         return error.name
     if isinstance(error, Unreachable):
         return "UNREACHABLE"
+    if isinstance(error, SafetyRefused):
+        return "SAFETY_REFUSED"
     if isinstance(error, ConfigError):
         return "CONFIG_ERROR"
     return "FAILED"

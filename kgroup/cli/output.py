@@ -157,7 +157,8 @@ def _print_blocks(env: Env, result: Result) -> None:
     main = result.main_table
     for block in result.blocks:
         if isinstance(block, Table):
-            _print_table(env, block, out.columns if block is main else None)
+            of_main = main is not None and block.columns is main.columns
+            _print_table(env, block, out.columns if of_main else None)
         else:
             for line in block.split("\n"):
                 print(clean(line))

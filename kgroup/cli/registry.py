@@ -26,8 +26,11 @@ class CommandEntry:
 COMMANDS: dict[str, CommandEntry] = {
     entry.name: entry
     for entry in (
+        CommandEntry("list", READ, "List the groups of the cluster, of every protocol."),
+        CommandEntry("describe", READ, "Describe groups: state, members, offsets, lag and findings."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
+        CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP, for any Kafka client."),
         CommandEntry("config", LOCAL, "Show the settings in force and where each comes from."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),
         CommandEntry("completion", LOCAL, "Print the completion script for a shell."),

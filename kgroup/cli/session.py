@@ -8,21 +8,21 @@ from kgroup.cli.config import LocalTarget
 from kgroup.cli.env import Env
 
 if TYPE_CHECKING:
-    from kgroup.admin.discovery import Cluster
+    from kgroup.admin.admin import Admin
 
 
 @contextmanager
-def open_cluster(env: Env) -> Iterator["Cluster"]:
-    """The cluster that `env` names; Unreachable, BrokerRefused or ConfigError when it cannot be used."""
+def open_admin(env: Env) -> Iterator["Admin"]:
+    """An Admin of the cluster that `env` names; a KgroupError when it cannot be used."""
     target = env.target()
     assert not isinstance(target, LocalTarget)
-    from kgroup.admin.discovery import Cluster
+    from kgroup.admin.admin import Admin
     from kgroup.client.transport import SocketTransport
 
     with SocketTransport(target.connection) as transport:
-        yield Cluster(transport)
+        yield Admin(transport, timeout_s=target.connection.request_timeout_s)
 
 
-def identity(cluster: "Cluster", env: Env) -> dict[str, Any]:
+def identity(admin: "Admin", env: Env) -> dict[str, Any]:
     """The envelope's `cluster`: its id, and the addresses it was reached by."""
-    return {"id": cluster.metadata(()).cluster_id, "bootstrap": env.settings().get("bootstrap.servers")}
+    return {"id": admin.cluster.metadata(()).cluster_id, "bootstrap": env.settings().get("bootstrap.servers")}

@@ -1,16 +1,15 @@
 """`kgroup coordinator`: where a group lives."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from kgroup.cli.env import Env
-from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.output import ItemError, Result, show
+from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
-from kgroup.errors import KgroupError
+from kgroup.domain import offsets_partition_of
 
 _COLUMNS = (
     Column("group_id", "GROUP"),
@@ -54,39 +53,16 @@ def command(
 
 
 def _ask(env: Env, group_ids: list[str]) -> ExitCode:
-    from kgroup.admin.models import Node
-    from kgroup.cli.session import identity, open_cluster
+    from dataclasses import asdict
 
-    groups: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
-    failed: dict[str, KgroupError] = {}
-    with open_cluster(env) as cluster:
-        found = cluster.coordinators(group_ids)
-        offsets_topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
-        where = identity(cluster, env)
-    partitions = None if isinstance(offsets_topic, KgroupError) else len(offsets_topic.partitions)
-    for group_id, node in found.items():
-        if not isinstance(node, Node):
-            failed[group_id] = node
-            continue
-        partition = offsets_partition_of(group_id, partitions) if partitions else None
-        groups.append(
-            {
-                "group_id": group_id,
-                "offsets_partition": partition,
-                "coordinator": {"id": node.id, "host": node.host, "port": node.port},
-            }
-        )
-        rows.append({**groups[-1], "broker": node.id, "address": f"{node.host}:{node.port}"})
-    return show(
-        env,
-        Result(
-            {"groups": groups},
-            (Table(_COLUMNS, rows),),
-            items="groups",
-            names=[g["group_id"] for g in groups],
-            errors=[ItemError.of(error, item) for item, error in failed.items()],
-            exit_code=of_batch([of_error(error) for error in failed.values()], bool(groups)),
-            cluster=where,
-        ),
-    )
+    from kgroup.cli.session import identity, open_admin
+
+    with open_admin(env) as admin:
+        groups = [asdict(found) for found in admin.find_coordinator(group_ids)]
+        where = identity(admin, env)
+    rows = [
+        {**g, "broker": g["coordinator"]["id"], "address": "{host}:{port}".format(**g["coordinator"])}
+        for g in groups
+    ]
+    names = [g["group_id"] for g in groups]
+    return show(env, Result({"groups": groups}, (Table(_COLUMNS, rows),), "groups", names, cluster=where))

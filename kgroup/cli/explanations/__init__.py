@@ -25,6 +25,8 @@ def lookup(term: str) -> Entry | None:
     if word.removeprefix("-").isdigit():
         word = ErrorCode.name_of(int(word)) if int(word) in _CODES else word
     bare = _bare(word)
+    if bare.startswith("kg"):
+        known = {**known, **_findings()}
     for key in (bare, bare.removesuffix("exception"), bare.removesuffix("error")):
         if key in known:
             return known[key]
@@ -46,6 +48,21 @@ _CODES = frozenset(int(code) for code in ErrorCode)
 def _bare(text: str) -> str:
     """`text` in lower case without blanks, dashes and underscores: spellings of one name are one key."""
     return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _findings() -> Mapping[str, Entry]:
+    # Imported here: only a KGnnn needs the admin layer.
+    from kgroup.admin.findings import CODES
+
+    return {
+        _bare(code): Entry(
+            code,
+            "finding",
+            f"{meaning.title} ({meaning.severity}).",
+            next=("kgroup describe GROUP --section findings",),
+        )
+        for code, meaning in CODES.items()
+    }
 
 
 def _plain_error(code: ErrorCode) -> Entry:

@@ -1,0 +1,117 @@
+"""`kgroup describe`: groups in full, whichever protocol they speak."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.options import command as make
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Table
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import Description
+
+SECTIONS = ("summary", "members", "offsets", "findings")
+ORDERS = ("instance", "member", "topic")
+
+
+@make(
+    "describe",
+    examples=(
+        ("kgroup describe orders -b broker:9092", "state, members, lag and what is wrong"),
+        (
+            "kgroup describe orders --section offsets",
+            "partition by partition, with the owner",
+        ),
+        ("kgroup describe orders --by topic -o csv", "the same as CSV"),
+        ("kgroup describe --all-groups -o ndjson", "one JSON object a group"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[list[str] | None, typer.Argument(help="Group ids.", metavar="[GROUP]…")] = None,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
+    section: Annotated[
+        str | None,
+        typer.Option(
+            "--section",
+            metavar="A,B,…",
+            help=",".join(SECTIONS) + ". Default summary,members,findings.",
+            autocompletion=lambda: SECTIONS,
+        ),
+    ] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="KEY",
+            help="Rows by " + "|".join(ORDERS) + "; topic gives a row for every partition.",
+            autocompletion=lambda: ORDERS,
+        ),
+    ] = "instance",
+) -> ExitCode:
+    """Describe groups: state, members, assignment, offsets, lag, and findings.
+
+    The type of a group is found out; there is no protocol option. JSON always holds all sections.
+    """
+    from kgroup.cli.session import identity, open_admin
+
+    sections = _sections(section, by)
+    if bool(group) == all_groups:
+        raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
+    with open_admin(env) as admin:
+        if all_groups:
+            group = [found.group_id for found in admin.list_groups().groups]
+        described = admin.describe(group or [])
+        where = identity(admin, env)
+    return show(env, _result(env, described, sections, by, where))
+
+
+def _sections(section: str | None, by: str) -> tuple[str, ...]:
+    if by not in ORDERS:
+        raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(ORDERS))
+    if section is None:
+        return ("summary", "offsets" if by == "topic" else "members", "findings")
+    chosen = tuple(name.strip() for name in section.split(",") if name.strip())
+    for name in chosen:
+        if name not in SECTIONS:
+            raise ConfigError(f"--section {name!r} is unknown", "one of " + ", ".join(SECTIONS))
+    return chosen
+
+
+def _result(
+    env: Env, described: "Description", sections: tuple[str, ...], by: str, where: dict[str, Any]
+) -> Result:
+    from dataclasses import asdict
+
+    from kgroup.cli.description import MEMBER_COLUMNS, OFFSET_COLUMNS, blocks, member_rows, offset_rows
+    from kgroup.cli.rendering import exit_codes, shown_errors
+
+    short = env.output.terminal and env.output.format == "table"
+    shown: list[str | Table] = []
+    for group in described.groups:
+        if shown:
+            shown.append("")
+        shown += blocks(group, sections, by, short)
+    if "members" in sections:
+        rows = [row for group in described.groups for row in member_rows(group, by, short=False)]
+        main = Table(MEMBER_COLUMNS, rows)
+    else:
+        rows = [row for group in described.groups for row in offset_rows(group, short=False)]
+        main = Table(OFFSET_COLUMNS, rows)
+    partial = any(group.errors for group in described.groups)
+    failed = exit_codes(described.errors) + [ExitCode.FAILED] * partial
+    inner = [error for group in described.groups for error in shown_errors(group.errors)]
+    return Result(
+        {"groups": [asdict(group) for group in described.groups]},
+        shown,
+        items="groups",
+        names=[group.group_id for group in described.groups],
+        errors=[*shown_errors(described.errors), *inner],
+        exit_code=of_batch(failed, bool(described.groups)),
+        cluster=where,
+        main=main,
+    )

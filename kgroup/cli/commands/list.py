@@ -1,0 +1,199 @@
+"""`kgroup list`: every group of the cluster."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.options import command as make
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.discovery import Cluster
+    from kgroup.admin.models import GroupListing, Listing
+
+TYPES = ("classic", "consumer", "share", "streams")
+SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
+
+
+def _complete_type(incomplete: str) -> list[str]:
+    return [name for name in TYPES if name.startswith(incomplete)]
+
+
+@make(
+    "list",
+    examples=(
+        ("kgroup list -b broker:9092", "every group"),
+        ("kgroup list 'pay*' --state Empty", "by name and state"),
+        ("kgroup list --topic orders -o name", "the groups that read a topic, for a script"),
+        ("kgroup list --type consumer --sort=-members", "the largest first"),
+    ),
+)
+def command(
+    env: Env,
+    glob: Annotated[
+        list[str] | None, typer.Argument(help="Only groups of these names.", metavar="[GLOB]…")
+    ] = None,
+    regex: Annotated[
+        str | None, typer.Option("--regex", metavar="PATTERN", help="Only names this pattern is found in.")
+    ] = None,
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Only in this state; repeatable, comma lists.")
+    ] = None,
+    type_: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="|".join(TYPES) + "; repeatable.", autocompletion=_complete_type),
+    ] = None,
+    protocol_type: Annotated[
+        str | None, typer.Option("--protocol-type", help="Only of this protocol type, as consumer.")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="Only groups that subscribe to it, own or committed it.")
+    ] = None,
+    static_only: Annotated[
+        bool, typer.Option("--static-only", help="Only groups with static members.")
+    ] = False,
+    sort: Annotated[
+        str, typer.Option("--sort", help="|".join(SORTS) + "; with - in front, descending.")
+    ] = "group",
+    members: Annotated[
+        bool, typer.Option("--members/--no-members", help="Count members (describes every group).")
+    ] = True,
+) -> ExitCode:
+    """List the groups of the cluster, of every protocol.
+
+    A broker that does not answer is an error of its own: the groups of the others are shown, exit code 5.
+    """
+    from kgroup.admin.listing import with_member_counts
+    from kgroup.cli.rendering import exit_codes, shown_errors
+    from kgroup.cli.session import identity, open_admin
+
+    key = _sort_key(sort)
+    states, types = _words(state), _words(type_)
+    _check_types(types)
+    with open_admin(env) as admin:
+        cluster = admin.cluster
+        listing = admin.list_groups(states, types)
+        listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
+        if topic is not None or static_only:
+            listing = _reading(cluster, listing, topic, static_only)
+        if members:
+            listing = with_member_counts(cluster, listing)
+        where = identity(admin, env)
+    groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
+    rows = [_json(group) for group in groups]
+    return show(
+        env,
+        Result(
+            {"groups": rows},
+            (Table(_columns(), [_row(row) for row in rows]),),
+            items="groups",
+            names=[group.group_id for group in groups],
+            errors=shown_errors(listing.errors),
+            exit_code=of_batch(exit_codes(listing.errors), bool(groups) or not listing.errors),
+            cluster=where,
+        ),
+    )
+
+
+def _words(values: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(word.strip() for value in values or () for word in value.split(",") if word.strip())
+
+
+def _check_types(types: Iterable[str]) -> None:
+    for name in types:
+        if name.lower() not in TYPES:
+            raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
+
+
+def _sort_key(sort: str) -> Any:
+    name = sort.removeprefix("-")
+    if name not in SORTS:
+        raise ConfigError(f"--sort {name!r} is unknown", "one of " + ", ".join(SORTS))
+    if name == "members":
+        return lambda g: (-1 if g.members is None else g.members, g.group_id)
+    if name == "coordinator":
+        return lambda g: (g.coordinator.id, g.group_id)
+    attribute = "group_id" if name == "group" else name.replace("-", "_")
+    return lambda g: (getattr(g, attribute), g.group_id)
+
+
+def _named(
+    groups: "Iterable[GroupListing]", globs: list[str], regex: str | None, protocol_type: str | None
+) -> "tuple[GroupListing, ...]":
+    import re
+    from fnmatch import fnmatchcase
+
+    try:
+        pattern = re.compile(regex) if regex is not None else None
+    except re.error as error:
+        raise ConfigError(f"--regex {regex!r} is not a regular expression: {error}") from None
+    return tuple(
+        group
+        for group in groups
+        if (not globs or any(fnmatchcase(group.group_id, glob) for glob in globs))
+        and (pattern is None or pattern.search(group.group_id))
+        and (protocol_type is None or group.protocol_type == protocol_type)
+    )
+
+
+def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_only: bool) -> "Listing":
+    """The groups that have to do with `topic`, or have static members; unreadable ones become errors."""
+    from kgroup.admin.describe import groups_only
+    from kgroup.admin.models import GroupDescription, ItemError
+    from kgroup.admin.offsets import committed
+    from kgroup.admin.refusals import code_name
+    from kgroup.errors import KgroupError
+
+    ids = [group.group_id for group in listing.groups]
+    described = groups_only(cluster, ids)
+    positions = committed(cluster, ids) if topic is not None else {}
+    chosen, errors = set(), []
+    for group_id, found in described.items():
+        if isinstance(found, KgroupError):
+            errors.append(ItemError(group_id, code_name(found), found.message, found.hint))
+        elif (not static_only or any(m.instance_id for m in found.members)) and (
+            topic is None or _concerns(topic, found, positions.get(group_id))
+        ):
+            assert isinstance(found, GroupDescription)
+            chosen.add(group_id)
+    groups = tuple(group for group in listing.groups if group.group_id in chosen)
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors))
+
+
+def _concerns(topic: str, group: Any, positions: Any) -> bool:
+    return (
+        any(topic in m.subscribed_topics for m in group.members)
+        or any(entry.topic == topic for m in group.members for entry in m.assignment)
+        or (isinstance(positions, dict) and any(p.topic == topic for p in positions))
+    )
+
+
+def _json(group: "GroupListing") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(group)
+
+
+def _row(group: dict[str, Any]) -> dict[str, Any]:
+    node = group["coordinator"]
+    return {**group, "coordinator": f"{node['id']}", "address": f"{node['host']}:{node['port']}"}
+
+
+def _columns() -> tuple[Column, ...]:
+    from kgroup.cli.rendering import STATE_STYLES
+
+    return (
+        Column("group_id", "GROUP"),
+        Column("type"),
+        Column("protocol_type", wide=True),
+        Column("state", style=STATE_STYLES),
+        Column("members", right=True),
+        Column("coordinator", right=True),
+        Column("address", wide=True),
+    )

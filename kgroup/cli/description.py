@@ -1,0 +1,160 @@
+"""A described group as text and tables."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kgroup.admin.models import CONSUMER, GroupDescription, Member, TopicAssignment
+from kgroup.cli.rendering import STATE_STYLES, assignment_text, grouped, ranges, short_member_id
+from kgroup.cli.tables import Column, Table
+
+_GROUP = Column("group_id", "GROUP", wide=True)
+MEMBER_COLUMNS = (
+    _GROUP,
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("host"),
+    Column("client_id", wide=True),
+    Column("rack_id", "RACK", wide=True),
+    Column("protocol", wide=True),
+    Column("member_epoch", "EPOCH", right=True),
+    Column("state", style=STATE_STYLES),
+    Column("partitions", "PARTS", right=True),
+    Column("assignment", "CURRENT"),
+    Column("target_assignment", "TARGET"),
+    Column("lag", right=True),
+    Column("subscribed", wide=True),
+)
+OFFSET_COLUMNS = (
+    _GROUP,
+    Column("topic"),
+    Column("partition", right=True),
+    Column("committed_offset", "COMMITTED", right=True),
+    Column("log_end_offset", "LOG-END", right=True),
+    Column("lag", right=True),
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("leader_epoch", wide=True, right=True),
+    Column("metadata", wide=True),
+    Column("error", wide=True),
+)
+_MARKS = {"info": "·", "warn": "!", "error": "!!"}
+
+
+def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: bool) -> Iterator[str | Table]:
+    """The chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
+    if "summary" in sections:
+        yield _headline(group)
+        yield _totals(group)
+    if "members" in sections and group.members:
+        yield ""
+        yield Table(MEMBER_COLUMNS, member_rows(group, by, short))
+    if "offsets" in sections and group.offsets:
+        yield ""
+        yield Table(OFFSET_COLUMNS, offset_rows(group, short))
+    if "findings" in sections and group.findings:
+        yield ""
+        for finding in group.findings:
+            yield f"{_MARKS.get(finding.severity, '!')} {finding.code} {finding.message}"
+            if finding.hint:
+                yield f"  {finding.hint}"
+
+
+def _headline(group: GroupDescription) -> str:
+    kind = f"{group.type} (KIP-848)" if group.type == CONSUMER else group.type
+    if group.protocol_type and group.protocol_type != CONSUMER and group.protocol_type != group.type:
+        kind += f" ({group.protocol_type})"
+    parts = [group.group_id, kind, group.state]
+    if group.assignor:
+        parts.append(f"assignor {group.assignor}")
+    if group.generation is not None:
+        parts.append(f"generation {group.generation}")
+    if group.group_epoch is not None:
+        parts.append(f"epoch {group.group_epoch} (assignment {group.assignment_epoch})")
+    place = []
+    if group.coordinator is not None:
+        place.append(f"coordinator {group.coordinator.id}")
+    if group.offsets_partition is not None:
+        place.append(f"__consumer_offsets-{group.offsets_partition}")
+    if place:
+        parts.append(" · ".join(place))
+    return "   ".join(parts)
+
+
+def _totals(group: GroupDescription) -> str:
+    static = sum(1 for member in group.members if member.instance_id is not None)
+    parts = [f"members {len(group.members)}" + (f" ({static} static)" if static else "")]
+    parts.append(f"partitions {len(group.offsets)}")
+    lag = "unknown" if group.total_lag is None else grouped(group.total_lag)
+    return " · ".join([*parts, f"lag {lag}"])
+
+
+def member_rows(group: GroupDescription, by: str, short: bool) -> list[dict[str, Any]]:
+    """A row for each member, by instance id (dynamic members last) or by member id."""
+    lags: dict[str, int] = {}
+    for row in group.offsets:
+        if row.member_id is not None and row.lag is not None:
+            lags[row.member_id] = lags.get(row.member_id, 0) + row.lag
+    members = sorted(
+        group.members,
+        key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
+    )
+    return [_member_row(group.group_id, member, lags.get(member.member_id), short) for member in members]
+
+
+def _member_row(group_id: str, member: Member, lag: int | None, short: bool) -> dict[str, Any]:
+    subscribed = list(member.subscribed_topics)
+    if member.subscribed_regex:
+        subscribed.append(f"/{member.subscribed_regex}/")
+    return {
+        "group_id": group_id,
+        "instance_id": member.instance_id,
+        "member_id": short_member_id(member.member_id) if short else member.member_id,
+        "host": member.host,
+        "client_id": member.client_id,
+        "rack_id": member.rack_id,
+        "protocol": member.protocol,
+        "member_epoch": member.member_epoch,
+        "state": _state(member),
+        "partitions": member.partition_count,
+        "assignment": assignment_text(member.assignment),
+        "target_assignment": _target(member),
+        "lag": lag,
+        "subscribed": subscribed,
+    }
+
+
+def _state(member: Member) -> str:
+    if member.state != "revoking" or member.target_assignment is None:
+        return member.state
+    kept = {(entry.topic, p) for entry in member.target_assignment for p in entry.partitions}
+    going = [
+        TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
+        for entry in member.assignment
+    ]
+    return "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
+
+
+def _target(member: Member) -> str | None:
+    if member.target_assignment is None:
+        return None
+    return "=" if member.target_assignment == member.assignment else assignment_text(member.target_assignment)
+
+
+def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
+    """A row for each partition that has a committed offset or an owner."""
+    return [
+        {
+            "group_id": group.group_id,
+            "topic": row.topic,
+            "partition": row.partition,
+            "committed_offset": row.committed_offset,
+            "log_end_offset": row.log_end_offset,
+            "lag": row.lag,
+            "instance_id": row.instance_id,
+            "member_id": short_member_id(row.member_id) if short and row.member_id else row.member_id,
+            "leader_epoch": row.leader_epoch,
+            "metadata": row.metadata,
+            "error": row.error,
+        }
+        for row in group.offsets
+    ]

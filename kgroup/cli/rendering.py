@@ -1,0 +1,77 @@
+"""Groups and members in words: what `list`, `describe` and `remove-members` share."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kgroup.admin.models import Assignment, ItemError, Node
+from kgroup.cli.exit_codes import ExitCode, of_kafka_code
+from kgroup.cli.output import ItemError as Shown
+from kgroup.errors import ErrorCode
+
+STATE_STYLES: Mapping[str, str] = {
+    "Stable": "green",
+    "stable": "green",
+    "Empty": "dim",
+    "Dead": "red",
+    "PreparingRebalance": "yellow",
+    "CompletingRebalance": "yellow",
+    "Assigning": "yellow",
+    "Reconciling": "yellow",
+    "revoking": "yellow",
+    "waiting": "yellow",
+    "left": "red",
+}
+_UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_KAFKA_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-2,5` for 0, 1, 2 and 5."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+def assignment_text(assignment: Assignment) -> str:
+    """`orders:0-2 pay:1`, or `-` for nothing."""
+    return " ".join(f"{entry.topic}:{ranges(entry.partitions)}" for entry in assignment) or "-"
+
+
+def short_member_id(member_id: str) -> str:
+    """A member id cut to what tells members apart at a glance, for terminals only."""
+    match = _UUID.fullmatch(member_id)
+    if match:
+        return f"{match['name'] or ''}{match['uuid'][:4]}…"
+    return member_id[:8] if _KAFKA_UUID.fullmatch(member_id) else member_id
+
+
+def node_json(node: Node | None) -> dict[str, Any] | None:
+    return {"id": node.id, "host": node.host, "port": node.port} if node else None
+
+
+def grouped(number: int) -> str:
+    """A number with blanks between thousands, for prose."""
+    return f"{number:,}".replace(",", " ")
+
+
+def shown_errors(errors: Iterable[ItemError]) -> list[Shown]:
+    """Errors of the admin layer as the envelope's entries."""
+    return [Shown(e.code, e.message, e.hint, e.item) for e in errors]
+
+
+def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:
+    """The exit code each error stands for."""
+    return [of_code_name(error.code) for error in errors]
+
+
+def of_code_name(name: str) -> ExitCode:
+    """The exit code for a Kafka error's name, or for UNREACHABLE."""
+    if name == "UNREACHABLE":
+        return ExitCode.UNREACHABLE
+    known = ErrorCode.__members__.get(name)
+    return ExitCode.FAILED if known is None else of_kafka_code(known)
