@@ -1,0 +1,331 @@
+"""A member of a consumer group: one heartbeat API, reconciled step by step (KIP-848).
+
+Behaves as Kafka's own consumer does towards the coordinator, except that the host confirms each revocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kgroup.domain import Topic, TopicPartition
+from kgroup.errors import ErrorCode
+from kgroup.members.commits import NAMES_UNTIL, all_failed, commit_errors, commit_request
+from kgroup.members.effects import (
+    Assigned,
+    Committed,
+    CoordinatorMoved,
+    Effect,
+    Failed,
+    Left,
+    Lost,
+    NeedTopics,
+    Revoke,
+    Send,
+    WakeAt,
+    sorted_partitions,
+)
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
+COMMITS_FROM = 9
+REGEX_FROM = 1
+E = ErrorCode
+_MOVED = {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE}
+_AGAIN = {E.COORDINATOR_LOAD_IN_PROGRESS, E.REQUEST_TIMED_OUT}
+_FENCED = {E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID}
+Ids = frozenset[tuple[bytes, int]]
+
+
+class Phase(Enum):
+    """Where a member is; `REVOKING` waits for the host, `ACKNOWLEDGING` has news for the coordinator."""
+
+    IDLE = "idle"
+    JOINING = "joining"
+    REVOKING = "revoking"
+    ACKNOWLEDGING = "acknowledging"
+    STABLE = "stable"
+    LEAVING = "leaving"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """What a member wants to read: topics by name, or by pattern, or both."""
+
+    names: frozenset[str] = frozenset()
+    regex: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the coordinator has been told last; None where it has to be told again."""
+
+    subscribed: Subscribed | None = None
+    owned: Ids | None = None
+    full: bool = False
+
+
+class ConsumerMember:
+    """See `Member`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life."""
+
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        topics: Iterable[str] = (),
+        regex: str | None = None,
+        *,
+        instance_id: str | None = None,
+        rack: str | None = None,
+        server_assignor: str | None = None,
+        rebalance_timeout_ms: int = 300_000,
+        retry_backoff_ms: int = 100,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.epoch = JOIN_EPOCH
+        self.phase = Phase.IDLE
+        self._subscribed = Subscribed(frozenset(topics), regex)
+        self._rack = rack
+        self._server_assignor = server_assignor
+        self._rebalance_timeout_ms = rebalance_timeout_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._names: dict[bytes, str] = {}
+        self._owned: Ids = frozenset()
+        self._target: Ids = frozenset()
+        self._giving_up: Ids = frozenset()
+        self._told = _Told()
+        self._sent = _Told()
+        self._in_flight: Message | None = None
+        self._interval_ms = 0
+        self._wake_ms: int | None = None
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """See `Member.owned`."""
+        return frozenset(self._named(self._owned))
+
+    def start(self, now_ms: int) -> list[Effect]:
+        """See `Member.start`."""
+        self.phase = Phase.JOINING
+        return self._heartbeat()
+
+    def subscribe(self, topics: Iterable[str], regex: str | None, now_ms: int) -> list[Effect]:
+        """Want something else from now on; told to the coordinator with a heartbeat at once."""
+        self._subscribed = Subscribed(frozenset(topics), regex)
+        return self._beat_soon(now_ms)
+
+    def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
+        """See `Member.receive`."""
+        if isinstance(response, OffsetCommitResponse):
+            return [Committed(commit_errors(response))]
+        if request is not self._in_flight:
+            return []
+        self._in_flight = None
+        if not isinstance(response, ConsumerGroupHeartbeatResponse):
+            raise TypeError(f"{type(response).__name__} is no answer to a consumer-protocol member")
+        if self.phase is Phase.LEAVING:
+            return self._gone()
+        if response.error_code:
+            return self._on_error(response.error_code, response.error_message, now_ms)
+        return self._on_heartbeat(response, now_ms)
+
+    def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
+        """See `Member.unanswered`. The next heartbeat repeats everything, so that either outcome is fine."""
+        if isinstance(request, OffsetCommitRequest):
+            return [Committed(all_failed(request, E.REQUEST_TIMED_OUT))]
+        if request is not self._in_flight:
+            return []
+        self._in_flight = None
+        if self.phase is Phase.LEAVING:
+            return self._gone()
+        self._told = _Told()
+        return [CoordinatorMoved(), *self._wake_at(now_ms + self._retry_backoff_ms)]
+
+    def wake(self, now_ms: int) -> list[Effect]:
+        """See `Member.wake`."""
+        if self._wake_ms is None or now_ms < self._wake_ms or self._in_flight is not None:
+            return []
+        self._wake_ms = None
+        return self._heartbeat()
+
+    def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
+        """See `Member.update_topics`. Goes on with the reconciliation that waited for names."""
+        for topic in topics.values():
+            self._names[topic.topic_id] = topic.name
+        return self._reconcile(now_ms)
+
+    def revoked(self, now_ms: int) -> list[Effect]:
+        """See `Member.revoked`. Takes what the target adds and tells the coordinator at once."""
+        if self.phase is not Phase.REVOKING:
+            return []
+        self._owned -= self._giving_up
+        self.phase = Phase.STABLE
+        return self._reconcile(now_ms)
+
+    def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
+        """See `Member.commit`."""
+        request = commit_request(self.group_id, self.epoch, self.member_id, self.instance_id, offsets)
+        return [Send(request, min_version=COMMITS_FROM, max_version=NAMES_UNTIL)]
+
+    def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
+        """See `Member.leave`. A static member that does not leave for good sends epoch -2."""
+        given_up, self._owned = self.owned, frozenset()
+        effects: list[Effect] = [Revoke(sorted_partitions(given_up))] if given_up else []
+        if self.phase in (Phase.IDLE, Phase.DONE):
+            return [*effects, *self._gone()]
+        self.phase = Phase.LEAVING
+        self._wake_ms = None
+        returning = self.instance_id is not None and not for_good
+        return [*effects, self._send(self._request(STATIC_LEAVE_EPOCH if returning else LEAVE_EPOCH))]
+
+    def _request(
+        self,
+        epoch: int,
+        *,
+        rebalance_timeout_ms: int = -1,
+        rack_id: str | None = None,
+        server_assignor: str | None = None,
+        names: tuple[str, ...] | None = None,
+        regex: str | None = None,
+        owned: tuple[TopicPartitions, ...] | None = None,
+    ) -> ConsumerGroupHeartbeatRequest:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self.group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            instance_id=self.instance_id,
+            rack_id=rack_id,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            subscribed_topic_names=names,
+            subscribed_topic_regex=regex,
+            server_assignor=server_assignor,
+            topic_partitions=owned,
+        )
+
+    def _heartbeat(self) -> list[Effect]:
+        """Tell what the coordinator does not know yet; everything when joining or after a lost answer."""
+        told = self._told
+        everything = not told.full
+        names, regex = self._subscription_news()
+        request = self._request(
+            self.epoch,
+            rebalance_timeout_ms=self._rebalance_timeout_ms if everything else -1,
+            rack_id=self._rack if everything else None,
+            server_assignor=self._server_assignor if everything else None,
+            names=names,
+            regex=regex,
+            owned=_by_topic(self._owned) if told.owned != self._owned else None,
+        )
+        self._sent = _Told(self._subscribed, self._owned, full=True)
+        return [self._send(request)]
+
+    def _subscription_news(self) -> tuple[tuple[str, ...] | None, str | None]:
+        """Names and pattern as they have to be told; an empty pattern takes an earlier one back."""
+        told, wanted = self._told.subscribed, self._subscribed
+        if told == wanted:
+            return None, None
+        had_regex = told is not None and told.regex is not None
+        return tuple(sorted(wanted.names)), wanted.regex or ("" if had_regex else None)
+
+    def _on_heartbeat(self, response: ConsumerGroupHeartbeatResponse, now_ms: int) -> list[Effect]:
+        self._told = self._sent
+        self.epoch = response.member_epoch
+        self.member_id = response.member_id or self.member_id
+        self._interval_ms = response.heartbeat_interval_ms
+        if response.assignment is not None:
+            self._target = _flat(response.assignment)
+        if self.phase in (Phase.JOINING, Phase.ACKNOWLEDGING):
+            self.phase = Phase.STABLE
+        beat = self._wake_at(now_ms + self._interval_ms)
+        effects = self._reconcile(now_ms) if self.phase is Phase.STABLE else []
+        if self._told.subscribed != self._subscribed:
+            effects += self._beat_soon(now_ms)
+        return [*beat, *effects]
+
+    def _reconcile(self, now_ms: int) -> list[Effect]:
+        """Move one step from what is owned to the target: give up first, then take."""
+        if self.phase is not Phase.STABLE or self._owned == self._target:
+            return self._acknowledge(now_ms)
+        unnamed = frozenset(topic_id for topic_id, _ in self._target if topic_id not in self._names)
+        if unnamed:
+            return [NeedTopics(self._subscribed.names or None, unnamed)]
+        self._giving_up = self._owned - self._target
+        if self._giving_up:
+            self.phase = Phase.REVOKING
+            return [Revoke(sorted_partitions(self._named(self._giving_up)))]
+        added = sorted_partitions(self._named(self._target - self._owned))
+        self._owned = self._target
+        return [Assigned(added), *self._acknowledge(now_ms)]
+
+    def _acknowledge(self, now_ms: int) -> list[Effect]:
+        """What is owned changed: say so without waiting for the next heartbeat to fall due."""
+        if self.phase is not Phase.STABLE or self._told.owned == self._owned:
+            return []
+        self.phase = Phase.ACKNOWLEDGING
+        return self._beat_soon(now_ms)
+
+    def _beat_soon(self, now_ms: int) -> list[Effect]:
+        if self.phase in (Phase.IDLE, Phase.LEAVING, Phase.DONE) or self._in_flight is not None:
+            return []
+        return self._heartbeat()
+
+    def _on_error(self, code: int, message: str | None, now_ms: int) -> list[Effect]:
+        """What a refusal means: join again, ask again, or give up."""
+        self._told = _Told()
+        if code in _FENCED:
+            lost = self._lose_all()
+            self.phase = Phase.JOINING
+            return [*lost, *self._heartbeat()]
+        if code in _MOVED:
+            return [CoordinatorMoved(), *self._wake_at(now_ms + self._retry_backoff_ms)]
+        if code in _AGAIN:
+            return self._wake_at(now_ms + self._retry_backoff_ms)
+        lost = self._lose_all()
+        self.phase = Phase.DONE
+        self._wake_ms = None
+        return [*lost, Failed(code, message or E.name_of(code))]
+
+    def _lose_all(self) -> list[Effect]:
+        lost = sorted_partitions(self.owned)
+        self.epoch = JOIN_EPOCH
+        self._owned = self._target = self._giving_up = frozenset()
+        return [Lost(lost)] if lost else []
+
+    def _gone(self) -> list[Effect]:
+        self.phase = Phase.DONE
+        return [Left()]
+
+    def _named(self, partitions: Ids) -> list[TopicPartition]:
+        return [TopicPartition(self._names[topic_id], partition) for topic_id, partition in partitions]
+
+    def _send(self, request: Message) -> Send:
+        self._in_flight = request
+        return Send(request, min_version=0 if self._subscribed.regex is None else REGEX_FROM)
+
+    def _wake_at(self, ms: int) -> list[Effect]:
+        self._wake_ms = ms
+        return [WakeAt(ms)]
+
+
+def _flat(assignment: Assignment) -> Ids:
+    return frozenset((topic.topic_id, p) for topic in assignment.topic_partitions for p in topic.partitions)
+
+
+def _by_topic(partitions: Ids) -> tuple[TopicPartitions, ...]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, partition in sorted(partitions):
+        topics.setdefault(topic_id, []).append(partition)
+    return tuple(TopicPartitions(topic_id=t, partitions=tuple(ps)) for t, ps in topics.items())

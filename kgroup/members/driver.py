@@ -1,0 +1,210 @@
+"""Run one member against a cluster: a blocking loop that carries out what the member asks for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from kgroup.domain import Topic, TopicPartition
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
+from kgroup.members.effects import (
+    Assigned,
+    Committed,
+    CoordinatorMoved,
+    Effect,
+    Failed,
+    Left,
+    Lost,
+    Member,
+    NeedTopics,
+    Revoke,
+    Send,
+    WakeAt,
+)
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+
+FIND_COORDINATOR = 10
+BATCHES_FROM = 4
+NO_CREATION_FROM = 4
+PARKED_SLACK_S = 5.0
+
+Event = Revoke | Assigned | Lost | Committed | Failed | Left
+
+
+class Transport(Protocol):
+    """What is needed of the admin layer's transport."""
+
+    def request(
+        self,
+        node: int | None,
+        message: Message,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Message: ...
+
+    def versions(self, node: int | None, api_key: int) -> range | None: ...
+
+
+class Driver:
+    """One member and its cluster.
+
+    `clock_ms` tells the time; `pause(seconds)` sleeps, at most that long, and returns True once the
+    member shall leave (a `threading.Event`'s `wait` does); `on_event` hears of partitions, commits and
+    the end, and may call `commit`. An answer to JoinGroup or SyncGroup is awaited for `parked_s`.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        transport: Transport,
+        *,
+        clock_ms: Callable[[], int],
+        pause: Callable[[float], bool],
+        on_event: Callable[[Event], None] = lambda event: None,
+        parked_s: float = 300.0 + PARKED_SLACK_S,
+        retry_ms: int = 100,
+        metadata_max_age_ms: int = 300_000,
+    ) -> None:
+        self._member = member
+        self._transport = transport
+        self._clock_ms = clock_ms
+        self._pause = pause
+        self._on_event = on_event
+        self._parked_s = parked_s
+        self._retry_ms = retry_ms
+        self._metadata_max_age_ms = metadata_max_age_ms
+        self._effects: deque[Effect] = deque()
+        self._coordinator: int | None = None
+        self._wake_ms: int | None = None
+        self._topics: dict[str, Topic] = {}
+        self._looked_for: frozenset[str] | None = frozenset()
+        self._look_up_ms: int | None = None
+        self._leaving = False
+        self._over = False
+
+    def run(self, for_good: bool = False) -> None:
+        """Join, stay until `pause` says to stop or the member fails, then leave.
+
+        A static member keeps its place unless it leaves `for_good`. Unreachable brokers are tried again
+        until then.
+        """
+        self._take(self._member.start(self._clock_ms()))
+        while not self._over:
+            if self._effects:
+                self._carry_out(self._effects.popleft())
+            elif self._leaving:
+                break
+            elif self._pause(self._idle_s()):
+                self._leaving = True
+                self._take(self._member.leave(self._clock_ms(), for_good))
+            else:
+                self._wake()
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit positions now; `on_event` hears how it went."""
+        for effect in self._member.commit(offsets, self._clock_ms()):
+            self._carry_out(effect)
+
+    def _idle_s(self) -> float:
+        moments = [ms for ms in (self._wake_ms, self._look_up_ms) if ms is not None]
+        due_ms = min(moments) - self._clock_ms() if moments else self._metadata_max_age_ms
+        return max(due_ms, 0) / 1000
+
+    def _wake(self) -> None:
+        now_ms = self._clock_ms()
+        if self._wake_ms is not None and now_ms >= self._wake_ms:
+            self._wake_ms = None
+            self._take(self._member.wake(now_ms))
+        if self._look_up_ms is not None and now_ms >= self._look_up_ms:
+            self._look_up(self._looked_for)
+
+    def _take(self, effects: Iterable[Effect]) -> None:
+        self._effects.extend(effects)
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._call(effect)
+            case WakeAt():
+                self._wake_ms = effect.ms
+            case NeedTopics():
+                self._look_up(effect.names)
+            case CoordinatorMoved():
+                self._coordinator = None
+            case Revoke():
+                self._on_event(effect)
+                self._take(self._member.revoked(self._clock_ms()))
+            case _:
+                self._on_event(effect)
+                self._over = self._over or isinstance(effect, Failed | Left)
+
+    def _call(self, send: Send) -> None:
+        parked = isinstance(send.request, JoinGroupRequest | SyncGroupRequest)
+        try:
+            node = self._find_coordinator()
+            if node is None:
+                self._unanswered(send)
+                return
+            response = self._transport.request(
+                node,
+                send.request,
+                min_version=send.min_version,
+                max_version=send.max_version,
+                timeout_s=self._parked_s if parked else None,
+            )
+        except Unreachable:
+            self._coordinator = None
+            self._unanswered(send)
+            return
+        except BrokerRefused as error:
+            self._on_event(Failed(error.code, error.message))
+            self._over = True
+            return
+        self._take(self._member.receive(send.request, response, self._clock_ms()))
+
+    def _unanswered(self, send: Send) -> None:
+        self._take(self._member.unanswered(send.request, self._clock_ms()))
+
+    def _find_coordinator(self) -> int | None:
+        """The coordinator's node id; None if no broker names one now."""
+        if self._coordinator is None:
+            group = self._member.group_id
+            served = self._transport.versions(None, FIND_COORDINATOR)
+            batches = served is None or served[-1] >= BATCHES_FROM
+            request = FindCoordinatorRequest(
+                key="" if batches else group, coordinator_keys=(group,) if batches else ()
+            )
+            found = self._transport.request(None, request)
+            assert isinstance(found, FindCoordinatorResponse)
+            answer = found.coordinators[0] if batches else found
+            code = answer.error_code
+            if code and not ErrorCode(code).retriable:
+                raise BrokerRefused(code, f"coordinator of group {group}: {ErrorCode.name_of(code)}")
+            self._coordinator = None if code else answer.node_id
+        return self._coordinator
+
+    def _look_up(self, names: frozenset[str] | None) -> None:
+        """Fetch metadata of these topics, or of all; a broker out of reach is asked again soon."""
+        wanted = None if names is None else tuple(MetadataRequestTopic(name=n) for n in sorted(names))
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        self._looked_for = names
+        try:
+            found = self._transport.request(None, request, min_version=NO_CREATION_FROM)
+        except Unreachable:
+            self._look_up_ms = self._clock_ms() + self._retry_ms
+            return
+        assert isinstance(found, MetadataResponse)
+        self._look_up_ms = self._clock_ms() + self._metadata_max_age_ms
+        for name in tuple(self._topics) if names is None else names:
+            self._topics.pop(name, None)
+        for topic in found.topics:
+            if topic.name is not None and not topic.error_code:
+                self._topics[topic.name] = Topic(topic.name, topic.topic_id, len(topic.partitions))
+        self._take(self._member.update_topics(self._topics, self._clock_ms()))

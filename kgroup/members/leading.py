@@ -1,0 +1,51 @@
+"""What the leader of a classic group does between JoinGroup and SyncGroup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kgroup.coordinator.assignors.client_side import ClientAssignor, MemberSubscription
+from kgroup.domain import TopicPartition
+from kgroup.protocol.messages.join_group import JoinGroupResponseMember
+from kgroup.protocol.messages.sync_group import SyncGroupRequestAssignment
+from kgroup.protocol.subscription import Assignment, Subscription
+
+
+def subscriptions_of(members: Iterable[JoinGroupResponseMember]) -> dict[str, MemberSubscription]:
+    """Member id → what the member wants and has; DecodeError if one is malformed."""
+    return {member.member_id: _subscription(member.metadata, member.group_instance_id) for member in members}
+
+
+def subscribed_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
+    """Every topic that some member wants."""
+    return frozenset().union(*(member.topics for member in subscriptions.values()))
+
+
+def assign(
+    assignor: ClientAssignor, partitions: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+) -> tuple[SyncGroupRequestAssignment, ...]:
+    """What the leader's SyncGroup carries: an encoded assignment for every member."""
+    targets = assignor.assign(partitions, subscriptions)
+    return tuple(
+        SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(target))
+        for member_id, target in sorted(targets.items())
+    )
+
+
+def _assignment(target: Mapping[str, tuple[int, ...]]) -> bytes:
+    partitions = tuple(TopicPartition(topic, p) for topic, held in sorted(target.items()) for p in held)
+    return Assignment(partitions).encode()
+
+
+def _subscription(metadata: bytes, instance_id: str | None) -> MemberSubscription:
+    subscription = Subscription.decode(metadata)
+    owned: dict[str, list[int]] = {}
+    for where in sorted(subscription.owned):
+        owned.setdefault(where.topic, []).append(where.partition)
+    return MemberSubscription(
+        frozenset(subscription.topics),
+        {topic: tuple(held) for topic, held in owned.items()},
+        subscription.generation,
+        subscription.user_data,
+        instance_id,
+    )
