@@ -1,0 +1,379 @@
+"""The difference between two states of a group → the events that tell it; the fold calls it per batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.domain import TopicPartition
+from kgroup.history.events import Event, Kind, Unowned, duration_text, partitions_text
+from kgroup.history.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
+from kgroup.history.state import CLASSIC, CONSUMER, SIMPLE, Member, View
+
+_TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
+
+
+@dataclass(slots=True)
+class Carry:
+    """What one step of a group leaves for the next: a rebalance under way, a conversion just made."""
+
+    started: list[tuple[int, int, str]] = field(default_factory=list)
+    """(offset, timestamp in ms, cause) of each start since the group was last converged."""
+    conversion: str | None = None
+    revoking: dict[str, int] = field(default_factory=dict)
+    """Members that have to give partitions up, and since when (ms)."""
+
+
+@dataclass(slots=True)
+class Step:
+    """The records of one group in one batch, and what they changed."""
+
+    group: str
+    log_partition: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+    before: View
+    after: View
+    freed: frozenset[TopicPartition] = frozenset()
+    unowned: tuple[Unowned, ...] = ()
+    removed: tuple[TopicPartition, ...] = ()
+    young: bool = False
+    """Whether all removed offsets were younger than any retention."""
+    solid: bool = True
+    """Whether nothing of the group's earlier records is missing."""
+    events: list[Event] = field(default_factory=list)
+
+    def tell(self, kind: Kind, detail: str, member: Member | None = None, **more: Any) -> None:
+        """Append an event with this step's place and epochs; `more` overrides any field."""
+        told: dict[str, Any] = {
+            "kind": kind,
+            "group": self.group,
+            "protocol": self.after.kind or self.before.kind,
+            "log_partition": self.log_partition,
+            "offset": self.first_offset,
+            "end_offset": self.last_offset,
+            "timestamp_ms": self.timestamp_ms,
+            "end_timestamp_ms": self.timestamp_ms,
+            "detail": detail,
+            "epoch": self.after.epoch,
+            "previous_epoch": self.before.epoch,
+            "member_id": member.member_id if member else None,
+            "instance_id": member.instance_id if member else None,
+        }
+        self.events.append(Event(**{**told, **more}))
+
+
+def tell_changes(step: Step, carry: Carry) -> list[Event]:
+    """All events of a step, in the order in which they make sense to a reader."""
+    before, after = step.before, step.after
+    members = Membership.between(before, after)
+    if before.kind == CLASSIC and after.kind == CONSUMER:
+        _converted(step, carry, members, Kind.UPGRADED)
+        _consumer(step, carry, members)
+    elif before.kind == CONSUMER and after.kind == CLASSIC:
+        _converted(step, carry, members, Kind.DOWNGRADED)
+        _conversion_members(step, carry, members)
+    elif after.kind in (CLASSIC, CONSUMER) and before.kind not in (CLASSIC, CONSUMER):
+        _created(step, carry, members)
+    elif after.kind == CLASSIC:
+        _classic(step, carry, members)
+    elif after.kind == CONSUMER:
+        _consumer(step, carry, members)
+    elif before.kind in (CLASSIC, CONSUMER):
+        _deleted(step, carry)
+    return step.events
+
+
+def _created(step: Step, carry: Carry, members: Membership) -> None:
+    after = step.after
+    if not step.solid:
+        count = len(after.members)
+        what = f"first seen here, with {count} member{'' if count == 1 else 's'}: earlier records are gone"
+        step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
+        return
+    kind = "consumer group (KIP-848)" if after.kind == CONSUMER else "classic group"
+    known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
+    step.tell(Kind.GROUP_CREATED, f"{kind} created{known}", previous_epoch=-1)
+    if after.kind == CONSUMER:
+        _consumer(step, carry, members)
+    elif after.members:
+        _classic(step, carry, members)
+
+
+def _deleted(step: Step, carry: Carry) -> None:
+    carry.started.clear()
+    carry.conversion = None
+    with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
+    if step.young:
+        cause = "deleted by an admin: its offsets were younger than the shortest retention"
+    else:
+        cause = "deleted by an admin, or expired when its last offset did: the records do not tell"
+    step.tell(
+        Kind.GROUP_DELETED,
+        f"group removed{with_offsets}",
+        partitions=step.removed,
+        epoch=-1,
+        cause=cause,
+        proven=step.young,
+    )
+
+
+def _converted(step: Step, carry: Carry, members: Membership, kind: Kind) -> None:
+    up = kind is Kind.UPGRADED
+    how = "classic → consumer" if up else "consumer → classic"
+    if not step.before.members:
+        step.tell(kind, f"{how}: the group was empty", cause="a first member of the other protocol joined")
+        return
+    if up:
+        cause = f"{labels(members.joined) or 'a member'} joined with the consumer protocol"
+    else:
+        gone = (*members.left, *(old for old, _ in members.replaced))
+        cause = f"{labels(gone)}, the last member of the consumer protocol, left, expired or was replaced"
+    count = len(step.after.members)
+    step.tell(kind, f"{how}, {count} member{'' if count == 1 else 's'}", cause=cause)
+    carry.started.clear()
+    carry.conversion = f"the {'upgrade' if up else 'downgrade'} at offset {step.first_offset}"
+
+
+def _conversion_members(step: Step, carry: Carry, members: Membership) -> None:
+    for member in members.left:
+        _left(step, member, carry)
+    _replaced(step, members)
+
+
+def _left(step: Step, member: Member, carry: Carry) -> None:
+    held = f", held {partitions_text(member.holds)}" if member.holds else ""
+    since = carry.revoking.pop(member.member_id, None)
+    if since is not None:
+        held += f", had to give up {partitions_text(member.revoking)} for {_ago(step, since)}"
+        if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
+            held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
+    step.tell(
+        Kind.MEMBER_LEFT_OR_EXPIRED,
+        f"{member.label} is gone{held}",
+        member,
+        cause=way_out(member) + silent_since(member),
+        partitions=tuple(sorted(member.holds)),
+        proven=False,
+    )
+
+
+def _ago(step: Step, since: int) -> str:
+    return duration_text(max(0, step.timestamp_ms - since))
+
+
+def _replaced(step: Step, members: Membership) -> None:
+    for old, new in members.replaced:
+        away = old.state == "left"
+        if old.protocol != new.protocol:
+            how = f"now speaks the {new.protocol} protocol, under a new member id"
+        elif away:
+            how = "came back under a new member id"
+        else:
+            how = "has a new member id; whoever still uses the old one is fenced"
+        step.tell(
+            Kind.MEMBER_REPLACED,
+            f"{new.label} {how}",
+            new,
+            cause=None if away else _TAKEN_OVER,
+            proven=away,
+            partitions=tuple(sorted(new.holds)),
+        )
+
+
+def _joined(step: Step, members: Membership) -> None:
+    for member in members.joined:
+        speaks = " (classic member)" if step.after.kind == CONSUMER and member.protocol == CLASSIC else ""
+        where = f" from {member.host.lstrip('/')}" if member.host else ""
+        known = f" as client {member.client_id}" if member.client_id and not member.instance_id else ""
+        step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}", member)
+
+
+def _settings(step: Step, members: Membership) -> None:
+    for _, new in members.resubscribed:
+        now = ", ".join(new.topics) or "no topics"
+        regex = f", regex {new.regex}" if new.regex else ""
+        step.tell(Kind.SUBSCRIPTION_CHANGED, f"{new.label} subscribes to {now}{regex}", new)
+    for old, new in members.kept:
+        if (old.client_id, old.host, old.rack_id) != (new.client_id, new.host, new.rack_id) and old.client_id:
+            text = f"{new.label} is {new.client_id} on {new.host.lstrip('/')} now"
+            step.tell(Kind.MEMBER_UPDATED, text, new)
+    before, after = step.before.assignor, step.after.assignor
+    if before != after and before and after:
+        step.tell(Kind.ASSIGNOR_CHANGED, f"assignor {before} → {after}")
+
+
+def _regressed(step: Step) -> bool:
+    """Tell an epoch that went back: nothing but lost or foreign records explains it."""
+    if step.after.epoch >= step.before.epoch or step.before.kind != step.after.kind:
+        return False
+    step.tell(
+        Kind.EPOCH_REGRESSED,
+        f"suspicious: the group's epoch went back from {step.before.epoch} to {step.after.epoch}",
+        suspicious=True,
+    )
+    return True
+
+
+def _classic(step: Step, carry: Carry, members: Membership) -> None:
+    before, after = step.before, step.after
+    _regressed(step)
+    _joined(step, members)
+    for member in members.left:
+        _left(step, member, carry)
+    _replaced(step, members)
+    _settings(step, members)
+    if before.leader and after.leader and before.leader != after.leader:
+        _new_leader(step, members)
+    if after.epoch == before.epoch:
+        return
+    if not after.members:
+        carry.started.clear()
+        cause = f"{labels(members.left)} left or expired" if members.left else None
+        step.tell(Kind.GROUP_EMPTIED, "no members left", cause=cause, proven=False)
+        return
+    cause, proven = cause_of_rebalance(before, after, members)
+    if not proven and carry.conversion:
+        cause, proven = f"{carry.conversion}: the remaining members had to rejoin", True
+    carry.conversion = None
+    step.tell(
+        Kind.REBALANCE_COMPLETED,
+        _classic_rebalance(step),
+        cause=cause,
+        proven=proven,
+        unowned=step.unowned,
+        partitions=tuple(sorted(p for m in after.members.values() for p in m.assigned)),
+    )
+
+
+def _new_leader(step: Step, members: Membership) -> None:
+    leader = step.after.members.get(step.after.leader or "")
+    same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
+    if leader is not None and not same:
+        step.tell(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
+
+
+def _classic_rebalance(step: Step) -> str:
+    after, skipped = step.after, step.after.epoch - step.before.epoch - 1
+    count = len(after.members)
+    text = f"generation {after.epoch}, {count} member{'' if count == 1 else 's'}, {after.assignor}"
+    parts = [f"{m.label} {partitions_text(m.assigned)}" for m in after.members.values()]
+    text += ": " + "; ".join(sorted(parts)[:8]) + ("; …" if count > 8 else "")
+    if after.state_timestamp_ms >= 0 and step.timestamp_ms - after.state_timestamp_ms > 1000:
+        waited = duration_text(step.timestamp_ms - after.state_timestamp_ms)
+        text += f"; {waited} from the last join to the leader's assignment"
+    if skipped > 0 and step.before.epoch >= 0 and step.before.kind == after.kind:
+        text += f"; {skipped} before it did not complete, or their records are gone"
+    return text
+
+
+def _consumer(step: Step, carry: Carry, members: Membership) -> None:
+    before, after = step.before, step.after
+    _regressed(step)
+    _joined(step, members)
+    for member in members.left:
+        _left(step, member, carry)
+    _replaced(step, members)
+    for _, new in members.returned:
+        step.tell(Kind.MEMBER_JOINED, f"{new.label} came back", new)
+    _settings(step, members)
+    _regexes(step)
+    if after.epoch > before.epoch or before.kind != CONSUMER:
+        cause, proven = cause_of_rebalance(before, after, members)
+        if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
+            step.tell(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
+        carry.started.append((step.first_offset, step.timestamp_ms, cause))
+        epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
+        step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+    if after.assignment_epoch > before.assignment_epoch or before.kind != CONSUMER:
+        _target(step)
+    _reconciliation(step, carry, members)
+    _finished(step, carry)
+
+
+def _regexes(step: Step) -> None:
+    before, after = step.before.regexes, step.after.regexes
+    for regex, topics in after.items():
+        if before.get(regex) != topics:
+            found = ", ".join(topics) or "no topics"
+            step.tell(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
+    for regex in before.keys() - after.keys():
+        step.tell(Kind.REGEX_REMOVED, f"nobody subscribes to {regex} any more")
+
+
+def _target(step: Step) -> None:
+    parts = [f"{m.label} {partitions_text(m.target or ())}" for m in step.after.members.values()]
+    if parts:
+        shown = "; ".join(sorted(parts)[:8]) + ("; …" if len(parts) > 8 else "")
+        step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
+
+
+def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
+    """Each member's step towards its target, with the partitions that got an owner again."""
+    old = {new.member_id: old for old, new in (*members.kept, *members.replaced)}
+    for member in sorted(step.after.members.values(), key=lambda m: m.label):
+        was = old.get(member.member_id)
+        if was is member:
+            continue
+        holds = member.holds
+        got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
+        more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "epoch": member.epoch}
+        previous = was.epoch if was else -1
+        if member.state == "revoking":
+            carry.revoking.setdefault(member.member_id, step.timestamp_ms)
+        else:
+            carry.revoking.pop(member.member_id, None)
+        if member.state == "left" and (was is None or was.state != "left"):
+            kept = partitions_text(member.holds)
+            step.tell(
+                Kind.MEMBER_LEFT_FOR_NOW, f"{member.label} left for now and keeps {kept}", member, **more
+            )
+        elif was is not None and 0 < member.epoch < was.epoch:
+            text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
+            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, previous_epoch=previous, **more)
+        elif was is None or (was.state, was.epoch, was.holds) != (member.state, member.epoch, member.holds):
+            _moved(step, member, was, previous, more)
+
+
+def _moved(step: Step, member: Member, was: Member | None, previous: int, more: dict[str, Any]) -> None:
+    given = was.holds - member.holds if was else frozenset()
+    gave = f", gave up {partitions_text(given)}" if given else ""
+    owns = partitions_text(member.assigned)
+    if member.state == "revoking":
+        text = f"{member.label} has to give up {partitions_text(member.revoking)}"
+        step.tell(Kind.MEMBER_REVOKING, text, member, previous_epoch=previous, **more)
+    elif member.state == "waiting":
+        missing = (member.target or frozenset()) - member.assigned
+        text = f"{member.label} owns {owns}, waits for {partitions_text(missing)}{gave}"
+        step.tell(Kind.MEMBER_WAITING, text, member, previous_epoch=previous, **more)
+    elif member.state == "stable" and member.epoch > 0:
+        text = f"{member.label} owns {owns} at epoch {member.epoch}{gave}"
+        step.tell(Kind.MEMBER_RECONCILED, text, member, previous_epoch=previous, **more)
+
+
+def _all(count: int) -> str:
+    return "the only member" if count == 1 else f"all {count} members"
+
+
+def _finished(step: Step, carry: Carry) -> None:
+    """The group converged, or lost its last member."""
+    after = step.after
+    if not after.members:
+        if step.before.members:
+            carry.started.clear()
+            gone = labels(step.before.members.values())
+            step.tell(Kind.GROUP_EMPTIED, "no members left", cause=f"{gone} left or expired", proven=False)
+        return
+    if not after.converged or not carry.started:
+        return
+    first, cause = carry.started[0], "; then ".join(dict.fromkeys(c for _, _, c in carry.started))
+    took = max(0, step.timestamp_ms - first[1])
+    carry.started.clear()
+    carry.conversion = None
+    step.tell(
+        Kind.REBALANCE_COMPLETED,
+        f"{_all(len(after.members))} reached epoch {after.epoch}, {duration_text(took)} after it began",
+        cause=cause,
+        unowned=step.unowned,
+    )

@@ -1,0 +1,160 @@
+"""Commits of a group between two changes of it, collapsed into one event a sort."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kgroup.domain import TopicPartition
+from kgroup.history.events import Event, Kind, partitions_text
+from kgroup.history.items import CommitRun, PartProgress, Rewind
+from kgroup.history.ownership import owners
+from kgroup.history.state import CLASSIC, CONSUMER, GroupState
+
+
+@dataclass(slots=True)
+class Span:
+    """Commits of one sort: how many, on which partitions, from where to where."""
+
+    kind: Kind
+    count: int = 0
+    offset: int = -1
+    end_offset: int = -1
+    timestamp_ms: int = -1
+    end_timestamp_ms: int = -1
+    moved: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, part: PartProgress) -> None:
+        place, last = TopicPartition(part.topic, part.partition), part.last
+        first = self.moved.get(place, (part.first, 0))[0]
+        self.moved[place] = (first, last.offset)
+        self.count += part.commits
+        if self.offset < 0 or part.first_log_offset < self.offset:
+            self.offset, self.timestamp_ms = part.first_log_offset, part.first_timestamp_ms
+        if last.log_offset > self.end_offset:
+            self.end_offset, self.end_timestamp_ms = last.log_offset, last.timestamp_ms
+
+
+@dataclass(slots=True)
+class Spans:
+    """The open spans of one group."""
+
+    open: dict[Kind, Span] = field(default_factory=dict)
+
+    def add(self, run: CommitRun, state: GroupState, solid: bool) -> None:
+        """Take in a run while the group is in `state`; `solid`: nothing of its records before is missing."""
+        owned = _owned(state) if solid else None
+        for part in run.parts:
+            kind = _sort(state, TopicPartition(part.topic, part.partition), owned, solid)
+            self.open.setdefault(kind, Span(kind)).add(part)
+
+    def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
+        """The events of the open spans; none is open afterwards."""
+        spans, self.open = list(self.open.values()), {}
+        return [_event(span, group, log_partition, state) for span in spans]
+
+
+def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
+    """What the members hold; None where the records cannot say it by topic name."""
+    if state.kind == CLASSIC and state.classic.protocol_type != "consumer":
+        return None
+    return frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
+
+
+def _sort(
+    state: GroupState, place: TopicPartition, owned: frozenset[TopicPartition] | None, solid: bool
+) -> Kind:
+    if not solid or state.kind not in (CLASSIC, CONSUMER):
+        return Kind.COMMITTED
+    if not state.members:
+        return Kind.COMMITTED_OUTSIDE
+    if owned is None or place in owned:
+        return Kind.COMMITTED
+    if state.kind == CONSUMER and all(p.topic != place.topic for p in owned):
+        return Kind.COMMITTED if _ids_unresolved(state, owned) else Kind.COMMITTED_UNOWNED
+    return Kind.COMMITTED_UNOWNED
+
+
+def _ids_unresolved(state: GroupState, owned: frozenset[TopicPartition]) -> bool:
+    """Whether members own topics that are known by id only: then a name cannot be looked up."""
+    named = {topic for m in state.members.values() for topic in m.topics}
+    named |= {topic for topics in state.regexes.values() for topic in topics}
+    return any(p.topic not in named for p in owned)
+
+
+def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Event:
+    places = tuple(sorted(span.moved))
+    one = len(places) == 1
+    text = f"{span.count} commit{'' if span.count == 1 else 's'} on {partitions_text(places)}"
+    if one:
+        first, last = span.moved[places[0]]
+        text += f", offset {last}" if first == last else f", offset {first} → {last}"
+    unowned = span.kind is Kind.COMMITTED_UNOWNED
+    if span.kind is Kind.COMMITTED_OUTSIDE:
+        text += ", while the group had no members"
+    elif unowned:
+        text = f"suspicious: {text}, which no member owned"
+    return Event(
+        kind=span.kind,
+        group=group,
+        protocol=state.kind,
+        log_partition=log_partition,
+        offset=span.offset,
+        end_offset=span.end_offset,
+        timestamp_ms=span.timestamp_ms,
+        end_timestamp_ms=span.end_timestamp_ms,
+        detail=text,
+        epoch=epoch_of(state),
+        previous_epoch=epoch_of(state),
+        cause="an admin tool, or a consumer without a membership" if _outside(span.kind) else None,
+        suspicious=unowned,
+        partitions=places,
+        count=span.count,
+    )
+
+
+def _outside(kind: Kind) -> bool:
+    return kind is Kind.COMMITTED_OUTSIDE
+
+
+def epoch_of(state: GroupState) -> int:
+    """The group's generation or epoch now, -1 where it has none."""
+    if state.kind == CONSUMER:
+        return int(getattr(state.epoch_value, "epoch", 1))
+    return int(getattr(state.classic, "generation", -1))
+
+
+def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, how: str = "") -> Event:
+    """The event of one commit below the one before it."""
+    place = TopicPartition(rewind.topic, rewind.partition)
+    holder = next((m for m in state.members.values() if place in m.holds), None)
+    back = rewind.before - rewind.after
+    text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
+    grouped = state.kind in (CLASSIC, CONSUMER)
+    if not grouped or not solid:
+        cause, suspicious, proven = "the records do not tell who committed", False, False
+    elif not state.members:
+        cause = "written while the group had no members: reset by an admin tool, or by a consumer outside it"
+        suspicious, proven = False, True
+    else:
+        who = f"{holder.label} owned it" if holder else "no member owned it"
+        cause = f"{who}; a commit names neither member nor epoch, so who wrote it is not in the records"
+        text, suspicious, proven = f"suspicious: {text}", True, False
+    return Event(
+        kind=Kind.REWOUND,
+        group=state.group_id,
+        protocol=state.kind,
+        log_partition=log_partition,
+        offset=rewind.log_offset,
+        end_offset=rewind.log_offset,
+        timestamp_ms=rewind.timestamp_ms,
+        end_timestamp_ms=rewind.timestamp_ms,
+        detail=text,
+        epoch=epoch_of(state),
+        previous_epoch=epoch_of(state),
+        member_id=holder.member_id if holder else None,
+        instance_id=holder.instance_id if holder else None,
+        cause=cause,
+        suspicious=suspicious,
+        proven=proven,
+        partitions=(place,),
+    )

@@ -1,0 +1,123 @@
+"""The vocabulary of a group's history, one for both protocols. `docs/replay-log.md` says what proves each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from kgroup.domain import TopicPartition
+
+
+class Kind(StrEnum):
+    """What happened. The values are an interface: JSON, `--events`, the Spark tables."""
+
+    GROUP_CREATED = "group-created"
+    GROUP_EMPTIED = "group-emptied"
+    GROUP_DELETED = "group-deleted"
+    MEMBER_JOINED = "member-joined"
+    MEMBER_LEFT_FOR_NOW = "member-left-for-now"
+    MEMBER_LEFT_OR_EXPIRED = "member-left-or-expired"
+    MEMBER_REPLACED = "member-replaced"
+    MEMBER_UPDATED = "member-updated"
+    LEADER_CHANGED = "leader-changed"
+    ASSIGNOR_CHANGED = "assignor-changed"
+    SUBSCRIPTION_CHANGED = "subscription-changed"
+    TOPICS_CHANGED = "topics-changed"
+    REGEX_RESOLVED = "regex-resolved"
+    REGEX_REMOVED = "regex-removed"
+    REBALANCE_STARTED = "rebalance-started"
+    TARGET_COMPUTED = "target-computed"
+    MEMBER_REVOKING = "member-revoking"
+    MEMBER_WAITING = "member-waiting"
+    MEMBER_RECONCILED = "member-reconciled"
+    REBALANCE_COMPLETED = "rebalance-completed"
+    UPGRADED = "upgraded"
+    DOWNGRADED = "downgraded"
+    COMMITTED = "committed"
+    COMMITTED_OUTSIDE = "committed-outside"
+    COMMITTED_UNOWNED = "committed-unowned"
+    REWOUND = "rewound"
+    OFFSETS_DELETED = "offsets-deleted"
+    OFFSETS_EXPIRED_OR_DELETED = "offsets-expired-or-deleted"
+    TRANSACTION_COMMITTED = "transaction-committed"
+    TRANSACTION_ABORTED = "transaction-aborted"
+    EPOCH_REGRESSED = "epoch-regressed"
+    RECORD_UNREADABLE = "record-unreadable"
+    LOG_COMPACTED = "log-compacted"
+
+
+class Unowned(NamedTuple):
+    """A partition that got an owner after `ms` milliseconds without one (from record to record)."""
+
+    topic: str
+    partition: int
+    ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened to a group, told from the records `offset` to `end_offset` of one partition.
+
+    `log_partition` is the partition of `__consumer_offsets`; `epoch` is the generation (classic) or group
+    epoch (consumer) after the event, `previous_epoch` the one before, -1 where there is none. `proven` is
+    False where the records allow more than one reading; `detail` or `cause` then says which.
+    `suspicious` marks what a KIP-1251 audit should look at: the log alone cannot settle it.
+    Times are ms since 1970, UTC, as the broker stamped the records: they need not grow with the offset.
+    """
+
+    kind: Kind
+    group: str
+    protocol: str
+    log_partition: int
+    offset: int
+    timestamp_ms: int
+    detail: str
+    epoch: int = -1
+    previous_epoch: int = -1
+    member_id: str | None = None
+    instance_id: str | None = None
+    cause: str | None = None
+    proven: bool = True
+    suspicious: bool = False
+    partitions: tuple[TopicPartition, ...] = ()
+    unowned: tuple[Unowned, ...] = ()
+    count: int = 1
+    end_offset: int = -1
+    end_timestamp_ms: int = -1
+
+    @property
+    def unowned_ms(self) -> int | None:
+        """The longest time one of the event's partitions had no owner; None if that does not apply."""
+        return max((u.ms for u in self.unowned), default=None)
+
+
+def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+    """Partitions as people write them: `orders:0-3,6 pay:0`, topics and numbers sorted; `-` for none."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted((p.topic, p.partition) for p in partitions):
+        topics.setdefault(topic, []).append(number)
+    return " ".join(f"{topic}:{_ranges(numbers)}" for topic, numbers in topics.items()) or "-"
+
+
+def _ranges(numbers: list[int]) -> str:
+    spans: list[list[int]] = []
+    for n in numbers:
+        if spans and n == spans[-1][1] + 1:
+            spans[-1][1] = n
+        else:
+            spans.append([n, n])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+
+
+def duration_text(ms: int) -> str:
+    """A duration for people: `12 ms`, `3.47 s`, `4m 10s`, `2h 05m`."""
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.2f}".rstrip("0").rstrip(".") + " s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    if minutes < 60:
+        return f"{minutes}m {seconds:02d}s"
+    return f"{minutes // 60}h {minutes % 60:02d}m"

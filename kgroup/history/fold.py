@@ -1,0 +1,356 @@
+"""Items of one partition of `__consumer_offsets`, in order → events, and the state of every group.
+
+Pure: no I/O, clock, chance or logging. Same items, same events, however they were cut into chunks; a fold
+can be pickled between two items and go on elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kgroup.domain import TopicPartition, uuid_text
+from kgroup.history.changes import Carry, Step, tell_changes
+from kgroup.history.commits import Spans, epoch_of, rewound
+from kgroup.history.events import Event, Kind, partitions_text
+from kgroup.history.explain import MIN_RETENTION_MS
+from kgroup.history.items import (
+    CommitRun,
+    Committed,
+    Gap,
+    GroupRecord,
+    Item,
+    Marker,
+    OffsetRemoved,
+    PendingCommit,
+    Rewind,
+    Undecodable,
+)  # fmt: skip
+from kgroup.history.ownership import Ownership
+from kgroup.history.state import CLASSIC, CONSUMER, GroupState, TopicNames, View
+
+RUN_OFFSETS = 1_000_000
+"""Spans of commits end where the log offset passes a multiple of this, so that none stays open for ever."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """The records of a group in the batch that is being read."""
+
+    batch: int
+    before: View
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+    records: int = 0
+    removed: dict[TopicPartition, Committed | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Group:
+    """What the fold keeps of one group."""
+
+    state: GroupState
+    solid: bool
+    ownership: Ownership = field(default_factory=Ownership)
+    carry: Carry = field(default_factory=Carry)
+    spans: Spans = field(default_factory=Spans)
+    open: _Open | None = None
+    first_offset: int = -1
+
+
+class Fold:
+    """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
+
+    `complete_from` is the offset from which the log is known to have no gaps (0: all of it, None: learn it
+    from `Gap` items as they come, and claim less in between). `topic_names` maps topic ids to names.
+    """
+
+    def __init__(
+        self,
+        log_partition: int,
+        topic_names: Mapping[bytes, str] | None = None,
+        starts_at: int = 0,
+        complete_from: int | None = None,
+    ) -> None:
+        self.log_partition = log_partition
+        self.names = TopicNames(topic_names)
+        self.groups: dict[str, _Group] = {}
+        self.missing = 0
+        self.gap_end = starts_at - 1
+        self.gap_timestamp_ms = -1
+        self.complete_from = complete_from
+        self._whole = starts_at == 0
+        self._block = -1
+        self._open: dict[str, _Group] = {}
+        self._spans: dict[str, _Group] = {}
+
+    @property
+    def states(self) -> dict[str, GroupState]:
+        """The state of each group of which something is left."""
+        return {name: g.state for name, g in self.groups.items() if g.state.kind}
+
+    def first_seen(self, group: str) -> int:
+        """The log offset of the group's first record that was read."""
+        return self.groups[group].first_offset
+
+    def apply(self, item: Item) -> list[Event]:
+        """Take in the next item; the events that it completes, in order."""
+        out: list[Event] = []
+        if isinstance(item, GroupRecord):
+            self._enter(item.batch, out)
+            self._record(item, out)
+        elif isinstance(item, CommitRun):
+            self._enter(item.first_offset, out)
+            self._run(item, out)
+        elif isinstance(item, OffsetRemoved):
+            self._enter(item.batch, out)
+            self._removed(item, out)
+        elif isinstance(item, PendingCommit):
+            self._pending(item, out)
+        elif isinstance(item, Marker):
+            self._marker(item, out)
+        elif isinstance(item, Gap):
+            self._gap(item)
+        elif isinstance(item, Undecodable) and not item.harmless:
+            out.append(self._unreadable(item))
+        return out
+
+    def apply_all(self, items: Iterable[Item]) -> list[Event]:
+        """The events of all these items; open ones stay open."""
+        return [event for item in items for event in self.apply(item)]
+
+    def finish(self) -> list[Event]:
+        """The events still open, and the one that says what is missing. The fold can go on afterwards."""
+        out: list[Event] = []
+        self._close_steps(out)
+        self._close_spans(out)
+        if self.missing:
+            out.append(self._compacted())
+        return out
+
+    def _group(self, name: str, offset: int) -> _Group:
+        found = self.groups.get(name)
+        if found is None:
+            solid = self._whole or self.complete_from is not None and offset >= self.complete_from
+            found = self.groups[name] = _Group(GroupState(name), solid, first_offset=offset)
+        return found
+
+    def _enter(self, batch: int, out: list[Event]) -> None:
+        """Close what does not reach into this batch."""
+        if self._open and any(g.open is not None and g.open.batch != batch for g in self._open.values()):
+            self._close_steps(out, batch)
+        block = batch // RUN_OFFSETS
+        if block != self._block:
+            self._close_spans(out)
+            self._block = block
+
+    def _step(self, group: _Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
+        """The open step of a group, begun now if there is none."""
+        if group.open is None:
+            out += group.spans.close(group.state.group_id, self.log_partition, group.state)
+            self._spans.pop(group.state.group_id, None)
+            group.open = _Open(batch, group.state.view(), offset, offset, timestamp_ms)
+            self._open[group.state.group_id] = group
+        group.open.last_offset, group.open.timestamp_ms = offset, timestamp_ms
+        return group.open
+
+    def _record(self, record: GroupRecord, out: list[Event]) -> None:
+        group = self._group(record.group, record.offset)
+        self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
+        known = len(self.names.names)
+        group.state.replay(record, self.names)
+        if len(self.names.names) != known:
+            self._renamed()
+
+    def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
+        group = self._group(item.group, item.offset)
+        place = TopicPartition(item.topic, item.partition)
+        step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
+        step.removed[place] = group.state.offsets.pop(place, None)
+        for pending in group.state.pending.values():
+            pending.pop(place, None)
+
+    def _run(self, run: CommitRun, out: list[Event]) -> None:
+        group = self._group(run.group, run.first_offset)
+        if group.open is not None:
+            self._close_step(group, out)
+        state, offsets = group.state, group.state.offsets
+        for part in run.parts:
+            if self.names.learn(part.last.topic_id, part.topic):
+                self._renamed()
+        group.spans.add(run, state, group.solid)
+        self._spans[run.group] = group
+        rewinds = list(run.rewinds)
+        for part in run.parts:
+            place = TopicPartition(part.topic, part.partition)
+            was = offsets.get(place)
+            if was is not None and part.first < was.offset:
+                at = (part.first_log_offset, part.first_timestamp_ms)
+                rewinds.append(Rewind(part.topic, part.partition, was.offset, part.first, *at))
+            offsets[place] = part.last
+        rewinds.sort(key=lambda r: r.log_offset)
+        out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
+
+    def _pending(self, item: PendingCommit, out: list[Event]) -> None:
+        self._enter(item.commit.log_offset, out)
+        group = self._group(item.group, item.commit.log_offset)
+        place = TopicPartition(item.topic, item.partition)
+        group.state.pending.setdefault(item.producer_id, {})[place] = item.commit
+
+    def _marker(self, marker: Marker, out: list[Event]) -> None:
+        """End a transaction: its offsets count from now on, except where a later plain commit came first."""
+        self._enter(marker.offset, out)
+        for name, group in self.groups.items():
+            commits = group.state.pending.pop(marker.producer_id, None)
+            if not commits:
+                continue
+            out += group.spans.close(name, self.log_partition, group.state)
+            places = tuple(sorted(commits))
+            out.append(self._transaction(group, marker, places))
+            for place, commit in sorted(commits.items()) if marker.committed else ():
+                was = group.state.offsets.get(place)
+                if was is not None and was.log_offset > commit.log_offset:
+                    continue
+                if was is not None and commit.offset < was.offset:
+                    at = (marker.offset, marker.timestamp_ms)
+                    rewind = Rewind(place.topic, place.partition, was.offset, commit.offset, *at)
+                    how = " by a transaction"
+                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
+                group.state.offsets[place] = commit
+
+    def _transaction(self, group: _Group, marker: Marker, places: tuple[TopicPartition, ...]) -> Event:
+        done = "committed" if marker.committed else "aborted"
+        return Event(
+            kind=Kind.TRANSACTION_COMMITTED if marker.committed else Kind.TRANSACTION_ABORTED,
+            group=group.state.group_id,
+            protocol=group.state.kind,
+            log_partition=self.log_partition,
+            offset=marker.offset,
+            end_offset=marker.offset,
+            timestamp_ms=marker.timestamp_ms,
+            end_timestamp_ms=marker.timestamp_ms,
+            detail=f"producer {marker.producer_id} {done} the offsets of {partitions_text(places)}",
+            epoch=epoch_of(group.state),
+            previous_epoch=epoch_of(group.state),
+            partitions=places,
+            count=len(places),
+        )
+
+    def _close_steps(self, out: list[Event], batch: int | None = None) -> None:
+        for group in list(self._open.values()):
+            if group.open is not None and group.open.batch != batch:
+                self._close_step(group, out)
+
+    def _close_step(self, group: _Group, out: list[Event]) -> None:
+        """Tell what the records of one batch have changed in a group."""
+        opened, group.open = group.open, None
+        name = group.state.group_id
+        self._open.pop(name, None)
+        assert opened is not None
+        after = group.state.view()
+        self._settle(group, opened, after)
+        freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
+        step = Step(
+            group=name,
+            log_partition=self.log_partition,
+            first_offset=opened.first_offset,
+            last_offset=opened.last_offset,
+            timestamp_ms=opened.timestamp_ms,
+            before=opened.before,
+            after=after,
+            freed=freed,
+            unowned=unowned,
+            removed=tuple(sorted(opened.removed)),
+            young=_young(opened),
+            solid=group.solid,
+        )
+        gone = after.kind not in (CLASSIC, CONSUMER) and opened.before.kind in (CLASSIC, CONSUMER)
+        if opened.removed and not gone:
+            self._tell_removed(step)
+        if opened.records:
+            tell_changes(step, group.carry)
+        out += step.events
+        if not after.kind:
+            group.ownership.free_since.clear()
+
+    def _settle(self, group: _Group, opened: _Open, after: View) -> None:
+        """A classic group's record holds all of it, and a removal leaves nothing unknown."""
+        if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
+            group.solid = True
+
+    def _tell_removed(self, step: Step) -> None:
+        proven = step.young
+        if proven:
+            cause = "younger than the shortest retention a broker allows: deleted, or their topic was"
+        else:
+            cause = "expired, deleted by an admin, or their topic was deleted: the records do not tell"
+        places = step.removed
+        step.tell(
+            Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,
+            f"the offsets of {partitions_text(places)} are gone",
+            cause=cause,
+            proven=proven,
+            partitions=places,
+            count=len(places),
+        )
+
+    def _close_spans(self, out: list[Event]) -> None:
+        for name, group in self._spans.items():
+            out += group.spans.close(name, self.log_partition, group.state)
+        self._spans.clear()
+
+    def _renamed(self) -> None:
+        """A topic's name became known: members and free partitions that had its id get the name."""
+        topic_id, name = next(reversed(self.names.names.items()))
+        for group in self.groups.values():
+            if group.state.kind == CONSUMER:
+                group.state.recompose(self.names)
+            group.ownership.rename(uuid_text(topic_id), name)
+
+    def _gap(self, gap: Gap) -> None:
+        self.missing += gap.missing
+        self.gap_end, self.gap_timestamp_ms = gap.last, gap.timestamp_ms
+        self._whole = False
+        if self.complete_from is None or gap.last < self.complete_from - 1:
+            for group in self.groups.values():
+                group.solid = False
+
+    def _compacted(self) -> Event:
+        return Event(
+            kind=Kind.LOG_COMPACTED,
+            group="",
+            protocol="",
+            log_partition=self.log_partition,
+            offset=self.gap_end,
+            end_offset=self.gap_end,
+            timestamp_ms=self.gap_timestamp_ms,
+            end_timestamp_ms=self.gap_timestamp_ms,
+            detail=f"{self.missing} records up to offset {self.gap_end} are not in the log any more: what is "
+            "told before this is what compaction left, not all that happened",
+            count=self.missing,
+        )
+
+    def _unreadable(self, item: Undecodable) -> Event:
+        return Event(
+            kind=Kind.RECORD_UNREADABLE,
+            group=item.group or "",
+            protocol="",
+            log_partition=self.log_partition,
+            offset=item.offset,
+            end_offset=item.offset,
+            timestamp_ms=item.timestamp_ms,
+            end_timestamp_ms=item.timestamp_ms,
+            detail=item.reason,
+            proven=False,
+        )
+
+
+def _young(opened: _Open) -> bool:
+    """Whether every offset removed in a step was younger than the shortest retention: then none expired."""
+    ages = [
+        opened.timestamp_ms - max(was.commit_timestamp_ms, was.timestamp_ms)
+        for was in opened.removed.values()
+        if was is not None and was.expire_timestamp_ms < 0
+    ]
+    return bool(ages) and len(ages) == len(opened.removed) and max(ages) < MIN_RETENTION_MS

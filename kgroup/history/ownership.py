@@ -1,0 +1,48 @@
+"""Which partitions of a group have an owner, and for how long one had none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgroup.domain import TopicPartition
+from kgroup.history.events import Unowned
+from kgroup.history.state import Member
+
+
+def owners(members: Mapping[str, Member]) -> dict[TopicPartition, str]:
+    """The member that holds each partition; one that left for now holds its own, but nobody reads them."""
+    return {p: m.member_id for m in members.values() if m.state != "left" for p in m.holds}
+
+
+@dataclass(slots=True)
+class Ownership:
+    """The partitions of one group that lost their owner, and when (ms); kept while the group lives."""
+
+    free_since: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def change(
+        self, before: Mapping[str, Member], after: Mapping[str, Member], timestamp_ms: int
+    ) -> tuple[frozenset[TopicPartition], tuple[Unowned, ...]]:
+        """What became free in a step, and what got an owner again after how long."""
+        touched = [m for m in before.keys() | after.keys() if before.get(m) is not after.get(m)]
+        had = owners({m: before[m] for m in touched if m in before})
+        has = owners({m: after[m] for m in touched if m in after})
+        freed = frozenset(p for p in had if p not in has)
+        if freed:
+            # Somebody else may hold it already: a record of the new owner may come first.
+            kept = owners({m: v for m, v in after.items() if m not in set(touched)})
+            freed = frozenset(p for p in freed if p not in kept)
+        for partition in freed:
+            self.free_since.setdefault(partition, timestamp_ms)
+        gaps = [
+            Unowned(p.topic, p.partition, max(0, timestamp_ms - self.free_since.pop(p)))
+            for p in sorted(has)
+            if p in self.free_since
+        ]
+        return freed, tuple(gaps)
+
+    def rename(self, old: str, new: str) -> None:
+        """A topic so far known by its id has got its name."""
+        for partition in [p for p in self.free_since if p.topic == old]:
+            self.free_since[TopicPartition(new, partition.partition)] = self.free_since.pop(partition)

@@ -1,0 +1,318 @@
+"""The state of a group, of either protocol, as the records up to an offset make it.
+
+Every record type has a place of its own here, and the newest record of a key is all that counts: so replaying
+a compacted log ends in the same state as replaying the whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.domain import TopicPartition, uuid_text
+from kgroup.errors import DecodeError
+from kgroup.history.items import Committed, GroupRecord
+from kgroup.protocol.subscription import Assignment, Subscription
+
+CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
+LEFT_FOR_NOW = -2
+_STATES = {0: "stable", 1: "revoking", 2: "waiting"}
+Topics = tuple[tuple[bytes, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
+
+    `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
+    `revoking` (still held, to be given up); `target` is None where the group has none (classic).
+    `assignment_epochs` are KIP-1251's, by partition.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    protocol: str
+    epoch: int
+    state: str
+    topics: tuple[str, ...] = ()
+    regex: str | None = None
+    rack_id: str | None = None
+    assignor: str | None = None
+    previous_epoch: int = -1
+    rebalance_timeout_ms: int = -1
+    session_timeout_ms: int = -1
+    assigned: frozenset[TopicPartition] = frozenset()
+    revoking: frozenset[TopicPartition] = frozenset()
+    target: frozenset[TopicPartition] | None = None
+    assignment_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    user_data: int = 0
+    """Bytes of user data in a classic assignment; an upgrade is refused when there are any."""
+
+    @property
+    def label(self) -> str:
+        """What people call it: the instance id, else a member id short enough to read."""
+        if self.instance_id:
+            return self.instance_id
+        short = self.member_id
+        return short if len(short) <= 24 else f"{short[:23]}…"
+
+    @property
+    def holds(self) -> frozenset[TopicPartition]:
+        """What nobody else may own: assigned, or not yet given up."""
+        return self.assigned | self.revoking
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
+
+    kind: str
+    epoch: int
+    assignment_epoch: int
+    metadata_hash: int
+    assignor: str | None
+    leader: str | None
+    state_timestamp_ms: int
+    members: Mapping[str, Member]
+    regexes: Mapping[str, tuple[str, ...]]
+    protocol_type: str
+
+    @property
+    def state(self) -> str:
+        """The group's state as Kafka names it, as far as records tell: a classic rebalance leaves none."""
+        if not self.kind:
+            return "Dead"
+        if not self.members:
+            return "Empty"
+        if self.kind == CLASSIC:
+            return "Stable"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        return "Stable" if self.converged else "Reconciling"
+
+    @property
+    def converged(self) -> bool:
+        """Whether every member has reached the target of the newest group epoch."""
+        done = self.assignment_epoch
+        return self.epoch == done and all(
+            m.state == "stable" and m.epoch == done for m in self.members.values()
+        )
+
+
+class TopicNames:
+    """What the log, or the reader, knows about topic ids; `of` falls back to the id as text."""
+
+    def __init__(self, known: Mapping[bytes, str] | None = None) -> None:
+        self.names = dict(known or {})
+
+    def learn(self, topic_id: bytes, name: str) -> bool:
+        """A record has shown id and name together; True if that is news. An id never changes its name."""
+        if topic_id in self.names or not any(topic_id):
+            return False
+        self.names[topic_id] = name
+        return True
+
+    def of(self, topic_id: bytes) -> str:
+        return self.names.get(topic_id) or uuid_text(topic_id)
+
+
+class GroupState:
+    """What `__consumer_offsets` says about one group up to now; only `replay` and commits change it."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.classic: Any = None
+        self.epoch_value: Any = None
+        self.target_value: Any = None
+        self.legacy_metadata: Any = None
+        self.subscriptions: dict[str, Any] = {}
+        self.targets: dict[str, Any] = {}
+        self.currents: dict[str, Any] = {}
+        self.regexes: dict[str, tuple[str, ...]] = {}
+        self.members: dict[str, Member] = {}
+        self.offsets: dict[TopicPartition, Committed] = {}
+        self.pending: dict[int, dict[TopicPartition, Committed]] = {}
+        self.newest_classic = self.newest_consumer = -1
+        self.changed_ms = -1
+        self._composed = ""
+
+    @property
+    def kind(self) -> str:
+        """classic, consumer, simple (offsets only), or "" when nothing is left of the group."""
+        consumer = self.epoch_value is not None or bool(self.subscriptions or self.currents)
+        if consumer and (self.classic is None or self.newest_consumer > self.newest_classic):
+            return CONSUMER
+        if self.classic is not None:
+            return CLASSIC
+        return SIMPLE if self.offsets or any(self.pending.values()) else ""
+
+    def replay(self, record: GroupRecord, names: TopicNames) -> None:
+        """Take in one record of the group's own state (types 2 to 8 and 16)."""
+        value, member = record.value, getattr(record.key, "member_id", None)
+        self.changed_ms = record.timestamp_ms
+        if record.type == 2:
+            self.classic = value
+            self.newest_classic = record.offset if value is not None else self.newest_classic
+        elif value is not None and record.type != 4:
+            self.newest_consumer = record.offset
+        if record.type == 3:
+            self.epoch_value = value
+        elif record.type == 4:
+            self._learn_legacy(value, names)
+        elif record.type == 6:
+            self.target_value = value
+        elif record.type == 16:
+            _put(self.regexes, record.key.regular_expression, value and tuple(value.topics))
+        elif record.type in (5, 7, 8):
+            part = {5: self.subscriptions, 7: self.targets, 8: self.currents}[record.type]
+            _put(part, str(member), value)
+        self._compose(record.type, member, names)
+
+    def _learn_legacy(self, value: Any, names: TopicNames) -> None:
+        self.legacy_metadata = value
+        for topic in value.topics if value is not None else ():
+            names.learn(topic.topic_id, topic.topic_name)
+
+    def _compose(self, record_type: int, member: str | None, names: TopicNames) -> None:
+        """Bring `members` up to date with what a record of this type has changed."""
+        kind, before = self.kind, self._composed
+        if kind != before or kind == CLASSIC and record_type == 2:
+            self.recompose(names)
+        elif kind == CONSUMER and member is not None:
+            if member in self.subscriptions or member in self.currents:
+                self.members[member] = self._consumer_member(member, names)
+            else:
+                self.members.pop(member, None)
+
+    def recompose(self, names: TopicNames) -> None:
+        """Make all members anew, for a group that changed its kind, or with names learned since."""
+        self._composed = self.kind
+        self.members = {}
+        if self._composed == CLASSIC:
+            self.members = classic_members(self.classic)
+        elif self._composed == CONSUMER:
+            self.members = {m: self._consumer_member(m, names) for m in sorted(self._ids())}
+
+    def _ids(self) -> set[str]:
+        return self.subscriptions.keys() | self.currents.keys()
+
+    def _consumer_member(self, member_id: str, names: TopicNames) -> Member:
+        told, now = self.subscriptions.get(member_id), self.currents.get(member_id)
+        target = self.targets.get(member_id)
+        classic = getattr(told, "classic_member_metadata", None)
+        speaks = CLASSIC if classic is not None else CONSUMER
+        epoch = now.member_epoch if now is not None else -1
+        state = "left" if epoch == LEFT_FOR_NOW else _STATES.get(getattr(now, "state", 0), "unknown")
+        return Member(
+            member_id=member_id,
+            instance_id=getattr(told, "instance_id", None),
+            client_id=getattr(told, "client_id", ""),
+            host=getattr(told, "client_host", ""),
+            protocol=speaks,
+            epoch=epoch,
+            state=state if now is not None else "joining",
+            topics=tuple(getattr(told, "subscribed_topic_names", ())),
+            regex=getattr(told, "subscribed_topic_regex", None) or None,
+            rack_id=getattr(told, "rack_id", None),
+            assignor=getattr(told, "server_assignor", None),
+            previous_epoch=now.previous_member_epoch if now is not None else -1,
+            rebalance_timeout_ms=getattr(told, "rebalance_timeout_ms", -1),
+            session_timeout_ms=classic.session_timeout_ms if classic is not None else -1,
+            assigned=_partitions(now.assigned_partitions if now is not None else (), names),
+            revoking=_partitions(now.partitions_pending_revocation if now is not None else (), names),
+            target=_partitions(target.topic_partitions if target is not None else (), names),
+            assignment_epochs=_epochs(now, names),
+        )
+
+    def view(self) -> View:
+        """The group now; later records do not change what is returned."""
+        kind, classic = self.kind, self.classic
+        consumer = kind == CONSUMER
+        epoch = getattr(self.epoch_value, "epoch", 1) if consumer else getattr(classic, "generation", -1)
+        return View(
+            kind=kind,
+            epoch=epoch,
+            assignment_epoch=getattr(self.target_value, "assignment_epoch", 1) if consumer else epoch,
+            metadata_hash=getattr(self.epoch_value, "metadata_hash", 0) if consumer else 0,
+            assignor=self._assignor() if consumer else getattr(classic, "protocol", None),
+            leader=None if consumer else getattr(classic, "leader", None),
+            state_timestamp_ms=-1 if consumer else getattr(classic, "current_state_timestamp", -1),
+            members=dict(self.members),
+            regexes=dict(self.regexes) if consumer else {},
+            protocol_type="consumer" if consumer else getattr(classic, "protocol_type", "") or "",
+        )
+
+    def _assignor(self) -> str | None:
+        """The assignor most members ask for; None when none of them asks (the broker's default)."""
+        votes = [m.assignor for m in self.members.values() if m.assignor]
+        return max(sorted(set(votes)), key=votes.count) if votes else None
+
+
+def classic_members(value: Any) -> dict[str, Member]:
+    """The members in a classic group's record (GroupMetadata value, any version)."""
+    found: dict[str, Member] = {}
+    consumer = value.protocol_type == "consumer"
+    for m in value.members:
+        topics, rack = _subscription(m.subscription) if consumer else ((), None)
+        assigned, user_data = _assignment(m.assignment) if consumer else (frozenset(), 0)
+        session = m.session_timeout
+        found[m.member_id] = Member(
+            member_id=m.member_id,
+            instance_id=m.group_instance_id,
+            client_id=m.client_id,
+            host=m.client_host,
+            protocol=CLASSIC,
+            epoch=value.generation,
+            state="stable",
+            topics=topics,
+            rack_id=rack,
+            rebalance_timeout_ms=m.rebalance_timeout if m.rebalance_timeout >= 0 else session,
+            session_timeout_ms=session,
+            assigned=assigned,
+            user_data=user_data,
+        )
+    return found
+
+
+def _subscription(data: bytes) -> tuple[tuple[str, ...], str | None]:
+    try:
+        told = Subscription.decode(data)
+    except DecodeError:
+        return (), None
+    return tuple(sorted(told.topics)), told.rack
+
+
+def _assignment(data: bytes) -> tuple[frozenset[TopicPartition], int]:
+    try:
+        told = Assignment.decode(data)
+    except DecodeError:
+        return frozenset(), 0
+    return frozenset(told.partitions), len(told.user_data or b"")
+
+
+def _partitions(topics: Any, names: TopicNames) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(names.of(t.topic_id), p) for t in topics for p in t.partitions)
+
+
+def _epochs(now: Any, names: TopicNames) -> dict[TopicPartition, int]:
+    """The assignment epoch of each partition held; the member's epoch where a record has none (KIP-1251)."""
+    found: dict[TopicPartition, int] = {}
+    if now is None:
+        return found
+    for topic in (*now.assigned_partitions, *now.partitions_pending_revocation):
+        epochs = topic.assignment_epochs or ()
+        if len(epochs) != len(topic.partitions):
+            epochs = (max(now.member_epoch, 0),) * len(topic.partitions)
+        name = names.of(topic.topic_id)
+        found |= {TopicPartition(name, p): e for p, e in zip(topic.partitions, epochs, strict=True)}
+    return found
+
+
+def _put(place: dict[str, Any], key: str, value: Any) -> None:
+    if value is None:
+        place.pop(key, None)
+    else:
+        place[key] = value
