@@ -1,0 +1,335 @@
+"""The log in a folder: reopening, torn tails, damage, failing disks, index files."""
+
+import errno
+import os
+import random
+import resource
+import shutil
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kgroup.errors import StorageError
+from kgroup.log.partition import PartitionLog
+from kgroup.protocol.batches import LogRecord, encode_batch
+
+FIRST = "00000000000000000000"
+
+
+def fill(log: PartitionLog, appends: int, seed: int = 1, size: int = 60) -> None:
+    chance = random.Random(seed)
+    for i in range(appends):
+        count = chance.randrange(1, 4)
+        batch = [
+            LogRecord(b"k%d" % (i % 5), chance.randbytes(size), (), 1000 + 10 * i + n) for n in range(count)
+        ]
+        log.append(batch)
+
+
+def contents(log: PartitionLog) -> list[LogRecord]:
+    return [record for batch in log.batches() for record in batch.records]
+
+
+def logs_of(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.log"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "__consumer_offsets-0"
+
+
+def test_reopening_gives_the_same_log(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=2000)
+    fill(log, 100)
+    before, times = contents(log), [log.offset_for_timestamp(at) for at in range(990, 2010, 7)]
+    log.delete_before(20)
+    log.close()
+    again = PartitionLog(folder, segment_bytes=2000)
+    assert again.torn_tail is None
+    assert (again.start_offset, again.end_offset) == (20, before[-1].offset + 1)
+    assert [r for r in contents(again) if r.offset >= 20] == before[20:]
+    assert [again.offset_for_timestamp(at) for at in range(1200, 2010, 7)] == times[30:]
+    again.close()
+
+
+def test_segments_roll_by_size_and_are_named_by_offset(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=1000)
+    fill(log, 30)
+    log.close()
+    paths = logs_of(folder)
+    assert len(paths) > 3
+    assert all(path.stat().st_size <= 1000 for path in paths)
+    for path in paths:
+        raw = path.read_bytes()
+        assert int.from_bytes(raw[:8], "big") == int(path.stem)
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=100)
+    log.append([LogRecord(b"k", b"v" * 500)])
+    log.append([LogRecord(b"k", b"w" * 500)])
+    assert [record.offset for record in contents(log)] == [0, 1]
+    assert len(log.segments) == 2
+    log.close()
+
+
+def test_every_truncation_point_loads_to_a_prefix(folder: Path, tmp_path: Path) -> None:
+    log = PartitionLog(folder)
+    ends = [0]
+    for i in range(6):
+        log.append([LogRecord(b"k", b"v" * (7 * i), (), i)] * (i % 2 + 1))
+        ends.append(log.segments[-1].size)
+    whole = contents(log)
+    log.close()
+    raw = (folder / f"{FIRST}.log").read_bytes()
+    for cut in range(len(raw) + 1):
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        os.truncate(copy / f"{FIRST}.log", cut)
+        short = PartitionLog(copy)
+        kept = max(end for end in ends if end <= cut)
+        found = contents(short)
+        assert found == whole[: len(found)]
+        assert short.end_offset == len(found)
+        if cut == kept:
+            assert short.torn_tail is None
+        else:
+            assert short.torn_tail is not None
+            assert short.torn_tail[:3] == (copy / f"{FIRST}.log", kept, cut - kept)
+        assert short.append([LogRecord(b"k", b"next")]) == len(found)
+        short.close()
+
+
+@pytest.mark.parametrize("tail", [b"\x00" * 500, b"\xff" * 3, b"\x02" * 200])
+def test_a_tail_of_rubbish_is_cut(folder: Path, tail: bytes) -> None:
+    log = PartitionLog(folder)
+    fill(log, 5)
+    before, size = contents(log), log.segments[-1].size
+    log.close()
+    with (folder / f"{FIRST}.log").open("ab") as file:
+        file.write(tail)
+    again = PartitionLog(folder)
+    assert again.torn_tail is not None
+    assert (again.torn_tail.position, again.torn_tail.bytes_cut) == (size, len(tail))
+    assert contents(again) == before
+    again.close()
+    assert (folder / f"{FIRST}.log").stat().st_size == size
+
+
+@pytest.mark.parametrize("field", ["length", "crc", "magic", "record"])
+def test_damage_before_good_batches_is_reported_not_cut(folder: Path, field: str) -> None:
+    log = PartitionLog(folder)
+    fill(log, 3)
+    position = log.segments[-1].size
+    fill(log, 3, seed=2)
+    log.close()
+    path = folder / f"{FIRST}.log"
+    raw = bytearray(path.read_bytes())
+    raw[position + {"length": 9, "crc": 18, "magic": 16, "record": 70}[field]] ^= 0x55
+    path.write_bytes(raw)
+    with pytest.raises(StorageError, match=f"{path} is damaged at byte {position}: ") as caught:
+        PartitionLog(folder)
+    assert "restore the file from a backup" in (caught.value.hint or "")
+    assert path.read_bytes() == raw
+
+
+def test_damage_in_a_sealed_segment_is_reported_when_read(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=1000)
+    fill(log, 30)
+    log.close()
+    path = logs_of(folder)[1]
+    raw = bytearray(path.read_bytes())
+    raw[70] ^= 1
+    path.write_bytes(raw)
+    again = PartitionLog(folder, segment_bytes=1000)
+    with pytest.raises(StorageError, match=f"{path} is damaged at byte 0: .*checksum"):
+        contents(again)
+    again.close()
+
+
+def test_a_missing_middle_of_a_sealed_segment_is_reported(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=1000)
+    fill(log, 30)
+    log.close()
+    path = logs_of(folder)[1]
+    os.truncate(path, path.stat().st_size - 5)
+    again = PartitionLog(folder, segment_bytes=1000)
+    with pytest.raises(StorageError, match=f"{path} is damaged"):
+        contents(again)
+    again.close()
+
+
+@contextmanager
+def file_size_limit(limit: int) -> Iterator[None]:
+    """The kernel refuses writes past the limit, after a partial one: as a full disk does."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+def test_a_full_disk_leaves_the_log_as_before(folder: Path) -> None:
+    log = PartitionLog(folder)
+    fill(log, 4)
+    before, size = contents(log), log.segments[-1].size
+    with (
+        file_size_limit(size + 50),
+        pytest.raises(StorageError, match="cannot be appended to: File too large"),
+    ):
+        log.append([LogRecord(b"k", b"v" * 100)])
+    assert (folder / f"{FIRST}.log").stat().st_size == size
+    assert contents(log) == before
+    assert log.append([LogRecord(b"k", b"after")]) == len(before)
+    log.close()
+    again = PartitionLog(folder)
+    assert again.torn_tail is None
+    assert len(contents(again)) == len(before) + 1
+    again.close()
+
+
+def test_a_failed_append_that_cannot_be_undone_ends_the_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(fd: int, data: bytes) -> int:
+        os.write(fd, data[: len(data) // 2])
+        raise OSError(errno.EIO, "Input/output error")
+
+    log = PartitionLog(folder)
+    fill(log, 4)
+    log.close()
+    log = PartitionLog(folder, write=half)
+    before = contents(log)
+    with monkeypatch.context() as patch:
+        patch.setattr(log.segments[-1], "cut_to_size", lambda: half(-1, b""))
+        with pytest.raises(StorageError, match="Bad file descriptor|Input/output error"):
+            log.append([LogRecord(b"k", b"v")])
+    with pytest.raises(StorageError, match="takes no more appends: an append failed"):
+        log.append([LogRecord(b"k", b"v")])
+    assert contents(log) == before
+    log.close()
+    again = PartitionLog(folder)
+    assert again.torn_tail is not None
+    assert contents(again) == before
+    again.close()
+
+
+def test_a_failed_fsync_ends_the_log(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = PartitionLog(folder, fsync=True)
+    fill(log, 2)
+    end = log.end_offset
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageError, match="cannot be synced"):
+        log.append([LogRecord(b"k", b"v")])
+    with pytest.raises(StorageError, match="takes no more appends: fsync failed"):
+        log.append([LogRecord(b"k", b"v")])
+    assert log.end_offset == end
+    log.close()
+
+
+def test_a_log_takes_no_appends_after_close(folder: Path) -> None:
+    log = PartitionLog(folder)
+    fill(log, 1)
+    log.close()
+    with pytest.raises(StorageError, match="it is closed"):
+        log.append([LogRecord(b"k", b"v")])
+    assert contents(log)
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be opened: Not a directory"):
+        PartitionLog(tmp_path / "file" / "t-0")
+
+
+def test_indexes_point_at_batches(folder: Path) -> None:
+    """Kafka's formats: (relative last offset, position) and (largest timestamp so far, relative offset)."""
+    log = PartitionLog(folder)
+    fill(log, 300)
+    starts = {}
+    position, newest = 0, {}
+    for batch in log.batches():
+        starts[position] = batch.last_offset
+        newest[batch.last_offset] = batch.max_timestamp
+        position += batch.size
+    log.close()
+    index = list(struct.iter_unpack(">ii", (folder / f"{FIRST}.index").read_bytes()))
+    times = list(struct.iter_unpack(">qi", (folder / f"{FIRST}.timeindex").read_bytes()))
+    assert len(index) > 5
+    assert all(starts[position] == offset for offset, position in index)
+    assert all(b[1] - a[1] > 4096 for a, b in zip(index, index[1:], strict=False))
+    assert all(newest[offset] == timestamp for timestamp, offset in times)
+    assert times[-1][0] == max(newest.values())
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "zeros", "foreign", "past the end"])
+def test_indexes_are_made_anew_when_they_cannot_be_trusted(folder: Path, damage: str) -> None:
+    log = PartitionLog(folder, segment_bytes=20_000)
+    fill(log, 400)
+    before = contents(log)
+    lookups = [log.offset_for_timestamp(at) for at in range(1000, 6000, 111)]
+    log.close()
+    for suffix in ("index", "timeindex"):
+        path = folder / f"{FIRST}.{suffix}"
+        good = path.read_bytes()
+        if damage == "missing":
+            path.unlink()
+        else:
+            bad = {
+                "cut": good[:-3],
+                "zeros": good + bytes(24 * 10),
+                "foreign": bytes(reversed(good)),
+                "past the end": good + b"\x7f" * 24,
+            }
+            path.write_bytes(bad[damage])
+    again = PartitionLog(folder, segment_bytes=20_000)
+    assert contents(again) == before
+    assert [again.offset_for_timestamp(at) for at in range(1000, 6000, 111)] == lookups
+    assert again.read(150, 1)[:8] <= (150).to_bytes(8, "big")
+    again.close()
+
+
+def test_an_index_without_its_log_is_removed(folder: Path) -> None:
+    log = PartitionLog(folder)
+    fill(log, 3)
+    log.close()
+    (folder / "00000000000000000099.index").write_bytes(b"12345678")
+    PartitionLog(folder).close()
+    assert not (folder / "00000000000000000099.index").exists()
+
+
+def test_kafkas_other_files_are_left_alone(folder: Path) -> None:
+    folder.mkdir()
+    for name in ("leader-epoch-checkpoint", "partition.metadata", f"{FIRST}.snapshot"):
+        (folder / name).write_text("kept")
+    log = PartitionLog(folder)
+    fill(log, 2)
+    log.close()
+    assert (folder / "partition.metadata").read_text() == "kept"
+    assert (folder / f"{FIRST}.snapshot").exists()
+
+
+def test_an_unreadable_checkpoint_says_what_to_do(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "log-start-offset").write_text("soon")
+    with pytest.raises(StorageError, match="holds 'soon', not an offset"):
+        PartitionLog(folder)
+
+
+def test_large_batches_span_read_chunks(folder: Path) -> None:
+    log = PartitionLog(folder)
+    log.append([LogRecord(b"a", b"x" * 3_000_000)])
+    log.append_batches(encode_batch([LogRecord(b"b", b"y")]))
+    assert [(r.key, len(r.value or b"")) for r in contents(log)] == [(b"a", 3_000_000), (b"b", 1)]
+    assert len(log.read(0, 10)) > 3_000_000
+    log.close()
