@@ -21,13 +21,17 @@ from .server import LIGHT_JVM, Server, java
 KINDS = {"kafka": RealKafka, "kgroup": KgroupServer}
 ASKED = [kind for kind in os.environ.get("KGROUP_INTEROP_SERVERS", "kafka,kgroup").split(",") if kind]
 SETTINGS = {"group.consumer.session.timeout.ms": "5000"}
-# fenced: aiokafka beats without an instance id, so it is told UNKNOWN_MEMBER_ID and takes the id back
-# cooperative: kafka-python's assignor leaves a lone member without partitions
+# what a client cannot do is left out, and why:
+#   fenced: aiokafka beats without its instance id, so it is told UNKNOWN_MEMBER_ID and takes the id back
+#   cooperative: aiokafka has none; kafka-python's leaves a lone member without partitions
+#   release: franz-go's static member says it goes away for a while without its instance id, and is refused
+#   instances, type: aiokafka describes and lists in old versions; kafka-python does not tell the type
+_NEXT_GENERATION = frozenset({"fenced", "cooperative", "consumer", "instances", "type"})
 CLIENTS = {
-    "java": frozenset({"fenced", "cooperative", "consumer", "remove", "type"}),
-    "franz-go": frozenset({"fenced", "cooperative", "consumer", "remove", "type"}),
-    "librdkafka": frozenset({"fenced", "cooperative", "consumer", "type"}),
-    "kafka-python": frozenset({"fenced", "remove"}),
+    "java": _NEXT_GENERATION | {"release", "remove"},
+    "franz-go": _NEXT_GENERATION | {"remove"},
+    "librdkafka": _NEXT_GENERATION | {"release"},
+    "kafka-python": frozenset({"fenced", "instances", "remove"}),
     "aiokafka": frozenset(),
 }
 _unique = itertools.count(1)

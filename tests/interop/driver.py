@@ -164,6 +164,10 @@ class Client:
         )  # fmt: skip
         return Member(self.driver, name)
 
+    def admin(self, op: str, bootstrap: str, **arguments: Any) -> Any:
+        """`list`, `describe`, `offsets` or `remove`, by this client's own admin calls."""
+        return self.driver.call(f"admin.{op}", client=self.name, bootstrap=bootstrap, **arguments)
+
 
 def settle(members: list[Member], partitions: set[Partition], each: int = 1) -> list[State]:
     """Wait until the members share exactly these partitions, each holding at least `each`; their states."""

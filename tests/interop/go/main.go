@@ -34,6 +34,7 @@ type request struct {
 	Offsets    []position `json:"offsets"`
 	Partitions []position `json:"partitions"`
 	Instances  []string   `json:"instances"`
+	Leave      bool       `json:"leave"`
 }
 
 type reply struct {
@@ -113,9 +114,8 @@ func (d *driver) run(r *request) (any, error) {
 	case "committed":
 		return m.committed(ctx, r.Group, r.Partitions)
 	case "close":
-		m.close()
 		d.put(r.Name, nil)
-		return nil, nil
+		return nil, m.close(r.Leave)
 	}
 	return nil, fmt.Errorf("unknown operation %s", r.Op)
 }

@@ -203,8 +203,14 @@ func (m *member) committed(ctx context.Context, _ string, partitions []position)
 	return rows, nil
 }
 
-func (m *member) close() {
+// close ends the member as Close does; with tell, what came of leaving the group is returned.
+func (m *member) close(tell bool) error {
 	m.stop()
 	<-m.done
+	err := m.client.LeaveGroupContext(context.Background())
 	m.client.Close()
+	if tell {
+		return err
+	}
+	return nil
 }

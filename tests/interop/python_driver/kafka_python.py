@@ -78,9 +78,9 @@ def admin(op: str, request: dict[str, Any]) -> Any:
     if op == "list":
         return [
             {
-                "group": each.group_id,
-                "type": getattr(each, "group_type", None),
-                "state": str(each.group_state),
+                "group": each["group_id"],
+                "type": each.get("group_type"),
+                "state": each.get("group_state"),
             }
             for each in client.list_groups()
         ]
@@ -93,10 +93,7 @@ def admin(op: str, request: dict[str, Any]) -> Any:
     if op == "remove":
         members = [MemberToRemove(group_instance_id=instance) for instance in request["instances"]]
         results = client.remove_group_members(group, members)
-        return {
-            member.group_instance_id: None if error.errno == 0 else error.message
-            for member, error in results.items()
-        }
+        return {instance: None if error.errno == 0 else error.message for instance, error in results.items()}
     raise ValueError(f"kafka-python has no {op}")
 
 

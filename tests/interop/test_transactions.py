@@ -1,0 +1,126 @@
+"""Consume-transform-produce with Kafka's own client: offsets commit with the output, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import Case
+from .driver import Client, DriverError, Member, fatal, settle
+from .waiting import eventually
+
+pytestmark = pytest.mark.interop
+
+
+class Pipeline:
+    """A member that reads `source`, and transactional producers that write what it read to `target`."""
+
+    def __init__(self, case: Case, client: Client, protocol: str = "classic", instance: str | None = None):
+        self.case, self.client = case, client
+        self.source, self.target = case.topic(1, "in"), case.topic(1, "out")
+        self.options: dict[str, Any] = {"protocol": protocol, "instance": instance, "session_ms": 30_000}
+        self.member = self.join()
+
+    def join(self) -> Member:
+        return self.case.join(self.client, self.source, **self.options)
+
+    def open(self, name: str, transactional_id: str | None = None) -> None:
+        """Start a producer; a later one with the same transactional id fences the earlier."""
+        self.tx("open", name, transactional_id=transactional_id or f"{self.case.group}-tx")
+
+    def tx(self, op: str, name: str, **arguments: object) -> Any:
+        at = self.case.server.bootstrap
+        return self.case.admin.call(f"tx.{op}", name=f"{self.case.group}-{name}", bootstrap=at, **arguments)
+
+    def feed(self, *values: str) -> None:
+        """Write to the source and wait until the member has read it."""
+        before = len(self.member.records())
+        self.case.produce(self.source, list(values))
+        eventually(lambda: len(self.member.records()) == before + len(values), what="the source is read")
+
+    def copy(self, name: str) -> int:
+        """Begin a transaction with all the member read since the last; it stays open."""
+        return int(self.tx("copy", name, member=self.member.name, to=self.target))
+
+    def end(self, name: str, commit: bool) -> None:
+        self.tx("end", name, commit=commit)
+
+    def offsets(self) -> object:
+        return self.case.call("offsets", group=self.case.group)
+
+    def committed_output(self, count: int) -> list[str]:
+        """What a read_committed consumer sees once it has seen `count` records."""
+        config = {"isolation.level": "read_committed", "group.id": f"{self.case.group}-check"}
+        reader = self.case.join(self.client, self.target, config=config)
+        rows = eventually(lambda: len(rows := reader.records()) >= count and rows, what="committed output")
+        self.case.close(reader)
+        return [row[3] for row in rows]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_committed_and_aborted(case: Case, java_client: Client, protocol: str) -> None:
+    """Offsets of an open or aborted transaction are not there; those of a committed one are."""
+    pipeline = Pipeline(case, java_client, protocol)
+    pipeline.open("p")
+    pipeline.feed("a", "b")
+    assert pipeline.copy("p") == 2
+    assert pipeline.offsets() == []
+    pipeline.end("p", commit=True)
+    eventually(lambda: pipeline.offsets() == [[pipeline.source, 0, 2]], what="offsets of the transaction")
+    pipeline.feed("c")
+    assert pipeline.copy("p") == 1
+    pipeline.end("p", commit=False)
+    pipeline.feed("d")
+    assert pipeline.copy("p") == 1
+    pipeline.end("p", commit=True)
+    eventually(lambda: pipeline.offsets() == [[pipeline.source, 0, 4]], what="offsets of the transaction")
+    assert pipeline.committed_output(3) == ["A", "B", "D"]
+
+
+def test_aborted_offsets_are_read_again(case: Case, java_client: Client) -> None:
+    pipeline = Pipeline(case, java_client)
+    pipeline.open("p")
+    pipeline.feed("a")
+    pipeline.copy("p")
+    pipeline.end("p", commit=True)
+    eventually(lambda: pipeline.offsets() == [[pipeline.source, 0, 1]])
+    pipeline.feed("b")
+    pipeline.copy("p")
+    pipeline.end("p", commit=False)
+    case.close(pipeline.member)
+    pipeline.member = pipeline.join()
+    assert [row[3] for row in eventually(pipeline.member.records)] == ["b"]
+
+
+def test_producer_zombie_is_fenced(case: Case, java_client: Client) -> None:
+    """A second producer with the transactional id aborts the first one's open transaction."""
+    pipeline = Pipeline(case, java_client)
+    pipeline.open("old")
+    pipeline.feed("a")
+    pipeline.copy("old")
+    pipeline.open("new")
+    with pytest.raises(DriverError) as refused:
+        pipeline.end("old", commit=True)
+    assert refused.value.code in {"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
+    assert pipeline.offsets() == []
+    pipeline.feed("b")
+    pipeline.copy("new")
+    pipeline.end("new", commit=True)
+    eventually(lambda: pipeline.offsets() == [[pipeline.source, 0, 2]])
+
+
+def test_group_zombie_is_fenced(case: Case, java_client: Client) -> None:
+    """KIP-447: offsets of a member that lost its instance id are refused, its transaction can only abort."""
+    pipeline = Pipeline(case, java_client, instance="one")
+    pipeline.open("old")
+    pipeline.feed("a")
+    zombie = pipeline.member
+    pipeline.member = pipeline.join()
+    settle([pipeline.member], case.partitions(pipeline.source, 1))
+    assert fatal(zombie) == "FENCED_INSTANCE_ID"
+    with pytest.raises(DriverError) as refused:
+        pipeline.tx("copy", "old", member=zombie.name, to=pipeline.target)
+    assert refused.value.code == "FENCED_INSTANCE_ID"
+    pipeline.end("old", commit=False)
+    assert pipeline.offsets() == []
