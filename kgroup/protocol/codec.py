@@ -56,7 +56,7 @@ class Message(Struct):
 
     def encode_into(self, out: bytearray, version: int) -> None:
         """Append the body's bytes in `version` to `out`; raises as `encode` does."""
-        codec = codec_of(type(self), version)
+        codec = self.CODECS.get(version) or codec_of(type(self), version)
         try:
             codec.write(self, out)
         except struct.error as error:
@@ -73,10 +73,12 @@ class Message(Struct):
     @classmethod
     def decode_prefix(cls, data: bytes, start: int, version: int) -> tuple[Self, int]:
         """The message that starts at `start`, and the position behind it; raises only DecodeError."""
-        try:
-            codec = codec_of(cls, version)
-        except ValueError as error:
-            raise DecodeError(str(error)) from None
+        codec = cls.CODECS.get(version)
+        if codec is None:
+            try:
+                codec = codec_of(cls, version)
+            except ValueError as error:
+                raise DecodeError(str(error)) from None
         try:
             return codec.read(data, start, len(data))
         except DecodeError as error:
