@@ -112,7 +112,7 @@ class Cluster:
         *,
         idempotent: bool,
     ) -> Answers[T]:
-        """Each group's answer from its coordinator, asked in one batch a broker.
+        """Each group's answer from its coordinator, in the order given, asked in one batch a broker.
 
         `ask(node, groups, seconds left)` answers per group; KgroupError values are failures of one group.
         Groups whose coordinator moved, is loading or cannot be reached are asked again until the retry's
@@ -122,16 +122,17 @@ class Cluster:
         clock, sleep = self.retry.clock, self.retry.sleep
         deadline = clock() + self.retry.timeout_s
         answers: Answers[T] = {}
-        pending = list(dict.fromkeys(group_ids))
+        wanted = list(dict.fromkeys(group_ids))
+        pending = wanted
         for delay in self.retry.backoff.delays(self.retry.chance):
             for group, answer in self._ask_once(pending, ask, deadline).items():
                 answers[group] = answer
             pending = [group for group in pending if _moved(answers[group], idempotent)]
             if not pending or clock() + delay >= deadline:
-                return answers
+                break
             self.forget(pending)
             sleep(delay)
-        return answers
+        return {group: answers[group] for group in wanted}
 
     def _ask_once(
         self,

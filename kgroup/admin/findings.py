@@ -148,13 +148,10 @@ def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     for row in group.offsets:
-        if row.committed_offset is not None and row.log_end_offset is not None:
-            over = row.committed_offset - row.log_end_offset
-            if over > 0:
-                yield (
-                    f"{row.topic}-{row.partition}: {row.committed_offset} is {over} beyond {row.log_end_offset}",
-                    f"kgroup reset-offsets {group.group_id} --to-latest, once the group is empty",
-                )
+        committed, end = row.committed_offset, row.log_end_offset
+        if committed is not None and end is not None and committed > end:
+            hint = f"kgroup reset-offsets {group.group_id} --to-latest, once the group is empty"
+            yield f"{row.topic}-{row.partition}: {committed} is {committed - end} beyond the end {end}", hint
 
 
 def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

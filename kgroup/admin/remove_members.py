@@ -149,8 +149,9 @@ def _items(group: GroupDescription, selection: Selection) -> tuple[ItemResult, .
     absent += [
         ItemResult(None, m, "not_found", None, _ABSENT) for m in selection.member_ids if m not in known
     ]
+    heirs = len(group.members) - len(chosen)
     present = [
-        ItemResult(member.instance_id, member.member_id, "planned", None, _effect(member))
+        ItemResult(member.instance_id, member.member_id, "planned", None, _effect(member, heirs))
         for member in chosen
     ]
     return (*present, *dict.fromkeys(absent))
@@ -171,11 +172,13 @@ def _is_chosen(member: Member, selection: Selection) -> bool:
 _ABSENT = "not in the group: no-op"
 
 
-def _effect(member: Member) -> str:
+def _effect(member: Member, heirs: int) -> str:
     count = member.partition_count
-    partitions = f"its {count} partition{'s' if count != 1 else ''} go to others" if count else "owns nothing"
+    noun = "partition" if count == 1 else "partitions"
+    fate = "go to others" if heirs else "are left without a reader"
+    partitions = f"its {count} {noun} {fate}" if count else "it owns nothing"
     if member.state == "left":
-        return f"removed for good, {partitions} now instead of when its session ends"
+        return f"removed for good, {partitions} now and not when its session ends"
     return f"removed now, {partitions}; if still running it rejoins at once as a new member"
 
 

@@ -1,0 +1,128 @@
+"""A cluster behind the Transport protocol: handlers by request class, every message through its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.admin.discovery import Cluster
+from kgroup.client.retry import Retry
+from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from kgroup.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kgroup.protocol.registry import known, request_class
+
+Handler = Callable[[int, Any], Message]
+
+
+class ManualTime:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class FakeCluster:
+    """Brokers 1 and 2; groups live on broker `coordinator_of`, by default on 1; topics by partition count."""
+
+    handlers: dict[type[Message], Handler] = field(default_factory=dict)
+    served: dict[int, range | None] = field(default_factory=dict)
+    brokers: tuple[int, ...] = (1, 2)
+    coordinator_of: dict[str, int] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
+    sent: list[tuple[int | None, Message, int]] = field(default_factory=list)
+    time: ManualTime = field(default_factory=ManualTime)
+
+    def __post_init__(self) -> None:
+        self.handlers.setdefault(FindCoordinatorRequest, self._find_coordinator)
+        self.handlers.setdefault(MetadataRequest, self._metadata)
+
+    def cluster(self, timeout_s: float = 10.0) -> Cluster:
+        return Cluster(self, self.retry(timeout_s))
+
+    def retry(self, timeout_s: float = 10.0) -> Retry:
+        return Retry(timeout_s, clock=self.time, sleep=self.time.sleep, chance=lambda: 0.5)
+
+    def on(self, request: type[Message], handler: Handler) -> FakeCluster:
+        self.handlers[request] = handler
+        return self
+
+    def requests(self, kind: type[Message]) -> list[Any]:
+        return [message for _, message, _ in self.sent if isinstance(message, kind)]
+
+    def request(
+        self,
+        node: int | None,
+        message: Message,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Message:
+        ours = type(message).VERSIONS
+        served = self.versions(node, message.API)
+        highest = ours[-1] if max_version is None else max_version
+        version = min(highest, ours[-1], served[-1]) if served else -1
+        if version < max(min_version, ours[0]):
+            raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{type(message).__name__}: no common version")
+        arrived = type(message).decode(message.encode(version), version)
+        self.sent.append((node, arrived, version))
+        answer = self.handlers[type(message)](node or self.brokers[0], arrived)
+        return type(answer).decode(answer.encode(version), version)
+
+    def versions(self, node: int | None, api_key: int) -> range | None:
+        if api_key in self.served:
+            return self.served[api_key]
+        return request_class(api_key).VERSIONS if known(api_key) else None
+
+    def nodes(self) -> Mapping[int, tuple[str, int]]:
+        return {node: (f"b{node}", 9092) for node in self.brokers}
+
+    def close(self) -> None: ...
+
+    def _find_coordinator(self, node: int, request: FindCoordinatorRequest) -> Message:
+        def found(key: str) -> dict[str, Any]:
+            home = self.coordinator_of.get(key, 1)
+            return {"node_id": home, "host": f"b{home}", "port": 9092}
+
+        if not request.coordinator_keys:
+            return FindCoordinatorResponse(**found(request.key))
+        keys = request.coordinator_keys
+        return FindCoordinatorResponse(coordinators=tuple(Coordinator(key=key, **found(key)) for key in keys))
+
+    def _metadata(self, node: int, request: MetadataRequest) -> Message:
+        names = self.topics if request.topics is None else [topic.name for topic in request.topics]
+        return MetadataResponse(
+            brokers=tuple(MetadataResponseBroker(node_id=n, host=f"b{n}", port=9092) for n in self.brokers),
+            cluster_id="fake",
+            controller_id=1,
+            topics=tuple(self._topic(name or "") for name in names),
+        )
+
+    def _topic(self, name: str) -> MetadataResponseTopic:
+        if name not in self.topics:
+            return MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partitions = tuple(
+            MetadataResponsePartition(partition_index=p, leader_id=1 + p % len(self.brokers))
+            for p in range(self.topics[name])
+        )
+        return MetadataResponseTopic(name=name, partitions=partitions)

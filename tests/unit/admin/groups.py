@@ -1,0 +1,193 @@
+"""Answers of a broker about groups, short to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fake_cluster import FakeCluster
+
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages import consumer_group_describe as cgd
+from kgroup.protocol.messages import describe_groups as dg
+from kgroup.protocol.messages import list_groups as lg
+from kgroup.protocol.messages import list_offsets as lo
+from kgroup.protocol.messages import offset_fetch as of
+from kgroup.protocol.subscription import Assignment, Subscription
+
+
+def partitions(text: str) -> tuple[TopicPartition, ...]:
+    """ "orders:0,1 pay:2" as partitions."""
+    return tuple(
+        TopicPartition(topic, int(number))
+        for part in text.split()
+        for topic, _, numbers in [part.partition(":")]
+        for number in numbers.split(",")
+    )
+
+
+def classic_member(
+    member_id: str,
+    owns: str = "",
+    instance: str | None = None,
+    topics: tuple[str, ...] = ("orders",),
+    user_data: bytes | None = None,
+    client_id: str = "",
+    host: str = "/10.0.0.1",
+) -> dg.DescribedGroupMember:
+    return dg.DescribedGroupMember(
+        member_id=member_id,
+        group_instance_id=instance,
+        client_id=client_id or f"client-{member_id}",
+        client_host=host,
+        member_metadata=Subscription(topics, rack="r1").encode(3),
+        member_assignment=Assignment(partitions(owns), user_data).encode(1),
+    )
+
+
+def classic_group(
+    group_id: str, *members: dg.DescribedGroupMember, state: str = "Stable", protocol_type: str = "consumer"
+) -> dg.DescribedGroup:
+    return dg.DescribedGroup(
+        group_id=group_id,
+        group_state=state,
+        protocol_type=protocol_type,
+        protocol_data="range" if state == "Stable" else "",
+        members=members,
+    )
+
+
+def consumer_member(
+    member_id: str,
+    owns: str = "",
+    target: str | None = None,
+    instance: str | None = None,
+    epoch: int = 5,
+    member_type: int = 1,
+    regex: str | None = None,
+    host: str = "/10.0.0.1",
+) -> cgd.Member:
+    return cgd.Member(
+        member_id=member_id,
+        instance_id=instance,
+        member_epoch=epoch,
+        client_id=f"client-{member_id}",
+        client_host=host,
+        subscribed_topic_names=() if regex else ("orders",),
+        subscribed_topic_regex=regex,
+        assignment=_assignment(owns),
+        target_assignment=_assignment(owns if target is None else target),
+        member_type=member_type,
+    )
+
+
+def _assignment(text: str) -> cgd.Assignment:
+    return cgd.Assignment(
+        topic_partitions=tuple(
+            cgd.TopicPartitions(topic_name=p.topic, partitions=(p.partition,)) for p in partitions(text)
+        )
+    )
+
+
+def consumer_group(
+    group_id: str, *members: cgd.Member, state: str = "Stable", epoch: int = 5, assignment_epoch: int = 5
+) -> cgd.DescribedGroup:
+    return cgd.DescribedGroup(
+        group_id=group_id,
+        group_state=state,
+        group_epoch=epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name="uniform",
+        members=members,
+    )
+
+
+class Groups:
+    """What the fake brokers know: groups, committed offsets, log ends. Lists by id, may be changed any time."""
+
+    def __init__(self, fake: FakeCluster) -> None:
+        self.classic: dict[str, dg.DescribedGroup] = {}
+        self.consumer: dict[str, cgd.DescribedGroup] = {}
+        self.listed: dict[str, str] = {}
+        self.committed: dict[str, dict[str, int]] = {}
+        self.ends: dict[str, int] = {}
+        fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
+        fake.on(dg.DescribeGroupsRequest, self._describe_classic)
+        fake.on(lg.ListGroupsRequest, self._list)
+        fake.on(of.OffsetFetchRequest, self._fetch)
+        fake.on(lo.ListOffsetsRequest, self._list_offsets)
+
+    def add(self, *groups: dg.DescribedGroup | cgd.DescribedGroup) -> Groups:
+        for group in groups:
+            if isinstance(group, dg.DescribedGroup):
+                self.classic[group.group_id] = group
+            else:
+                self.consumer[group.group_id] = group
+        return self
+
+    def _describe_consumer(self, node: int, request: cgd.ConsumerGroupDescribeRequest) -> object:
+        missing = ErrorCode.GROUP_ID_NOT_FOUND
+        return cgd.ConsumerGroupDescribeResponse(
+            groups=tuple(
+                self.consumer.get(g) or cgd.DescribedGroup(group_id=g, error_code=missing)
+                for g in request.group_ids
+            )
+        )
+
+    def _describe_classic(self, node: int, request: dg.DescribeGroupsRequest) -> object:
+        missing = ErrorCode.GROUP_ID_NOT_FOUND
+        return dg.DescribeGroupsResponse(
+            groups=tuple(
+                self.classic.get(g)
+                or dg.DescribedGroup(group_id=g, error_code=missing, group_state="Dead", error_message="none")
+                for g in request.groups
+            )
+        )
+
+    def _list(self, node: int, request: lg.ListGroupsRequest) -> object:
+        return lg.ListGroupsResponse(
+            groups=tuple(
+                lg.ListedGroup(group_id=g, protocol_type=kind, group_state="Stable", group_type=kind)
+                for g, kind in self.listed.items()
+            )
+        )
+
+    def _fetch(self, node: int, request: of.OffsetFetchRequest) -> object:
+        if not request.groups:
+            return of.OffsetFetchResponse(topics=tuple(self._topics(request.group_id, old=True)))
+        return of.OffsetFetchResponse(
+            groups=tuple(
+                of.OffsetFetchResponseGroup(group_id=g.group_id, topics=tuple(self._topics(g.group_id)))
+                for g in request.groups
+            )
+        )
+
+    def _topics(self, group_id: str, old: bool = False) -> Iterable[object]:
+        topic = of.OffsetFetchResponseTopic if old else of.OffsetFetchResponseTopics
+        part = of.OffsetFetchResponsePartition if old else of.OffsetFetchResponsePartitions
+        for text, offset in self.committed.get(group_id, {}).items():
+            (p,) = partitions(text)
+            position = part(partition_index=p.partition, committed_offset=offset, metadata="")
+            yield topic(name=p.topic, partitions=(position,))  # type: ignore[arg-type]
+
+    def _list_offsets(self, node: int, request: lo.ListOffsetsRequest) -> object:
+        return lo.ListOffsetsResponse(
+            topics=tuple(
+                lo.ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(
+                        self._end(node, topic.name, p.partition_index) for p in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    def _end(self, node: int, topic: str, number: int) -> lo.ListOffsetsPartitionResponse:
+        if node != 1 + number % 2:
+            return lo.ListOffsetsPartitionResponse(
+                partition_index=number, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
+            )
+        return lo.ListOffsetsPartitionResponse(
+            partition_index=number, offset=self.ends.get(f"{topic}:{number}", 0)
+        )

@@ -1,0 +1,143 @@
+"""Deleting groups, creating topics, reading positions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_cluster import FakeCluster
+from groups import Groups, classic_group, classic_member
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.journal import Journal
+from kgroup.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from kgroup.domain import TopicPartition
+from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kgroup.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from kgroup.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    return FakeCluster(topics={"orders": 4})
+
+
+@pytest.fixture
+def groups(fake: FakeCluster) -> Groups:
+    return Groups(fake)
+
+
+@pytest.fixture
+def admin(fake: FakeCluster, tmp_path: Path) -> Admin:
+    return Admin(fake, retry=fake.retry(), journal=Journal(tmp_path / "journal.jsonl"))
+
+
+def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    codes = {"busy": ErrorCode.NON_EMPTY_GROUP, "nope": ErrorCode.GROUP_ID_NOT_FOUND}
+    fake.coordinator_of["busy"] = 2
+
+    def delete(node: int, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+        return DeleteGroupsResponse(
+            results=tuple(
+                DeletableGroupResult(group_id=g, error_code=codes.get(g, ErrorCode.NONE))
+                for g in request.groups_names
+            )
+        )
+
+    fake.on(DeleteGroupsRequest, delete)
+    groups.add(classic_group("idle", state="Empty"), classic_group("busy", classic_member("m")))
+    groups.committed["idle"] = {"orders:1": 42}
+    names = ["idle", "busy", "nope"]
+    planned = admin.plan_delete_groups(names)
+    assert [(item.result, item.error_code) for item in planned] == [
+        ("planned", None),
+        ("failed", "NON_EMPTY_GROUP"),
+        ("not_found", "GROUP_ID_NOT_FOUND"),
+    ]
+    assert fake.requests(DeleteGroupsRequest) == []
+    done = admin.delete_groups(names)
+    assert {item.group_id: item.result for item in done.items} == {
+        "idle": "deleted",
+        "busy": "failed",
+        "nope": "not_found",
+    }
+    entry = admin.journal.find("LAST")
+    assert entry is not None
+    assert entry.before["offsets"]["idle"] == [["orders", 1, 42, -1, ""]]
+
+
+def test_topics_are_created_once(fake: FakeCluster, admin: Admin) -> None:
+    def create(node: int, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        (topic,) = request.topics
+        code = ErrorCode.TOPIC_ALREADY_EXISTS if topic.name in fake.topics else ErrorCode.NONE
+        fake.topics.setdefault(topic.name, topic.num_partitions)
+        told = CreatableTopicResult(name=topic.name, error_code=code, error_message="it is there")
+        return CreateTopicsResponse(topics=(told,))
+
+    fake.on(CreateTopicsRequest, create)
+    made = admin.create_topic("new", 3, configs={"cleanup.policy": "compact"})
+    assert (made.name, len(made.partitions)) == ("new", 3)
+    (request,) = fake.requests(CreateTopicsRequest)
+    assert (request.topics[0].replication_factor, request.topics[0].configs[0].value) == (-1, "compact")
+    with pytest.raises(BrokerRefused, match="TOPIC_ALREADY_EXISTS: it is there"):
+        admin.create_topic("new")
+    fake.served[CreateTopicsRequest.API] = range(2, 4)
+    with pytest.raises(BrokerRefused):
+        admin.create_topic("other", 1)
+    assert admin.create_topic("other", 1, 1).name == "other"
+
+
+def test_topics_and_status(admin: Admin) -> None:
+    assert [topic.name for topic in admin.topics()] == ["orders"]
+    with pytest.raises(BrokerRefused, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        admin.topics(["orders", "nope"])
+    status = admin.cluster_status()
+    assert (status.cluster_id, status.controller_id, status.topics, status.partitions) == ("fake", 1, 1, 4)
+    assert [broker.id for broker in status.brokers] == [1, 2]
+
+
+def test_positions_come_from_the_leaders(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+    groups.ends = {"orders:0": 7, "orders:1": 9}
+    wanted = {TopicPartition("orders", p): LATEST for p in (0, 1, 8)} | {TopicPartition("no", 0): EARLIEST}
+    found = admin.list_offsets(wanted)
+    assert found[TopicPartition("orders", 0)] == ListedOffset(7, -1, -1)
+    assert found[TopicPartition("orders", 1)] == ListedOffset(9, -1, -1)
+    assert isinstance(found[TopicPartition("orders", 8)], BrokerRefused)
+    assert isinstance(found[TopicPartition("no", 0)], BrokerRefused)
+    assert [node for node, m, _ in fake.sent if isinstance(m, ListOffsetsRequest)] == [1, 2]
+
+
+def test_a_leader_that_moved_is_looked_up_again(fake: FakeCluster, admin: Admin) -> None:
+    codes = iter([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE])
+
+    def answer(node: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        told = ListOffsetsPartitionResponse(partition_index=0, error_code=next(codes), offset=3)
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=(told,)),))
+
+    fake.on(ListOffsetsRequest, answer)
+    partition = TopicPartition("orders", 0)
+    assert admin.list_offsets({partition: LATEST})[partition] == ListedOffset(3, -1, -1)
+
+
+def test_a_special_time_needs_a_broker_that_knows_it(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+    fake.served[ListOffsetsRequest.API] = range(1, 7)
+    partition = TopicPartition("orders", 0)
+    answer = admin.list_offsets({partition: MAX_TIMESTAMP})[partition]
+    assert isinstance(answer, BrokerRefused)
+    assert answer.name == "UNSUPPORTED_VERSION"

@@ -1,0 +1,228 @@
+"""Groups of each type in one view: members, offsets, and the type found out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+from fake_cluster import FakeCluster
+from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.models import TopicAssignment
+from kgroup.domain import offsets_partition_of
+from kgroup.errors import ErrorCode, Unreachable
+from kgroup.protocol.messages import consumer_group_describe as cgd
+from kgroup.protocol.messages import describe_groups as dg
+from kgroup.protocol.messages import list_groups as lg
+from kgroup.protocol.messages import offset_fetch as of
+from kgroup.protocol.messages import share_group_describe as sgd
+
+CONSUMER_GROUP_DESCRIBE, LIST_GROUPS, OFFSET_FETCH = 69, 16, 9
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    return FakeCluster(topics={"orders": 4, "__consumer_offsets": 50}, coordinator_of={"co": 2})
+
+
+@pytest.fixture
+def groups(fake: FakeCluster) -> Groups:
+    return Groups(fake)
+
+
+@pytest.fixture
+def admin(fake: FakeCluster) -> Admin:
+    return Admin(fake, retry=fake.retry())
+
+
+def test_classic_and_consumer_groups_come_out_alike(admin: Admin, groups: Groups) -> None:
+    groups.add(
+        classic_group("cl", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3")),
+        consumer_group("co", consumer_member("m3", "orders:0,1,2,3", instance="x")),
+    )
+    found = admin.describe(["cl", "co"])
+    classic, consumer = found.groups
+    assert found.errors == ()
+    assert (classic.type, classic.assignor, classic.group_epoch, classic.coordinator.id) == (  # type: ignore[union-attr]
+        "classic",
+        "range",
+        None,
+        1,
+    )
+    assert (consumer.type, consumer.assignor, consumer.group_epoch, consumer.coordinator.id) == (  # type: ignore[union-attr]
+        "consumer",
+        "uniform",
+        5,
+        2,
+    )
+    assert classic.offsets_partition == offsets_partition_of("cl", 50)
+    first = classic.members[0]
+    assert (first.instance_id, first.host, first.rack_id) == ("a", "10.0.0.1", "r1")
+    assert first.assignment == (TopicAssignment("orders", (0, 1)),)
+    assert first.subscribed_topics == ("orders",)
+    json.dumps(asdict(found))
+
+
+def test_sm_22_the_instance_id_stands_beside_the_member_and_each_partition(
+    admin: Admin, groups: Groups
+) -> None:
+    """SM-22: a member's description has its group instance id; here every offset row has it too."""
+    groups.add(classic_group("cl", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2")))
+    groups.committed["cl"] = {"orders:0": 7, "orders:2": 1, "orders:3": 3}
+    groups.ends |= {"orders:0": 10, "orders:1": 5, "orders:2": 1, "orders:3": 9}
+    (group,) = admin.describe(["cl"]).groups
+    assert [
+        (r.partition, r.committed_offset, r.log_end_offset, r.lag, r.instance_id) for r in group.offsets
+    ] == [
+        (0, 7, 10, 3, "a"),
+        (1, None, 5, None, "a"),
+        (2, 1, 1, 0, None),
+        (3, 3, 9, 6, None),
+    ]
+    assert group.offsets[2].member_id == "m2"
+    assert group.total_lag == 9
+
+
+def test_a_deleted_topic_is_said_and_does_not_fail_the_rest(admin: Admin, groups: Groups) -> None:
+    groups.add(classic_group("cl", state="Empty"))
+    groups.committed["cl"] = {"orders:0": 7, "gone:0": 5, "orders:9": 1}
+    groups.ends["orders:0"] = 7
+    (group,) = admin.describe(["cl"]).groups
+    errors = {f"{row.topic}:{row.partition}": row.error for row in group.offsets}
+    assert errors["orders:0"] is None
+    assert errors["gone:0"] == "the topic does not exist (deleted?)"
+    assert errors["orders:9"] == "the topic has only 4 partitions"
+    assert group.total_lag == 0
+    assert "KG302" in {finding.code for finding in group.findings}
+
+
+def test_unknown_groups_are_errors_beside_the_known_ones(admin: Admin, groups: Groups) -> None:
+    groups.add(classic_group("cl", classic_member("m1")))
+    found = admin.describe(["cl", "nope"])
+    assert [group.group_id for group in found.groups] == ["cl"]
+    assert [(error.item, error.code) for error in found.errors] == [("nope", "GROUP_ID_NOT_FOUND")]
+
+
+def test_brokers_without_consumer_groups_are_asked_the_classic_way(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    """Before version 6 an unknown group is a group in state Dead."""
+    fake.served |= {
+        CONSUMER_GROUP_DESCRIBE: None,
+        dg.DescribeGroupsRequest.API: range(5),
+        LIST_GROUPS: range(4),
+        OFFSET_FETCH: range(8),
+    }
+    groups.add(classic_group("old", classic_member("m1", "orders:0")), classic_group("dead", state="Dead"))
+    groups.committed["old"] = {"orders:0": 2}
+    found = admin.describe(["old", "dead"])
+    assert [(group.group_id, group.offsets[0].committed_offset) for group in found.groups] == [("old", 2)]
+    assert [(error.item, error.code) for error in found.errors] == [("dead", "GROUP_ID_NOT_FOUND")]
+    assert [r.group_id for r in fake.requests(of.OffsetFetchRequest)] == ["old"]
+    assert fake.requests(cgd.ConsumerGroupDescribeRequest) == []
+
+
+def test_other_protocol_types_are_shown_raw(admin: Admin, groups: Groups) -> None:
+    worker = dg.DescribedGroupMember(
+        member_id="w1", client_id="c", client_host="/h", member_metadata=b"\1\2", member_assignment=b"\3"
+    )
+    groups.add(classic_group("connect", worker, protocol_type="connect"))
+    (group,) = admin.describe(["connect"]).groups
+    assert (group.protocol_type, group.members[0].raw_metadata, group.members[0].raw_assignment) == (
+        "connect",
+        "AQI=",
+        "Aw==",
+    )
+    assert group.members[0].assignment == ()
+
+
+def test_bytes_that_are_no_assignment_are_shown_raw(admin: Admin, groups: Groups) -> None:
+    member = dg.DescribedGroupMember(member_id="m", member_metadata=b"\0", member_assignment=b"\0\1\xff")
+    groups.add(classic_group("odd", member))
+    (group,) = admin.describe(["odd"]).groups
+    assert (group.members[0].raw_metadata, group.members[0].raw_assignment) == ("AA==", "AAH/")
+
+
+def test_share_and_streams_groups_are_described_as_what_they_are(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    groups.listed |= {"sh": "Share", "st": "Streams"}
+
+    def describe_share(node: int, request: sgd.ShareGroupDescribeRequest) -> sgd.ShareGroupDescribeResponse:
+        member = sgd.Member(member_id="s1", client_id="c", client_host="/h", member_epoch=3)
+        told = sgd.DescribedGroup(group_id="sh", group_state="Stable", group_epoch=3, members=(member,))
+        return sgd.ShareGroupDescribeResponse(groups=(told,))
+
+    fake.on(sgd.ShareGroupDescribeRequest, describe_share)
+    share, streams = admin.describe(["sh", "st"]).groups
+    assert (share.type, share.group_epoch, [m.member_id for m in share.members]) == ("share", 3, ["s1"])
+    assert (streams.type, streams.state, streams.errors[0].item) == ("streams", "Stable", "members")
+
+
+def test_offsets_that_may_not_be_read_leave_the_members(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    groups.add(classic_group("cl", classic_member("m1", "orders:0")))
+
+    def deny(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        denied = of.OffsetFetchResponseGroup(group_id="cl", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return of.OffsetFetchResponse(groups=(denied,))
+
+    fake.on(of.OffsetFetchRequest, deny)
+    (group,) = admin.describe(["cl"]).groups
+    assert len(group.members) == 1
+    assert [(error.item, error.code) for error in group.errors] == [("offsets", "GROUP_AUTHORIZATION_FAILED")]
+    assert [error.code for error in admin.lag(["cl"]).errors] == ["GROUP_AUTHORIZATION_FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("member", "phase"),
+    [
+        (consumer_member("m", "orders:0"), "stable"),
+        (consumer_member("m", "orders:0,1", "orders:0", epoch=4), "revoking"),
+        (consumer_member("m", "orders:0", "orders:0,1"), "waiting"),
+        (consumer_member("m", "orders:0", epoch=4), "behind"),
+        (consumer_member("m", "orders:0", epoch=-2, instance="a"), "left"),
+    ],
+)
+def test_how_far_a_member_is(admin: Admin, groups: Groups, member: cgd.Member, phase: str) -> None:
+    groups.add(consumer_group("co", member))
+    assert admin.describe(["co"], offsets=False).groups[0].members[0].state == phase
+
+
+def test_listing_asks_every_broker_and_counts_members(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    groups.add(classic_group("a", classic_member("m1"), classic_member("m2")))
+    groups.listed = {"b": "consumer", "a": "Classic"}
+    found = admin.list_groups(count_members=True)
+    assert [(g.group_id, g.type, g.members) for g in found.groups] == [
+        ("a", "classic", 2),
+        ("b", "consumer", None),
+    ]
+    assert [g.group_id for g in admin.list_groups(types=["CONSUMER"]).groups] == ["b"]
+    assert admin.list_groups(states=["empty"]).groups == ()
+    assert {node for node, m, _ in fake.sent if isinstance(m, lg.ListGroupsRequest)} == {1, 2}
+
+
+def test_a_broker_that_is_down_is_named_and_the_others_are_shown(fake: FakeCluster, admin: Admin) -> None:
+    def answer(node: int, request: lg.ListGroupsRequest) -> lg.ListGroupsResponse:
+        if node == 2:
+            raise Unreachable("b2:9092: connection refused")
+        return lg.ListGroupsResponse(groups=(lg.ListedGroup(group_id="g"),))
+
+    fake.on(lg.ListGroupsRequest, answer)
+    found = admin.list_groups()
+    assert [group.group_id for group in found.groups] == ["g"]
+    assert [(error.item, error.code) for error in found.errors] == [("broker 2", "UNREACHABLE")]
+    fake.brokers = (2,)
+    with pytest.raises(Unreachable):
+        admin.list_groups()
+
+
+def test_a_broker_that_is_loading_is_asked_again(fake: FakeCluster, admin: Admin) -> None:
+    codes = iter([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE, ErrorCode.NONE])
+    fake.on(lg.ListGroupsRequest, lambda *_: lg.ListGroupsResponse(error_code=next(codes)))
+    assert admin.list_groups().errors == ()

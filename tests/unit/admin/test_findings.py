@@ -1,0 +1,121 @@
+"""Each finding, and that a healthy group has none."""
+
+from __future__ import annotations
+
+import pytest
+from fake_cluster import FakeCluster
+from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.findings import _CHECKS, CODES
+
+HEALTHY = classic_group("g", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3", "b"))
+COMMITTED = {f"orders:{p}": 1 for p in range(4)}
+
+
+def found(group: object, committed: dict[str, int] | None = None, ends: int = 5) -> dict[str, str]:
+    """The findings of one group on a cluster with the topic orders of 4 partitions: code → message."""
+    fake = FakeCluster(topics={"orders": 4, "audit": 1, "__consumer_offsets": 50})
+    groups = Groups(fake).add(group)  # type: ignore[arg-type]
+    groups.committed["g"] = COMMITTED if committed is None else committed
+    groups.ends = {f"orders:{p}": ends for p in range(4)}
+    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    assert all(finding.severity == CODES[finding.code].severity for finding in described.findings)
+    return {finding.code: finding.message for finding in described.findings}
+
+
+def test_a_healthy_group_has_no_findings() -> None:
+    assert found(HEALTHY) == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "group", "message"),
+    [
+        (
+            "KG101",
+            consumer_group("g", consumer_member("m", "orders:0,1,2,3", "orders:1,2,3", epoch=4)),
+            "m is to give up partition orders-0 and has not confirmed it",
+        ),
+        (
+            "KG101",
+            consumer_group("g", consumer_member("m", "orders:0,1", "orders:0,1,2,3")),
+            "m waits for partitions orders-2 orders-3, not yet given up by the owner before",
+        ),
+        (
+            "KG102",
+            classic_group("g", classic_member("m"), state="PreparingRebalance"),
+            "PreparingRebalance: the coordinator waits for members to rejoin; nothing is consumed until then",
+        ),
+        (
+            "KG103",
+            consumer_group("g", consumer_member("m", "orders:0,1,2,3", instance="pay-2", epoch=-2)),
+            "pay-2 shut down without leaving for good: "
+            "partitions orders-0 orders-1 orders-2 orders-3 wait for it",
+        ),
+        (
+            "KG104",
+            classic_group("g", classic_member("m", "orders:0,1,2")),
+            "partition orders-3 is assigned to nobody although the group is Stable",
+        ),
+        (
+            "KG105",
+            classic_group("g", classic_member("m1", "orders:0,1,2,3"), classic_member("m2")),
+            "1 of 2 members have no partitions: m2",
+        ),
+        (
+            "KG106",
+            classic_group(
+                "g",
+                classic_member("m1", "orders:0,1", client_id="app"),
+                classic_member("m2", "orders:2,3", client_id="app"),
+            ),
+            "2 members share the client id 'app'",
+        ),
+        (
+            "KG107",
+            classic_group("g", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3")),
+            "1 static and 1 dynamic members: m2 dynamic",
+        ),
+        (
+            "KG201",
+            consumer_group(
+                "g", consumer_member("m1", "orders:0,1"), consumer_member("m2", "orders:2,3", member_type=0)
+            ),
+            "1 of 2 members speak the classic protocol: m2",
+        ),
+        (
+            "KG211",
+            classic_group("g", classic_member("m", "orders:0,1,2,3", user_data=b"12345678")),
+            "1 of 1 assignments carry user data (8 B)",
+        ),
+        (
+            "KG303",
+            classic_group("g", classic_member("m", "orders:0,1,2,3", topics=("orders", "gone"))),
+            "subscribed, but not there: gone",
+        ),
+    ],
+)
+def test_members_and_assignment(code: str, group: object, message: str) -> None:
+    assert found(group)[code] == message
+
+
+def test_offsets() -> None:
+    empty = classic_group("g", state="Empty")
+    reader = classic_group("g", classic_member("m", "orders:0,1,2,3"))
+    assert found(reader, {"orders:0": 9})["KG301"] == "orders-0: 9 is 4 beyond the end 5"
+    assert "partition gone-0, which does not exist" in found(reader, {"gone:0": 1})["KG302"]
+    assert found(empty)["KG304"].startswith("no members, 4 committed offsets")
+    assert found(reader, {**COMMITTED, "audit:0": 0})["KG305"].endswith("subscribes to: audit")
+    assert "partition orders-3 has records" in found(reader, {f"orders:{p}": 1 for p in range(3)})["KG306"]
+
+
+def test_nothing_is_said_of_subscriptions_that_are_not_told() -> None:
+    regex = consumer_group("g", consumer_member("m", "orders:0", regex="ord.*"))
+    assert set(found(regex)) <= {"KG306"}
+    assert "KG104" not in found(
+        classic_group("g", classic_member("m", "orders:0"), state="CompletingRebalance")
+    )
+
+
+def test_every_check_has_a_code_with_a_meaning() -> None:
+    assert _CHECKS.keys() == CODES.keys()
