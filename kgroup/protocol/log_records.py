@@ -31,7 +31,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-_VARINTS = tuple(_varint(n) for n in range(4096))
+_VARINTS = tuple(_varint(n) for n in range(1024))
 _ZIGZAG = tuple((n >> 1) ^ -(n & 1) for n in range(128))
 _NULL = b"\x01"
 
@@ -53,17 +53,17 @@ def encode_records(
         record = b"".join(
             (
                 b"\x00",
-                _VARINTS[since] if 0 <= since < 4096 else _varint(since),
-                _VARINTS[delta] if delta < 4096 else _varint(delta),
-                _VARINTS[key_size] if 0 <= key_size < 4096 else _varint(key_size),
+                _VARINTS[since] if 0 <= since < 1024 else _varint(since),
+                _VARINTS[delta] if delta < 1024 else _varint(delta),
+                _VARINTS[key_size] if 0 <= key_size < 1024 else _varint(key_size),
                 key or b"",
-                _VARINTS[value_size] if 0 <= value_size < 4096 else _varint(value_size),
+                _VARINTS[value_size] if 0 <= value_size < 1024 else _varint(value_size),
                 value or b"",
                 _encode_headers(headers) if headers else b"\x00",
             )
         )
         size = len(record)
-        out.append(_VARINTS[size] if size < 4096 else _varint(size))
+        out.append(_VARINTS[size] if size < 1024 else _varint(size))
         out.append(record)
     return b"".join(out), latest
 
@@ -84,7 +84,7 @@ def decode_records(
 
     Timestamps count from `first`, or are all `append_time`. Raises DecodeError; names no position.
     """
-    # One-byte varints, the usual case, are inlined: this loop is most of what reading a log costs.
+    # Short varints, the usual case, are inlined: this loop is most of what reading a log costs.
     if not 0 <= count <= len(body) // _MIN_RECORD_BYTES:
         raise DecodeError(f"{count} records claimed in {len(body)} bytes")
     zigzag, new = _ZIGZAG, tuple.__new__
@@ -93,6 +93,9 @@ def decode_records(
     for _ in range(count):
         if (size := body[position]) < 128:
             size, position = zigzag[size], position + 1
+        elif (high := body[position + 1]) < 128:
+            size = size & 127 | high << 7
+            size, position = size >> 1 ^ -(size & 1), position + 2
         else:
             size, position = read_varint(body, position)
         end = position + size
@@ -112,6 +115,9 @@ def decode_records(
         previous = delta
         if (size := body[position]) < 128:
             size, position = zigzag[size], position + 1
+        elif (high := body[position + 1]) < 128:
+            size = size & 127 | high << 7
+            size, position = size >> 1 ^ -(size & 1), position + 2
         else:
             size, position = read_varint(body, position)
         key = value = None
@@ -120,6 +126,9 @@ def decode_records(
             position += size
         if (size := body[position]) < 128:
             size, position = zigzag[size], position + 1
+        elif (high := body[position + 1]) < 128:
+            size = size & 127 | high << 7
+            size, position = size >> 1 ^ -(size & 1), position + 2
         else:
             size, position = read_varint(body, position)
         if size >= 0:
