@@ -43,23 +43,30 @@ def command(
         str | None, typer.Option("--regex", metavar="PATTERN", help="Only names this pattern is found in.")
     ] = None,
     state: Annotated[
-        list[str] | None, typer.Option("--state", help="Only in this state; repeatable, comma lists.")
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only in this state; repeatable, comma lists."),
     ] = None,
     type_: Annotated[
         list[str] | None,
-        typer.Option("--type", help="|".join(TYPES) + "; repeatable.", autocompletion=_complete_type),
+        typer.Option(
+            "--type", metavar="TYPE", help="|".join(TYPES) + "; repeatable.", autocompletion=_complete_type
+        ),
     ] = None,
     protocol_type: Annotated[
-        str | None, typer.Option("--protocol-type", help="Only of this protocol type, as consumer.")
+        str | None,
+        typer.Option("--protocol-type", metavar="NAME", help="Only of this protocol type, as consumer."),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", help="Only groups that subscribe to it, own or committed it.")
+        str | None,
+        typer.Option(
+            "--topic", metavar="TOPIC", help="Only groups that subscribe to it, own or committed it."
+        ),
     ] = None,
     static_only: Annotated[
         bool, typer.Option("--static-only", help="Only groups with static members.")
     ] = False,
     sort: Annotated[
-        str, typer.Option("--sort", help="|".join(SORTS) + "; with - in front, descending.")
+        str, typer.Option("--sort", metavar="KEY", help="|".join(SORTS) + "; with - in front, descending.")
     ] = "group",
     members: Annotated[
         bool, typer.Option("--members/--no-members", help="Count members (describes every group).")

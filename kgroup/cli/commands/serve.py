@@ -1,10 +1,9 @@
-"""`kgroup serve`: the embedded cluster on TCP, for any Kafka client."""
+"""`kgroup serve`: the embedded cluster on TCP."""
 
 from typing import Annotated
 
 import typer
 
-from kgroup.cli.config import LocalTarget
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -13,60 +12,60 @@ from kgroup.errors import ConfigError
 
 @make(
     "serve",
-    has_json=False,
     examples=(
-        ("kgroup serve --local ./data --port 9092", "one broker, its groups and topics kept in ./data"),
-        ("kgroup serve --brokers 3", "three brokers on free ports, in the default data folder"),
-        ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with a setting under Kafka's name"),
+        ("kgroup serve --local ./data --port 9092", "any Kafka client may connect to 127.0.0.1:9092"),
+        ("kgroup serve --memory --port 0 --brokers 3", "three brokers on free ports, nothing kept"),
+        ("kgroup serve --config group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
     ),
+    has_json=False,
 )
 def command(
     env: Env,
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, metavar="N", help="Port of the first broker; 0 takes free ones."
-        ),
-    ] = 0,
-    brokers: Annotated[int, typer.Option("--brokers", min=1, max=100, metavar="N", help="How many.")] = 1,
+        int, typer.Option("--port", metavar="N", help="First port on 127.0.0.1; 0 takes free ones.", min=0)
+    ] = 9092,
+    brokers: Annotated[
+        int, typer.Option("--brokers", metavar="N", help="Brokers, each on its own port.", min=1)
+    ] = 1,
     partitions: Annotated[
         int | None,
-        typer.Option(
-            "--partitions",
-            min=1,
-            max=10_000,
-            metavar="N",
-            help="Partitions of __consumer_offsets in a new folder; default 50.",
-        ),
+        typer.Option("--partitions", metavar="N", help="Partitions of __consumer_offsets; once set, fixed."),
     ] = None,
-    setting: Annotated[
+    config: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A broker setting under Kafka's name; repeatable."),
+        typer.Option("--config", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."),
     ] = None,
+    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
 ) -> ExitCode:
-    """Serve the embedded cluster on 127.0.0.1 until Ctrl-C or SIGTERM.
+    """Serve the embedded cluster on TCP until Ctrl-C or SIGTERM.
 
-    Prints the addresses once clients may connect. There is no encryption and no authentication.
+    Listens on 127.0.0.1 only. Commands with --local on the same folder talk to it while it runs.
     """
+    from kgroup.broker.server import serve
+    from kgroup.cli.config import LocalTarget
+
     target = env.target()
     if not isinstance(target, LocalTarget):
-        raise ConfigError("serve runs the embedded cluster, not a remote one", "name its folder: --local DIR")
-    import logging
+        raise ConfigError("serve runs the embedded cluster", "leave --bootstrap-server and --context out")
+    if memory and env.flags.get("local"):
+        raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")
+    settings = dict(_pair(text) for text in config or ())
+    if env.verbose:
+        import logging
 
-    from kgroup.broker.server import serve
-
-    logging.basicConfig(level=logging.INFO if env.verbose else logging.WARNING, format="%(message)s")
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     serve(
-        target.directory, port=port, brokers=brokers, partitions=partitions, settings=_settings(setting or [])
+        None if memory else target.directory,
+        port=port,
+        brokers=brokers,
+        partitions=partitions,
+        settings=settings,
     )
     return ExitCode.OK
 
 
-def _settings(words: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for word in words:
-        key, separator, value = word.partition("=")
-        if not separator or not key.strip():
-            raise ConfigError(f"--set {word!r} is not KEY=VALUE", "for example --set group.max.size=100")
-        found[key.strip()] = value.strip()
-    return found
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"--config {text!r} is not KEY=VALUE", "as in server.properties")
+    return key.strip(), value.strip()

@@ -58,6 +58,21 @@ GROUP = record(
     findings=array(FINDING),
 )
 
+TOPIC = record(
+    name=STRING,
+    topic_id=STRING,
+    internal=BOOLEAN,
+    partitions=array(
+        record(
+            partition=INTEGER,
+            leader=INTEGER,
+            leader_epoch=INTEGER,
+            replicas=array(INTEGER),
+            isr=array(INTEGER),
+        )
+    ),
+)
+
 GROUPS: Mapping[str, Schema] = {
     "list": record(
         groups=array(
@@ -72,6 +87,30 @@ GROUPS: Mapping[str, Schema] = {
         )
     ),
     "describe": record(groups=array(GROUP)),
+    "remove-members": record(
+        group_id=STRING,
+        plan=record(id=STRING, valid_while={"type": "object", "minProperties": 1}),
+        executed=BOOLEAN,
+        items=array(
+            record(
+                instance_id=nullable(STRING),
+                member_id=nullable(STRING),
+                result=one_of("removed", "not_found", "failed", "planned"),
+                error_code=nullable(STRING),
+                effect=STRING,
+            )
+        ),
+    ),
+    "cluster status": record(
+        cluster_id=nullable(STRING),
+        controller_id=nullable(INTEGER),
+        brokers=array(NODE),
+        topics=INTEGER,
+        partitions=INTEGER,
+        leaderless=INTEGER,
+    ),
+    "cluster topics": record(topics=array(TOPIC)),
+    "cluster create-topic": record(topic=TOPIC),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),

@@ -1,0 +1,63 @@
+"""What every command that changes something does alike: ask on a terminal, keep plans in files."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Whether the user wants the change made, and whether to ask once more on a terminal."""
+
+    execute: bool
+    yes: bool
+
+    def ask(self, question: str) -> None:
+        """Ask on a terminal; Failure (refused) unless the answer is yes. Never asks where nobody answers."""
+        if self.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Failure(ExitCode.REFUSED, "NOT_CONFIRMED", "not confirmed, nothing changed")
+
+
+def read_text(name: str) -> str:
+    """The text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"cannot read {name}: {reason}") from None
+
+
+def write_plan(name: str, plan: "Plan") -> None:
+    """Write a plan that `read_plan` reads back, on another machine too."""
+    from kgroup.admin.admin import plan_document
+
+    try:
+        Path(name).expanduser().write_text(json.dumps(plan_document(plan), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write the plan {name}: {error.strerror}") from None
+
+
+def read_plan(name: str) -> "Plan":
+    """The plan in a file, `-` for stdin; ConfigError when it is not one."""
+    from kgroup.admin.admin import plan_from
+
+    try:
+        document = json.loads(read_text(name))
+    except ValueError:
+        raise ConfigError(f"{name} is not a plan: it is not JSON", "write one with --plan-out") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{name} is not a plan", "write one with --plan-out")
+    return plan_from(document)

@@ -1,0 +1,114 @@
+"""`kgroup cluster`: brokers and topics, enough to set a scene."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+from kgroup.errors import ConfigError
+
+_TOPIC_COLUMNS = (
+    Column("name", "TOPIC"),
+    Column("count", "PARTITIONS", right=True),
+    Column("replicas", right=True),
+    Column("leaderless", right=True, wide=True),
+    Column("topic_id", wide=True),
+)
+
+
+@make("cluster status", examples=(("kgroup cluster status --local", "brokers, controller and sizes"),))
+def status(env: Env) -> ExitCode:
+    """Show the brokers, the controller and how much there is."""
+    from kgroup.cli.session import identity, open_admin
+
+    with open_admin(env) as admin:
+        found = admin.cluster_status()
+        where = identity(admin, env)
+    controller = "none" if found.controller_id is None else found.controller_id
+    line = f"cluster {found.cluster_id}   controller {controller}   topics {found.topics}"
+    line += f"   partitions {found.partitions}" + (
+        f" ({found.leaderless} without leader)" if found.leaderless else ""
+    )
+    brokers = [asdict(node) for node in found.brokers]
+    table = Table((Column("id", "BROKER", right=True), Column("host"), Column("port", right=True)), brokers)
+    names = [str(node.id) for node in found.brokers]
+    return show(env, Result(asdict(found), (line, "", table), items="brokers", names=names, cluster=where))
+
+
+@make(
+    "cluster topics",
+    examples=(
+        ("kgroup cluster topics -b broker:9092", "every topic but the internal ones"),
+        ("kgroup cluster topics 'pay*' -o json", "by name, with leaders and replicas"),
+    ),
+)
+def topics(
+    env: Env,
+    glob: Annotated[list[str] | None, typer.Argument(help="Only these names.", metavar="[GLOB]…")] = None,
+    internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
+) -> ExitCode:
+    """List topics with their partitions."""
+    from fnmatch import fnmatchcase
+
+    from kgroup.cli.session import identity, open_admin
+
+    with open_admin(env) as admin:
+        found = [
+            topic
+            for topic in admin.topics()
+            if (internal or not topic.internal)
+            and (not glob or any(fnmatchcase(topic.name, pattern) for pattern in glob))
+        ]
+        where = identity(admin, env)
+    rows = [
+        {
+            **asdict(topic),
+            "count": len(topic.partitions),
+            "replicas": max((len(p.replicas) for p in topic.partitions), default=0),
+            "leaderless": sum(p.leader < 0 for p in topic.partitions),
+        }
+        for topic in found
+    ]
+    data = {"topics": [asdict(topic) for topic in found]}
+    table = Table(_TOPIC_COLUMNS, rows)
+    return show(env, Result(data, (table,), "topics", [topic.name for topic in found], cluster=where))
+
+
+@make(
+    "cluster create-topic",
+    examples=(("kgroup cluster create-topic orders --partitions 6 --local", "in the embedded cluster"),),
+)
+def create_topic(
+    env: Env,
+    name: Annotated[str, typer.Argument(help="The topic.")],
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", metavar="N", help="Default: the broker's.", min=1)
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", metavar="N", help="Default: the broker's.", min=1)
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A topic setting; repeatable.")
+    ] = None,
+) -> ExitCode:
+    """Create a topic."""
+    from kgroup.cli.session import identity, open_admin
+
+    settings = dict(text.partition("=")[::2] for text in config or ())
+    if "" in settings:
+        raise ConfigError("--config takes KEY=VALUE", "for example --config retention.ms=3600000")
+    with open_admin(env) as admin:
+        topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
+        where = identity(admin, env)
+    text = f"{topic.name} created with {len(topic.partitions)} partition(s)"
+    data = {"topic": asdict(topic)}
+    return show(env, Result(data, (text,), names=[topic.name], cluster=where))
+
+
+command = group("cluster", "Brokers and topics: status, topics, create-topic.", status, topics, create_topic)

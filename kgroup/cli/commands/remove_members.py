@@ -1,0 +1,180 @@
+"""`kgroup remove-members`: take static or dynamic members out of a group."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.changes import Consent, read_plan, read_text, write_plan
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.output import ItemError, show
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.models import Plan
+    from kgroup.admin.remove_members import Selection
+
+_PANEL = "Members"
+InstanceIds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--instance-id",
+        "--instance",
+        "--group-instance-ids",
+        metavar="ID",
+        help="By group.instance.id; repeatable, comma lists.",
+        rich_help_panel=_PANEL,
+    ),
+]
+MemberIds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--member-id", metavar="ID", help="By member id; repeatable, comma lists.", rich_help_panel=_PANEL
+    ),
+]
+FromFile = Annotated[
+    str | None,
+    typer.Option(
+        "--from-file", metavar="FILE", help="Instance ids, one a line; - is stdin.", rich_help_panel=_PANEL
+    ),
+]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="GLOB", help="By host address; repeatable.", rich_help_panel=_PANEL),
+]
+LeftOnly = Annotated[
+    bool,
+    typer.Option("--left-only", help="Only members that left for now (epoch -2).", rich_help_panel=_PANEL),
+]
+All = Annotated[bool, typer.Option("--all", help="Every member.", rich_help_panel=_PANEL)]
+GroupId = Annotated[str | None, typer.Option("--group-id", help="As GROUP (KIP-345).", hidden=True)]
+OfOldScript = Annotated[str | None, typer.Option(help="Ignored: of KIP-345's script.", hidden=True)]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="For the broker's log and journal (KIP-800).")
+]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")]
+PlanIn = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="FILE", help="Use this plan; refused when the group has changed."),
+]
+Wait = Annotated[
+    str | None, typer.Option("--wait", metavar="stable", help="Then wait until the group is stable.")
+]
+
+
+@make(
+    "remove-members",
+    examples=(
+        ("kgroup remove-members orders --instance-id orders-1,orders-7", "show the plan, change nothing"),
+        ("kgroup remove-members orders --left-only --execute --yes", "those that left for now"),
+        (
+            "cut -f1 gone.tsv | kgroup remove-members orders --from-file - --execute",
+            "ids from a pipe",
+        ),
+        ("kgroup remove-members orders --host '10.0.9.*' --plan-out plan.json", "plan now ..."),
+        ("kgroup remove-members --plan plan.json --execute --wait stable", "... and do exactly that later"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[str | None, typer.Argument(help="The group.", metavar="[GROUP]")] = None,
+    instance_id: InstanceIds = None,
+    member_id: MemberIds = None,
+    from_file: FromFile = None,
+    host: Hosts = None,
+    left_only: LeftOnly = False,
+    all_: All = False,
+    group_id: GroupId = None,
+    zookeeper: OfOldScript = None,
+    broker: OfOldScript = None,
+    reason: Reason = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    plan_out: PlanOut = None,
+    plan_in: PlanIn = None,
+    wait: Wait = None,
+) -> ExitCode:
+    """Remove members from a group, by instance id, member id or host.
+
+    Prints the plan and changes nothing without --execute. A member that still runs joins again at once.
+    """
+    from kgroup.admin.remove_members import Selection
+    from kgroup.cli.removal import executed, planned
+    from kgroup.cli.session import identity, open_admin
+
+    if wait not in (None, "stable"):
+        raise ConfigError(f"--wait {wait!r} is unknown", "only: stable")
+    if zookeeper or broker:
+        env.note("--zookeeper and --broker are ignored: --bootstrap-server is all that is needed")
+    listed = read_text(from_file).split("\n") if from_file else []
+    selection = Selection(
+        instance_ids=_words([*(instance_id or ()), *listed]),
+        member_ids=_words(member_id),
+        hosts=tuple(host or ()),
+        left_only=left_only,
+        all=all_,
+    )
+    with open_admin(env) as admin:
+        plan = _plan(admin, group, group_id, selection, reason, plan_in)
+        where = identity(admin, env)
+        if plan_out:
+            write_plan(plan_out, plan)
+        count = sum(item.result == "planned" for item in plan.items)
+        if not execute or not count:
+            return show(env, planned(plan, where))
+        Consent(execute, yes).ask(f"remove {count} member(s) of {plan.group_id}?")
+        done = admin.execute(plan)
+        waited = _wait_stable(admin, plan.group_id, env.settings().timeout_s()) if wait else None
+    return show(env, executed(plan, done.items, done.journal_id, where, waited))
+
+
+def _words(values: Iterable[str] | None) -> tuple[str, ...]:
+    words = (word.strip() for value in values or () for word in value.split(","))
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def _plan(
+    admin: "Admin",
+    group: str | None,
+    group_id: str | None,
+    selection: "Selection",
+    reason: str | None,
+    plan_in: str | None,
+) -> "Plan":
+    if group and group_id and group != group_id:
+        raise ConfigError("GROUP and --group-id name different groups")
+    wanted = group or group_id
+    if plan_in:
+        if not selection.empty or reason is not None:
+            raise ConfigError("--plan says whom to remove and why", "leave the other options out")
+        plan = read_plan(plan_in)
+        if wanted and wanted != plan.group_id:
+            raise ConfigError(f"the plan is for group {plan.group_id}, not {wanted}")
+        return plan
+    if not wanted:
+        raise ConfigError("no group named", "kgroup remove-members GROUP --instance-id ID")
+    if selection.empty:
+        raise ConfigError("no members named", "--instance-id, --member-id, --host, --left-only or --all")
+    return admin.plan_remove_members(wanted, selection, reason)
+
+
+def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemError:
+    """How the wait ended: in words, or as an error when the time ran out."""
+    clock, pause = admin.cluster.retry.clock, admin.cluster.retry.sleep
+    start = clock()
+    state = "unknown"
+    while True:
+        for group in admin.describe([group_id], offsets=False).groups:
+            state = group.state
+            if state in ("Stable", "Empty"):
+                members = f"{len(group.members)} members"
+                return f"{group_id} is {state} after {clock() - start:.1f} s, {members}"
+        if clock() - start >= timeout_s:
+            message = f"{group_id} is still {state} after {timeout_s:g} s"
+            return ItemError("TIMED_OUT", message, f"kgroup describe {group_id}", group_id)
+        pause(0.2)
