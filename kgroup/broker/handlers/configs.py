@@ -31,7 +31,7 @@ def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
     results = []
     for resource in request.resources:
         try:
-            entries = _entries(desk, resource, request.include_synonyms)
+            entries = list(_entries(desk, resource, request.include_synonyms))
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
