@@ -103,7 +103,7 @@ def consumer_group(
 
 
 class Groups:
-    """What the fake brokers know: groups, committed offsets, log ends. Lists by id, may be changed any time."""
+    """What the fake brokers know: groups, committed offsets, log ends. May change any time."""
 
     def __init__(self, fake: FakeCluster) -> None:
         self.classic: dict[str, dg.DescribedGroup] = {}

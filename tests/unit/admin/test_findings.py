@@ -48,9 +48,8 @@ def test_a_healthy_group_has_no_findings() -> None:
         ),
         (
             "KG103",
-            consumer_group("g", consumer_member("m", "orders:0,1,2,3", instance="pay-2", epoch=-2)),
-            "pay-2 shut down without leaving for good: "
-            "partitions orders-0 orders-1 orders-2 orders-3 wait for it",
+            consumer_group("g", consumer_member("m", "orders:0,1", instance="pay-2", epoch=-2)),
+            "pay-2 shut down without leaving for good: partitions orders-0 orders-1 wait for it",
         ),
         (
             "KG104",

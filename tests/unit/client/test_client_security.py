@@ -1,0 +1,232 @@
+"""Settings, SASL tokens and TLS: what is accepted, what is refused and in which words."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from scramp import ScramMechanism
+from scripted_broker import ScriptedBroker
+
+from kgroup.client import sasl, tls
+from kgroup.client.settings import ConnectionSettings, address_text, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+from kgroup.errors import BrokerRefused, ConfigError, Unreachable
+
+WHERE = (("b", 9092),)
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def with_sasl(mechanism: str, password: str = "pencil") -> ConnectionSettings:
+    return ConnectionSettings(
+        WHERE,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_username="alice",
+        sasl_password=password,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("a:1", (("a", 1),)),
+        ("a:1, b:2 ,", (("a", 1), ("b", 2))),
+        ("a", (("a", 9092),)),
+        ("[::1]:9093", (("::1", 9093),)),
+        ("::1", (("::1", 9092),)),
+        ("PLAINTEXT://a:1", (("a", 1),)),
+    ],
+)
+def test_bootstrap_addresses(text: str, addresses: tuple[tuple[str, int], ...]) -> None:
+    assert parse_bootstrap(text) == addresses
+
+
+@pytest.mark.parametrize("text", [":9092", "a:b", "a:0", "a:70000", "a:-1"])
+def test_bad_addresses_are_named(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{text}' is not a broker address"):
+        parse_bootstrap(text)
+
+
+def test_addresses_as_text() -> None:
+    assert (address_text("a", 1), address_text("::1", 2)) == ("a:1", "[::1]:2")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"bootstrap": ()}, "no broker address"),
+        ({"security_protocol": "TLS"}, "unknown security.protocol 'TLS'"),
+        ({"security_protocol": "SASL_SSL"}, r"sasl.mechanism \(not set\)"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "sasl.mechanism OAUTHBEARER"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "needs a user name and a password"),
+        ({"ssl_key_location": "k.pem"}, "a TLS key without its certificate"),
+        ({"request_timeout_s": 0.0}, "above zero"),
+    ],
+)
+def test_settings_that_cannot_work(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ConnectionSettings(**{"bootstrap": WHERE, **more})
+
+
+def test_secrets_do_not_show() -> None:
+    shown = repr(replace(with_sasl("PLAIN", "hush"), ssl_key_password="hush"))
+    assert "hush" not in shown
+
+
+def test_plain_is_one_token() -> None:
+    assert list(sasl.exchange(with_sasl("PLAIN", "pass wörd"))) == ["\0alice\0pass wörd".encode()]
+
+
+def scram_server(mechanism: str, password: str) -> Any:
+    made = ScramMechanism(mechanism)
+    known = made.make_auth_info(password, salt=b"0123456789abcdef")
+    return made.make_server(lambda user: known)
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_scram_convinces_a_server_and_checks_it(mechanism: str) -> None:
+    server = scram_server(mechanism, "pencil")
+    client = sasl.exchange(with_sasl(mechanism))
+    server.set_client_first(next(client).decode())
+    server.set_client_final(client.send(server.get_server_first().encode()).decode())
+    with pytest.raises(StopIteration):
+        client.send(server.get_server_final().encode())
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+@pytest.mark.parametrize("forged", [b"v=Zm9yZ2Vk", b"\xff", b"nonsense", b"e=invalid-proof"])
+def test_scram_refuses_a_server_that_does_not_know_the_password(mechanism: str, forged: bytes) -> None:
+    server = scram_server(mechanism, "pencil")
+    client = sasl.exchange(with_sasl(mechanism))
+    server.set_client_first(next(client).decode())
+    client.send(server.get_server_first().encode())
+    with pytest.raises(BrokerRefused, match="does not hold") as caught:
+        client.send(forged)
+    assert caught.value.name == "SASL_AUTHENTICATION_FAILED"
+
+
+class Pki:
+    """An authority, and PEM files of a server and a client it vouches for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = trustme.CA()
+        self.ca = folder / "ca.pem"
+        self.client = folder / "client.pem"
+        self.authority.cert_pem.write_to_path(str(self.ca))
+        self.authority.issue_cert("client.test").private_key_and_cert_chain_pem.write_to_path(
+            str(self.client)
+        )
+
+    def server(self, name: str = "127.0.0.1", client_needed: bool = False) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.authority.issue_cert(name).configure_cert(context)
+        if client_needed:
+            context.verify_mode = ssl.CERT_REQUIRED
+            self.authority.configure_trust(context)
+        return context
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+def reach(context: ssl.SSLContext, **more: Any) -> object:
+    with ScriptedBroker(context) as broker:
+        made = ConnectionSettings((broker.address,), "SSL", request_timeout_s=5.0, **more)
+        with SocketTransport(made) as transport:
+            return transport.nodes()
+
+
+def test_a_broker_with_a_certificate_we_trust(pki: Pki) -> None:
+    assert reach(pki.server(), ssl_ca_location=str(pki.ca))
+
+
+def test_a_client_certificate_is_shown(pki: Pki) -> None:
+    needed = pki.server(client_needed=True)
+    shown = {"ssl_ca_location": str(pki.ca), "ssl_certificate_location": str(pki.client)}
+    assert reach(needed, **shown)
+    assert reach(pki.server(client_needed=True), **shown, ssl_key_location=str(pki.client))
+
+
+def test_a_client_certificate_that_is_missing_is_said(pki: Pki) -> None:
+    with pytest.raises(Unreachable, match=r"certificate required|handshake failure") as caught:
+        reach(pki.server(client_needed=True), ssl_ca_location=str(pki.ca))
+    assert caught.value.hint is not None
+    assert "ssl.certificate.location" in caught.value.hint
+
+
+def test_an_authority_we_do_not_know_is_said(pki: Pki) -> None:
+    with pytest.raises(Unreachable, match="TLS failed: unable to get local issuer") as caught:
+        reach(pki.server())
+    assert caught.value.hint is not None
+    assert "ssl.ca.location" in caught.value.hint
+
+
+def test_a_certificate_for_another_name(pki: Pki) -> None:
+    trust = {"ssl_ca_location": str(pki.ca)}
+    with pytest.raises(Unreachable, match="mismatch") as caught:
+        reach(pki.server("other.test"), **trust)
+    assert caught.value.hint is not None
+    assert "ssl.endpoint.identification.algorithm" in caught.value.hint
+    assert reach(pki.server("other.test"), **trust, ssl_endpoint_identification=False)
+
+
+def test_tls_to_a_plain_port_is_said(pki: Pki) -> None:
+    with ScriptedBroker() as broker:
+        made = ConnectionSettings(
+            (broker.address,), "SSL", ssl_ca_location=str(pki.ca), request_timeout_s=5.0
+        )
+        with SocketTransport(made) as transport, pytest.raises(Unreachable, match="TLS") as caught:
+            transport.nodes()
+    assert caught.value.hint == "is this a TLS listener? check the port and security.protocol"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"\xfe\xed\xfe\xed\0\0\0\2", "is a Java key store; kgroup reads PEM"),
+        (b"\x30\x82\x01\x02", "is PKCS#12 or DER; kgroup reads PEM"),
+        (b"hello", "no certificate can be read"),
+    ],
+)
+def test_files_that_are_no_pem(tmp_path: Path, content: bytes | None, words: str) -> None:
+    location = tmp_path / "trust"
+    if content is not None:
+        location.write_bytes(content)
+    made = ConnectionSettings(WHERE, "SSL", ssl_ca_location=str(location))
+    with pytest.raises(ConfigError, match=words):
+        tls.client_context(made)
+
+
+def test_an_encrypted_key_wants_its_password(pki: Pki, tmp_path: Path) -> None:
+    from cryptography.hazmat.primitives import serialization as pem
+
+    issued = pki.authority.issue_cert("client.test")
+    key = pem.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.BestAvailableEncryption(b"open"))
+    )
+    certificate = tmp_path / "cert.pem"
+    issued.cert_chain_pems[0].write_to_path(str(certificate))
+    made = ConnectionSettings(
+        WHERE,
+        "SSL",
+        ssl_ca_location=str(pki.ca),
+        ssl_certificate_location=str(certificate),
+        ssl_key_location=str(locked),
+        ssl_key_password="open",
+    )
+    assert tls.client_context(made)
+    for wrong in (None, "shut"):
+        with pytest.raises(ConfigError, match="cannot be used") as caught:
+            tls.client_context(replace(made, ssl_key_password=wrong))
+        assert caught.value.hint is not None
+        assert "ssl.key.password" in caught.value.hint
