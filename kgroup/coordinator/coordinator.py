@@ -18,7 +18,13 @@ from kgroup.coordinator.classic.join import join
 from kgroup.coordinator.classic.leave import leave
 from kgroup.coordinator.classic.sync import sync
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer import heartbeat as consumer_heartbeat
+from kgroup.coordinator.consumer import subscription, timers
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.leave import fence
 from kgroup.coordinator.ids import Ids
+from kgroup.coordinator.migration import classic_members
+from kgroup.coordinator.offsets import expiry, transactions
 from kgroup.coordinator.offsets.commit import commit
 from kgroup.coordinator.offsets.delete import delete_offsets
 from kgroup.coordinator.offsets.fetch import fetch
@@ -31,6 +37,7 @@ from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
@@ -41,6 +48,7 @@ from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 SYNC_NAMES_PROTOCOL_SINCE = 5
 LEAVE_BATCH_SINCE = 3
@@ -96,12 +104,27 @@ class Coordinator:
                     rebalance.renew_session(step, group, member)
                 if len(group.members) > step.config.max_size:
                     rebalance.prepare(step, group)
+            else:
+                timers.arm_after_load(step, group)
+        expiry.arm_sweep(step)
         return _outcome(step)
 
     def topics_changed(self, image: TopicImage, now_ms: int) -> Outcome:
-        """Take over a new topic image."""
-        self.state.image = image
-        return Outcome()
+        """Take over a new topic image; offsets of deleted topics go."""
+        before, self.state.image = self.state.image, image
+        changed = {
+            name
+            for name in before.by_name.keys() | image.by_name.keys()
+            if before.by_name.get(name) != image.by_name.get(name)
+        }
+        for group in self.state.groups.values():
+            if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.subscribed_topics()):
+                group.refresh_deadline_ms = 0
+        step = Step(self.state, now_ms)
+        gone = {t.name: t for t in before.by_name.values() if t.topic_id not in image.by_id}
+        if gone:
+            expiry.topics_deleted(step, gone)
+        return _outcome(step)
 
 
 def _outcome(step: Step) -> Outcome:
@@ -113,7 +136,28 @@ def _join(step: Step, request: JoinGroupRequest) -> Message | None:
     config = step.config
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
         return rebalance.refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
-    return join(step, _classic(step, request.group_id), request)
+    group = step.state.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        return join(step, group, request)
+    if group.members:
+        return classic_members.join(step, group, request)
+    if request.member_id:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    return _join_after_conversion(step, group, request)
+
+
+def _join_after_conversion(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Message | None:
+    """An empty consumer group makes way for a classic one: tombstones first, then the new group's record."""
+    del step.state.groups[request.group_id]
+    response = join(step, None, request)
+    created = step.state.groups[request.group_id]
+    assert isinstance(created, ClassicGroup)
+    step.state.converted[request.group_id] = created
+    own, step.records = step.records, []
+    deletion.forget_consumer_group(step, group)
+    step.records += own
+    step.state.groups[request.group_id] = group
+    return response
 
 
 def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
@@ -121,31 +165,35 @@ def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
     if step.version >= SYNC_NAMES_PROTOCOL_SINCE and None in names:
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     refuse_if_no_group_id(request.group_id)
-    return sync(step, _classic(step, request.group_id), request)
+    group = step.state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.sync(step, group, request)
+    return sync(step, group, request)
 
 
 def _heartbeat(step: Step, request: HeartbeatRequest) -> Message:
     refuse_if_no_group_id(request.group_id)
-    return heartbeat(step, _classic(step, request.group_id), request)
+    group = step.state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.heartbeat(step, group, request)
+    return heartbeat(step, group, request)
 
 
 def _leave(step: Step, request: LeaveGroupRequest) -> Message:
     refuse_if_no_group_id(request.group_id)
-    if step.version >= LEAVE_BATCH_SINCE:
-        return leave(step, _classic(step, request.group_id), request.members)
-    alone = (MemberIdentity(member_id=request.member_id),)
-    result = leave(step, _classic(step, request.group_id), alone).members[0]
-    return LeaveGroupResponse(error_code=result.error_code)
+    group = step.state.groups.get(request.group_id)
+    batch = step.version >= LEAVE_BATCH_SINCE
+    leavers = request.members if batch else (MemberIdentity(member_id=request.member_id),)
+    if isinstance(group, ConsumerGroup):
+        response = classic_members.leave(step, group, leavers)
+    else:
+        response = leave(step, group, leavers)
+    return response if batch else LeaveGroupResponse(error_code=response.members[0].error_code)
 
 
 def _delete_offsets(step: Step, request: OffsetDeleteRequest) -> Message:
     refuse_if_no_group_id(request.group_id)
     return delete_offsets(step, request)
-
-
-def _classic(step: Step, group_id: str) -> ClassicGroup | None:
-    group = step.state.groups.get(group_id)
-    return group if isinstance(group, ClassicGroup) else None
 
 
 HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
@@ -156,14 +204,19 @@ HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
     OffsetCommitRequest: commit,
     OffsetFetchRequest: fetch,
     OffsetDeleteRequest: _delete_offsets,
+    TxnOffsetCommitRequest: transactions.commit,
     ListGroupsRequest: describe.list_groups,
     DescribeGroupsRequest: describe.describe_groups,
     DeleteGroupsRequest: deletion.delete_groups,
+    ConsumerGroupHeartbeatRequest: consumer_heartbeat.heartbeat,
     ConsumerGroupDescribeRequest: describe.describe_consumer_groups,
 }
 
 
 def _fire(step: Step, key: TimerKey, what: object) -> None:
+    if key == expiry.SWEEP:
+        expiry.sweep(step)
+        return
     group = step.state.groups.get(key.group_id)
     if isinstance(group, ClassicGroup):
         match key.kind:
@@ -173,3 +226,16 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.sync_timer_fired(step, group, what)
             case rebalance.SESSION:
                 rebalance.session_timer_fired(step, group, key.member_id)
+    elif isinstance(group, ConsumerGroup):
+        _fire_consumer(step, group, key, what)
+
+
+def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -> None:
+    if key.kind == subscription.REGEX:
+        subscription.resolve(step, group, *what)
+        return
+    member = group.members.get(key.member_id)
+    if member is None or (key.kind == timers.REVOCATION and member.epoch != what):
+        return
+    if key.kind in timers.KINDS:
+        fence(step, group, [member])

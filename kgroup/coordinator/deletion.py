@@ -46,15 +46,21 @@ def forget_group(step: Step, group: Group) -> None:
         forget_consumer_group(step, group)
 
 
-def forget_consumer_group(step: Step, group: ConsumerGroup) -> None:
-    """Tombstones of assignments, targets, target epoch, members, patterns and the group, in Kafka's order."""
+def forget_consumer_group(step: Step, group: ConsumerGroup, renamed: tuple[str, str] | None = None) -> None:
+    """Tombstones of assignments, targets, target epoch, members, patterns and the group, in Kafka's order.
+
+    `renamed` is the old and the new id of a static member that this very batch has given a new id.
+    """
     group_id = group.group_id
-    for member_id in group.members:
+    old, new = renamed or ("", "")
+    members = [new if renamed and member_id == old else member_id for member_id in group.members]
+    targets = [new if renamed and member_id == old else member_id for member_id in group.targets]
+    for member_id in members:
         step.write(r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-    for member_id in group.targets:
+    for member_id in targets:
         step.write(r.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
     step.write(r.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
-    for member_id in group.members:
+    for member_id in members:
         step.write(r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
     for pattern in group.resolved:
         step.write(r.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), None)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kgroup.coordinator.assignors import SERVER_ASSIGNORS
+from kgroup.coordinator.assignors.interface import Assignor
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offsets.store import OffsetStore
 from kgroup.coordinator.outcome import EndMarker, Producer, Record, Reply, Request, Ticket
 from kgroup.coordinator.timers import TimerKey, Timers
-from kgroup.domain import TopicImage
+from kgroup.domain import Topic, TopicImage
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import RecordKey, RecordValue
 
@@ -35,6 +38,8 @@ class State:
     timers: Timers = field(default_factory=Timers)
     counters: Counters = field(default_factory=Counters)
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    topic_hashes: dict[str, tuple[Topic, int]] = field(default_factory=dict)
+    assignors: Mapping[str, Assignor] = field(default_factory=lambda: SERVER_ASSIGNORS)
     converted: dict[str, ClassicGroup] = field(default_factory=dict)
 
 

@@ -112,6 +112,14 @@ class Assignment:
         return cls(_flat(body.assigned_partitions), body.user_data)
 
 
+def version_of(data: bytes) -> int:
+    """The version a subscription or assignment is written in, no newer than those known; raises DecodeError."""
+    if len(data) < _VERSION.size:
+        raise DecodeError(f"no version in {len(data)} bytes")
+    version: int = _VERSION.unpack_from(data)[0]
+    return min(version, NEWEST)
+
+
 def _encode(body: Message, version: int) -> bytes:
     out = bytearray(_VERSION.pack(version))
     body.encode_into(out, version)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
+from kgroup.coordinator.outcome import EndMarker, Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, StorageError
@@ -66,6 +66,14 @@ class Shard:
         """Tell the coordinator of a new topic image."""
         self._image = image
         return self._settle(self.coordinator.topics_changed(image, now_ms), now_ms)
+
+    def end_transaction(self, marker: EndMarker, now_ms: int) -> tuple[bool, list[Reply]]:
+        """Append a transaction's end and apply it: whether that was done, and the replies this released."""
+        try:
+            self._append(Outcome(marker=marker), now_ms)
+        except StorageError:
+            return False, self._start_over(None, now_ms)
+        return True, []
 
     def group_config_changed(self, group_id: str, settings: dict[str, str]) -> None:
         """Replace a group's dynamic settings; they act from its next request on."""

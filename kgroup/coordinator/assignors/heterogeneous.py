@@ -123,27 +123,28 @@ class _Builder:
         """Move partitions of one topic until its subscribers are as equal as it can make them."""
         owners, loads, count = self._owners[topic_id], self._loads, self._count
         holders = set(owners)
-        lowest = self._least_loaded(topic_id)
-        if not holders or max(loads[index] for index in holders) - loads[lowest] <= 1:
+        takers = [(self._lowest_of_class(number), number) for number in self._topic_classes[topic_id]]
+        lowest = min(takers)[0] // count
+        if not holders or max(loads[index] for index in holders) - lowest <= 1:
             return 0
-        holdings = self._holdings(topic_id, loads[lowest] + 2)
-        heads = [-(loads[index] * count + index) for index in holdings]
-        heapify(heads)
+        heapify(takers)
+        holdings = self._holdings(topic_id, lowest + 2)
+        givers = [-(loads[index] * count + index) for index in holdings]
+        heapify(givers)
         touched = self._touched.setdefault(topic_id, set())
         moved = 0
-        while heads:
-            giver = -heads[0] % count
-            taker = self._least_loaded(topic_id)
+        while givers:
+            giver, taker = -givers[0] % count, self._least_loaded(takers)
             if loads[giver] - loads[taker] <= 1:
                 break
             owners[holdings[giver].pop()] = taker
             touched.update((giver, taker))
             moved += 1
-            self._shift(giver, taker)
+            self._shift(giver, taker, takers)
             if holdings[giver]:
-                heapreplace(heads, -(loads[giver] * count + giver))
+                heapreplace(givers, -(loads[giver] * count + giver))
             else:
-                heappop(heads)
+                heappop(givers)
         return moved
 
     def _holdings(self, topic_id: bytes, load: int) -> dict[int, list[int]]:
@@ -164,23 +165,31 @@ class _Builder:
             mine.setdefault(index, []).extend(partitions)
         return mine
 
-    def _least_loaded(self, topic_id: bytes) -> int:
-        """The least loaded subscriber. Entries of a heap whose load is out of date are dropped here."""
-        best = -1
-        loads, count = self._loads, self._count
-        for number in self._topic_classes[topic_id]:
-            heap = self._heaps[number]
-            while loads[heap[0] % count] != heap[0] // count:
-                heappop(heap)
-            if best < 0 or heap[0] < best:
-                best = heap[0]
-        return best % count
+    def _lowest_of_class(self, number: int) -> int:
+        """The first entry of a class's heap whose load is up to date; others are dropped."""
+        heap, loads, count = self._heaps[number], self._loads, self._count
+        while loads[heap[0] % count] != heap[0] // count:
+            heappop(heap)
+        return heap[0]
 
-    def _shift(self, giver: int, taker: int) -> None:
+    def _least_loaded(self, takers: list[tuple[int, int]]) -> int:
+        """The least loaded member of the classes in the heap `takers`, whose entries may be too low."""
+        while True:
+            key, number = takers[0]
+            lowest = self._lowest_of_class(number)
+            if lowest == key:
+                return key % self._count
+            heapreplace(takers, (lowest, number))
+
+    def _shift(self, giver: int, taker: int, takers: list[tuple[int, int]]) -> None:
+        """Count one partition from giver to taker; the giver may now be the lowest of its class."""
         for index, change in ((giver, -1), (taker, 1)):
             self._loads[index] += change
-            heap = self._heaps[self._class_of[index]]
-            heappush(heap, self._loads[index] * self._count + index)
+            number = self._class_of[index]
+            heappush(self._heaps[number], self._loads[index] * self._count + index)
+        number, key = self._class_of[giver], self._loads[giver] * self._count + giver
+        if self._lowest_of_class(number) == key:
+            heappush(takers, (key, number))
 
     def _targets(self) -> dict[str, Assignment]:
         """Current targets where nothing changed; otherwise rebuilt for the topics that were touched."""

@@ -106,7 +106,9 @@ class ConsumerMember:
 
 def no_metadata() -> ConsumerGroupMemberMetadataValue:
     """Record 5 of a member of whom nothing is known yet."""
-    return ConsumerGroupMemberMetadataValue(client_id="", client_host="", classic_member_metadata=None)
+    return ConsumerGroupMemberMetadataValue(
+        client_id="", client_host="", subscribed_topic_regex="", classic_member_metadata=None
+    )
 
 
 def epochs_at(partitions: Mapping[bytes, Iterable[int]], epoch: int) -> Epochs:

@@ -57,11 +57,6 @@ class OffsetStore:
         """Topic and partition of every offset that an open transaction holds."""
         return list(self._open.get(group_id, ()))
 
-    def pending_topic_ids(self, group_id: str, topic: str, partition: int) -> list[bytes]:
-        """The topic ids under which open transactions hold an offset of the partition."""
-        producers = self._open.get(group_id, {}).get((topic, partition), ())
-        return [self._pending[p][group_id][topic][partition].value.topic_id for p in sorted(producers)]
-
     def open_producers(self) -> list[int]:
         """Ids of the producers with an open transaction here, in order."""
         return sorted(self._pending)

@@ -1,0 +1,263 @@
+"""ConsumerGroupHeartbeat: join, stay, change and reconcile in one request (KIP-848)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.leave import leave, refuse_if_not_holder
+from kgroup.coordinator.consumer.member import (
+    LEFT_EPOCH,
+    ConsumerMember,
+    Current,
+    Epochs,
+    MemberState,
+    no_metadata,
+)
+from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
+from kgroup.coordinator.consumer.records import replace_member, write_current, write_metadata
+from kgroup.coordinator.consumer.settings import heartbeat_interval_ms
+from kgroup.coordinator.consumer.subscription import (
+    RegexChange,
+    Subscriptions,
+    metadata_expired,
+    refresh,
+    update_regex,
+)
+from kgroup.coordinator.consumer.target import Target, update_target
+from kgroup.coordinator.consumer.timers import limit_revocation, renew_session
+from kgroup.coordinator.consumer.validation import validate
+from kgroup.coordinator.migration.upgrade import group_to_join
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.group_records import ConsumerGroupMemberMetadataValue
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+Request = ConsumerGroupHeartbeatRequest
+NOT_GIVEN = -1
+
+
+def heartbeat(step: Step, request: Request) -> ConsumerGroupHeartbeatResponse:
+    """Carry out a heartbeat; the response has the member's epoch and, when it changed, its assignment."""
+    validate(step, request)
+    joins = request.member_epoch == 0
+    group = group_to_join(step, request.group_id, request.member_id, joins=joins)
+    if request.member_epoch < 0:
+        return leave(step, group, request)
+    refuse_if_full(step, group, request.member_id)
+    owned = _owned(request)
+    before = _member(step, group, request, owned)
+    after = replace(before, metadata=_metadata(step, before, request))
+    after, assigned_anew = advance(step, group, before, after, owned)
+    renew_session(step, group.group_id, after)
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=after.member_id,
+        member_epoch=after.epoch,
+        heartbeat_interval_ms=heartbeat_interval_ms(step.state, group.group_id),
+    )
+    if joins or assigned_anew or _is_full(request):
+        response.assignment = _assignment(after.current.assigned)  # type: ignore[misc]
+    return response
+
+
+def advance(
+    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, owned: Owned | None
+) -> tuple[ConsumerMember, bool]:
+    """Take over what the member says of itself, compute targets when due, and move it one step.
+
+    Returns the member as it is then, and whether its assigned partitions changed. Shared by members of
+    both protocols.
+    """
+    news = announce(step, group, before, after)
+    target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
+    after = move(step, group, after, target, owned, subscription_changed=news.subscription_changed)
+    return after, after.current.assigned != before.current.assigned
+
+
+class News(NamedTuple):
+    """What came of a member's announcement: the group epoch, and what the subscriptions are now."""
+
+    epoch: int
+    homogeneous: bool
+    subscription_changed: bool
+
+
+def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> News:
+    """Write what the member says of itself, and bump the group epoch when subscriptions or topics changed."""
+    known = before.member_id in group.members or before.instance_id is not None
+    if after.metadata != before.metadata or not known:
+        write_metadata(step, group.group_id, after)
+    names_changed = set(before.names) != set(after.names)
+    regex = update_regex(step, group, before, after)
+    changed = names_changed or regex is not RegexChange.NONE
+    bump = changed if after.is_classic else names_changed or regex is RegexChange.UPDATED_AND_RESOLVED
+    subscriptions = Subscriptions.with_change(group, before, after)
+    epoch = group.epoch
+    if bump or metadata_expired(step, group):
+        epoch = refresh(step, group, subscriptions, bump=bump)
+    return News(epoch, subscriptions.homogeneous(), changed)
+
+
+def move(
+    step: Step,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    target: Target,
+    owned: Owned | None,
+    *,
+    subscription_changed: bool,
+) -> ConsumerMember:
+    """Move the member one step towards its target, and write where it is then."""
+    moved = _reconcile(step, group, member, target, owned, subscription_changed)
+    if moved == member.current:
+        return member
+    member = replace(member, current=moved)
+    write_current(step, group.group_id, member)
+    if not member.is_classic:
+        limit_revocation(step, group.group_id, member)
+    return member
+
+
+def _reconcile(
+    step: Step,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    target: Target,
+    owned: Owned | None,
+    subscription_changed: bool,
+) -> Current:
+    current = member.current
+    stable = current.state is MemberState.STABLE
+    if stable and current.epoch == target.epoch and not subscription_changed:
+        return current
+    image = step.state.image
+    subscribed = {
+        topic.topic_id for name in group.topics_of(member) if (topic := image.by_name.get(name)) is not None
+    }
+    return reconcile(
+        current,
+        Goal(target.epoch, target.partitions, subscribed, owned, subscription_changed, group.owner_epoch),
+    )
+
+
+def refuse_if_full(step: Step, group: ConsumerGroup, member_id: str) -> None:
+    """GROUP_MAX_SIZE_REACHED for a member id that is new to a full group."""
+    if len(group.members) >= step.config.consumer_max_size and member_id not in group.members:
+        raise Refused(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            "The consumer group has reached its maximum capacity of "
+            f"{step.config.consumer_max_size} members.",
+        )
+
+
+def _member(step: Step, group: ConsumerGroup, request: Request, owned: Owned | None) -> ConsumerMember:
+    """The member the heartbeat is of, as it is before it; refused unless its ids and epoch are right."""
+    joins = request.member_epoch == 0
+    member_id = request.member_id or step.state.ids.consumer_member()
+    if request.instance_id is not None and joins:
+        return _join_static(step, group, member_id, request.instance_id)
+    if request.instance_id is not None:
+        refuse_if_not_holder(group, member_id, request.instance_id)
+    member = group.members.get(member_id)
+    if member is None:
+        if not joins:
+            raise Refused(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}."
+            )
+        return ConsumerMember(member_id, no_metadata())
+    _refuse_epoch(member, request.member_epoch, owned)
+    return member
+
+
+def _join_static(step: Step, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
+    holder = group.members.get(group.static.get(instance_id, ""))
+    if holder is None:
+        return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
+    if not holder.is_classic and holder.epoch != LEFT_EPOCH:
+        raise Refused(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
+            f"instance id is owned by member {holder.member_id}.",
+        )
+    return take_place(step, group, holder, member_id)
+
+
+def take_place(step: Step, group: ConsumerGroup, holder: ConsumerMember, member_id: str) -> ConsumerMember:
+    """Give a static member's place, with its partitions and target, to a new member id."""
+    current = replace(holder.current, epoch=0, previous_epoch=0)
+    member = ConsumerMember(member_id, holder.metadata, current)
+    replace_member(step, group.group_id, holder, member, group.target_of(holder.member_id))
+    return member
+
+
+def _refuse_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
+    """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost."""
+    if epoch in (0, member.epoch):
+        return
+    current = member.current
+    if epoch > current.epoch:
+        raise Refused(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a greater member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+    if epoch == current.previous_epoch and owned is not None and _all_assigned(owned, current.assigned):
+        return
+    raise Refused(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a smaller member epoch ({epoch}) than the one known by the group "
+        f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _all_assigned(owned: Owned, assigned: Epochs) -> bool:
+    return all(partitions <= assigned.get(topic, {}).keys() for topic, partitions in owned.items())
+
+
+def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerGroupMemberMetadataValue:
+    known, names = before.metadata, request.subscribed_topic_names
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=known.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=known.rack_id if request.rack_id is None else request.rack_id,
+        client_id=step.client_id,
+        client_host=step.client_host,
+        subscribed_topic_names=known.subscribed_topic_names if names is None else tuple(sorted(set(names))),
+        subscribed_topic_regex=(
+            known.subscribed_topic_regex
+            if request.subscribed_topic_regex is None
+            else request.subscribed_topic_regex
+        ),
+        rebalance_timeout_ms=(
+            known.rebalance_timeout_ms
+            if request.rebalance_timeout_ms == NOT_GIVEN
+            else request.rebalance_timeout_ms
+        ),
+        server_assignor=known.server_assignor if request.server_assignor is None else request.server_assignor,
+        classic_member_metadata=None,
+    )
+
+
+def _owned(request: Request) -> Owned | None:
+    if request.topic_partitions is None:
+        return None
+    return {t.topic_id: frozenset(t.partitions) for t in request.topic_partitions}
+
+
+def _is_full(request: Request) -> bool:
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    return request.rebalance_timeout_ms != NOT_GIVEN and subscribes and request.topic_partitions is not None
+
+
+def _assignment(assigned: Epochs) -> Assignment:
+    return Assignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(numbers)))
+            for topic_id, numbers in assigned.items()
+        )
+    )

@@ -1,0 +1,113 @@
+"""One step of a member towards its target assignment (KIP-848, member reconciliation; KIP-1251)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from kgroup.coordinator.assignors.interface import Assignment
+from kgroup.coordinator.consumer.group import FREE
+from kgroup.coordinator.consumer.member import NO_PARTITIONS, Current, Epochs, MemberState
+from kgroup.errors import ErrorCode, Refused
+
+Owned: TypeAlias = dict[bytes, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a member shall go: the target of `epoch`, and the topics it subscribes to now.
+
+    `owned` is what the member says it owns, None when it does not say. `owner_epoch` tells at which
+    member epoch a partition is owned, or FREE.
+    """
+
+    epoch: int
+    target: Assignment
+    subscribed: Set[bytes]
+    owned: Owned | None
+    subscription_changed: bool
+    owner_epoch: Callable[[bytes, int], int]
+
+    def still_owns(self, partitions: Epochs) -> bool:
+        """Whether the member has not yet said that it gave all of these up."""
+        if self.owned is None:
+            return True
+        return any(not self.owned.get(topic, frozenset()).isdisjoint(p) for topic, p in partitions.items())
+
+
+def reconcile(current: Current, goal: Goal) -> Current:
+    """The member's next epochs and partitions; `current` itself when there is nothing to do.
+
+    A member first gives up what is not its own any more, in its present epoch; only then it moves to
+    the target epoch and gets what others have released.
+    """
+    match current.state:
+        case MemberState.STABLE if current.epoch != goal.epoch:
+            return _towards_target(current, goal, current.epoch)
+        case MemberState.STABLE if goal.subscription_changed:
+            return _without_unsubscribed(current, goal)
+        case MemberState.STABLE:
+            return current
+        case MemberState.UNREVOKED_PARTITIONS if not goal.still_owns(current.revoking):
+            return _towards_target(current, goal, current.epoch)
+        case MemberState.UNREVOKED_PARTITIONS if goal.subscription_changed:
+            return _without_unsubscribed(current, goal)
+        case MemberState.UNREVOKED_PARTITIONS:
+            return current
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _towards_target(current, goal, current.epoch)
+        case MemberState.UNKNOWN if goal.owned is None or goal.owned:
+            raise Refused(
+                ErrorCode.FENCED_MEMBER_EPOCH,
+                "The consumer group member is in a unknown state. "
+                "The member must abandon all its partitions and rejoin.",
+            )
+        case _:
+            return _towards_target(current, goal, goal.epoch)
+
+
+def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
+    kept: dict[bytes, dict[int, int]] = {}
+    revoking: dict[bytes, dict[int, int]] = {}
+    free: dict[bytes, dict[int, int]] = {}
+    unreleased = False
+    for topic in {**current.assigned, **goal.target}:
+        target = goal.target.get(topic, ()) if topic in goal.subscribed else ()
+        held = current.assigned.get(topic, {})
+        wanted = set(target)
+        _put(kept, topic, {p: e for p, e in held.items() if p in wanted})
+        _put(revoking, topic, {p: e for p, e in held.items() if p not in wanted})
+        own_revoking = current.revoking.get(topic, {})
+        for partition in target:
+            if partition in held:
+                continue
+            if goal.owner_epoch(topic, partition) == FREE or partition in own_revoking:
+                free.setdefault(topic, {})[partition] = goal.epoch
+            else:
+                unreleased = True
+    if revoking and goal.still_owns(revoking):
+        return Current(epoch, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+    for topic, partitions in free.items():
+        kept[topic] = {**kept.get(topic, {}), **partitions}
+    state = MemberState.UNRELEASED_PARTITIONS if unreleased else MemberState.STABLE
+    return Current(goal.epoch, current.epoch, state, kept, NO_PARTITIONS)
+
+
+def _without_unsubscribed(current: Current, goal: Goal) -> Current:
+    """Give up topics no longer subscribed to, in the present epoch."""
+    dropped = {topic: p for topic, p in current.assigned.items() if topic not in goal.subscribed}
+    if not dropped:
+        return current
+    kept = {topic: p for topic, p in current.assigned.items() if topic in goal.subscribed}
+    revoking = {**current.revoking}
+    for topic, partitions in dropped.items():
+        revoking[topic] = {**revoking.get(topic, {}), **partitions}
+    if goal.still_owns(revoking):
+        return Current(current.epoch, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+    return replace(current, previous_epoch=current.epoch, assigned=kept)
+
+
+def _put(by_topic: dict[bytes, dict[int, int]], topic: bytes, partitions: dict[int, int]) -> None:
+    if partitions:
+        by_topic[topic] = partitions

@@ -1,0 +1,72 @@
+"""The records of consumer groups, by what they say; the orders are Kafka's (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kgroup.coordinator.assignors.interface import Assignment
+from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.state import Step
+from kgroup.protocol import group_records as r
+
+
+def write_metadata(step: Step, group_id: str, member: ConsumerMember) -> None:
+    """Record 5: who the member is and what it subscribes to."""
+    key = r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
+    step.write(key, member.metadata)
+
+
+def write_current(step: Step, group_id: str, member: ConsumerMember) -> None:
+    """Record 8: the member's epoch and partitions."""
+    key = r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
+    step.write(key, member.current.value())
+
+
+def write_target(step: Step, group_id: str, member_id: str, target: Assignment) -> None:
+    """Record 7: the partitions the member shall have."""
+    value = r.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=listed(target))
+    step.write(r.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
+
+
+def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
+    """Record 6: the epoch that all targets are of; it follows them."""
+    value = r.ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
+    )
+    step.write(r.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+
+
+def write_epoch(step: Step, group_id: str, epoch: int, metadata_hash: int) -> None:
+    """Record 3: the group epoch and the hash of the topics subscribed to."""
+    value = r.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    step.write(r.ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def remove_member(step: Step, group_id: str, member_id: str) -> None:
+    """Tombstones of a member: assignment, target, metadata."""
+    step.write(r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+
+
+def replace_member(
+    step: Step, group_id: str, old: ConsumerMember, new: ConsumerMember, target: Assignment
+) -> None:
+    """Hand a static member's place to a new member id."""
+    remove_member(step, group_id, old.member_id)
+    write_metadata(step, group_id, new)
+    write_target(step, group_id, new.member_id, target)
+    write_current(step, group_id, new)
+
+
+def remove_regex(step: Step, group_id: str, pattern: str) -> None:
+    """Tombstone of what a pattern was resolved to."""
+    step.write(r.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), None)
+
+
+def listed(partitions: Mapping[bytes, tuple[int, ...]]) -> tuple[r.TargetTopicPartitions, ...]:
+    """Partitions as records carry them."""
+    return tuple(
+        r.TargetTopicPartitions(topic_id=topic_id, partitions=numbers)
+        for topic_id, numbers in partitions.items()
+    )

@@ -1,0 +1,184 @@
+"""What a group subscribes to: topic names, patterns, and the hash of the topics behind them (KIP-848)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.consumer.metadata_hash import group_hash, topic_hash
+from kgroup.coordinator.consumer.records import remove_regex, write_epoch
+from kgroup.coordinator.consumer.regex import compile_regex, matching_topics
+from kgroup.coordinator.state import State, Step
+from kgroup.coordinator.timers import TimerKey
+from kgroup.protocol import group_records as r
+
+REGEX = "consumer-regex"
+LEAST_BETWEEN_REFRESHES_MS = 10_000
+NEVER_EXPIRES_MS = 2**31 - 1
+
+
+class RegexChange(Enum):
+    """What a heartbeat did to the member's pattern."""
+
+    NONE = auto()
+    UPDATED = auto()
+    UPDATED_AND_RESOLVED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """The group's subscriptions as they are once a member's change is in: subscribers by name and pattern."""
+
+    names: Counter[str]
+    patterns: Counter[str]
+    members: int
+
+    @classmethod
+    def with_change(
+        cls, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember
+    ) -> Subscriptions:
+        names, patterns, members = group.by_name, group.by_regex, len(group.members)
+        if before.names != after.names:
+            names = names.copy()
+            names.subtract(before.names)
+            names.update(after.names)
+            names = +names
+        if before.regex != after.regex:
+            patterns = patterns.copy()
+            patterns.subtract(filter(None, (before.regex,)))
+            patterns.update(filter(None, (after.regex,)))
+            patterns = +patterns
+        if after.member_id not in group.members and after.instance_id not in group.static:
+            members += 1
+        return cls(names, patterns, members)
+
+    @classmethod
+    def without(cls, group: ConsumerGroup, leavers: Iterable[ConsumerMember]) -> Subscriptions:
+        gone = list(leavers)
+        names, patterns = group.by_name.copy(), group.by_regex.copy()
+        for member in gone:
+            names.subtract(member.names)
+            patterns.subtract(filter(None, (member.regex,)))
+        return cls(+names, +patterns, len(group.members) - len(gone))
+
+    def homogeneous(self) -> bool:
+        """Whether all members subscribe alike: the same names, or one and the same pattern and no names."""
+        if self.patterns:
+            return len(self.patterns) == 1 and not self.names and self.patterns.total() == self.members
+        return all(count == self.members for count in self.names.values())
+
+    def topics(self, group: ConsumerGroup) -> set[str]:
+        """Names subscribed to, and those that the patterns have been resolved to."""
+        return set(self.names).union(*(group.resolved_topics(pattern) for pattern in self.patterns))
+
+
+def update_regex(
+    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember
+) -> RegexChange:
+    """Take note of a changed pattern, and have the group's patterns resolved again when that is due.
+
+    Raises Refused(INVALID_REGULAR_EXPRESSION) for a pattern new to the group that is not RE2.
+    """
+    change, must_resolve = RegexChange.NONE, False
+    old, new = before.regex, after.regex
+    if before.metadata.subscribed_topic_regex != after.metadata.subscribed_topic_regex:
+        change = RegexChange.UPDATED
+        if new and not group.by_regex[new]:
+            compile_regex(new)
+            must_resolve = True
+        elif (new and new in group.resolved) or (not new and old):
+            change = RegexChange.UPDATED_AND_RESOLVED
+        if old and group.by_regex[old] == 1:
+            remove_regex(step, group.group_id, old)
+    if must_resolve or group.by_regex:
+        _schedule_resolution(step, group, Subscriptions.with_change(group, before, after), must_resolve)
+    return change
+
+
+def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions, due: bool) -> None:
+    key = TimerKey(REGEX, group.group_id)
+    last = next(iter(group.resolved.values()), None)
+    if key in step.timers or not after.patterns:
+        return
+    if last is not None and step.now_ms <= last.timestamp + LEAST_BETWEEN_REFRESHES_MS:
+        return
+    due = due or last is None or len(after.patterns) != len(group.resolved)
+    if last is not None:
+        due = due or last.version < step.state.image.created_version
+        due = due or step.now_ms > last.timestamp + step.config.regex_refresh_interval_ms
+    if due:
+        step.arm(key, 0, (step.now_ms, tuple(after.patterns)))
+
+
+def resolve(step: Step, group: ConsumerGroup, started_ms: int, patterns: tuple[str, ...]) -> None:
+    """Write what each pattern matches now; bump the group epoch when any set of topics is another."""
+    image = step.state.image
+    topics = set(group.by_name)
+    changed = False
+    for pattern in patterns:
+        if not group.by_regex[pattern]:
+            continue
+        found = tuple(sorted(matching_topics(compile_regex(pattern), image.by_name)))
+        changed = changed or found != group.resolved_topics(pattern)
+        topics.update(found)
+        value = r.ConsumerGroupRegularExpressionValue(
+            topics=found, version=image.version, timestamp=started_ms
+        )
+        key = r.ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=pattern)
+        step.write(key, value)
+    for pattern in group.by_regex:
+        if pattern not in patterns:
+            topics.update(group.resolved_topics(pattern))
+    new_hash = hash_of(step.state, topics)
+    if changed or new_hash != group.metadata_hash:
+        bump_epoch(step, group, new_hash)
+
+
+def refresh(step: Step, group: ConsumerGroup, subscriptions: Subscriptions, *, bump: bool) -> int:
+    """Look at the topics again; the group epoch, bumped when asked to or when the topics changed."""
+    epoch = group.epoch
+    new_hash = hash_of(step.state, subscriptions.topics(group))
+    if bump or new_hash != group.metadata_hash:
+        epoch = bump_epoch(step, group, new_hash)
+    else:
+        _not_before_change(step, group, epoch)
+    if group.has_partition_metadata:
+        step.write(r.ConsumerGroupPartitionMetadataKey(group_id=group.group_id), None)
+    return epoch
+
+
+def bump_epoch(step: Step, group: ConsumerGroup, new_hash: int) -> int:
+    """Write the next group epoch, which asks for a new target assignment."""
+    epoch = group.epoch + 1
+    write_epoch(step, group.group_id, epoch, new_hash)
+    step.state.counters.consumer_group_rebalance += 1
+    _not_before_change(step, group, epoch)
+    return epoch
+
+
+def metadata_expired(step: Step, group: ConsumerGroup) -> bool:
+    """Whether the topics must be looked at: they changed, or an epoch was never written."""
+    return step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
+
+
+def hash_of(state: State, names: Iterable[str]) -> int:
+    """The metadata hash of the topics that exist among `names`; 0 for none."""
+    hashes: dict[str, int] = {}
+    for name in names:
+        topic = state.image.by_name.get(name)
+        if topic is None:
+            continue
+        cached = state.topic_hashes.get(name)
+        if cached is None or cached[0] is not topic:
+            cached = state.topic_hashes[name] = (topic, topic_hash(topic))
+        hashes[name] = cached[1]
+    return group_hash(hashes)
+
+
+def _not_before_change(step: Step, group: ConsumerGroup, epoch: int) -> None:
+    group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
+    group.refresh_epoch = epoch

@@ -1,0 +1,101 @@
+"""The target assignment of a consumer group: when it is computed, by whom, and what is written (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kgroup.coordinator.assignors.interface import Assignment, AssignorError, GroupSpec, MemberSpec
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.consumer.records import write_target, write_target_epoch
+from kgroup.coordinator.consumer.settings import assignment_interval_ms
+from kgroup.coordinator.state import Step
+from kgroup.domain import Topic
+from kgroup.errors import ErrorCode, Refused
+
+
+class Target(NamedTuple):
+    """One member's target, and the epoch it is of."""
+
+    epoch: int
+    partitions: Assignment
+
+
+def update_target(
+    step: Step,
+    group: ConsumerGroup,
+    group_epoch: int,
+    before: ConsumerMember,
+    after: ConsumerMember,
+    *,
+    homogeneous: bool,
+) -> Target:
+    """The member's target; computed and written for all when behind `group_epoch` and the time has come.
+
+    Within the assignment interval of the last computation the old target stays in force.
+    """
+    if group.assignment_epoch >= group_epoch or not _may_compute(step, group):
+        return Target(group.assignment_epoch, stored_target(group, after))
+    targets = _compute(step, group, before, after, homogeneous)
+    for member_id, partitions in targets.items():
+        stored = group.targets.get(member_id)
+        if stored is not partitions and stored != partitions:
+            write_target(step, group.group_id, member_id, partitions)
+    write_target_epoch(step, group.group_id, group_epoch, step.now_ms)
+    return Target(group_epoch, targets[after.member_id])
+
+
+def stored_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
+    """The target in force for the member; a static one inherits that of its instance id."""
+    if member.member_id not in group.targets and member.instance_id is not None:
+        return group.target_of(group.static.get(member.instance_id, member.member_id))
+    return group.target_of(member.member_id)
+
+
+def _may_compute(step: Step, group: ConsumerGroup) -> bool:
+    interval = assignment_interval_ms(step.state, group.group_id)
+    last = group.assignment_timestamp_ms
+    return last == 0 or interval == 0 or step.now_ms >= last + interval
+
+
+def _compute(
+    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, homogeneous: bool
+) -> dict[str, Assignment]:
+    name = _preferred(group, before, after) or step.config.consumer_assignors[0]
+    try:
+        return step.state.assignors[name].assign(group_spec(step, group, after, homogeneous))
+    except AssignorError as error:
+        message = f"Failed to compute a new target assignment for epoch {group.epoch}: {error}"
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
+
+
+def _preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> str | None:
+    votes = group.by_assignor.copy()
+    votes.subtract(filter(None, (before.metadata.server_assignor,)))
+    votes.update(filter(None, (after.metadata.server_assignor,)))
+    return max(+votes, key=lambda name: votes[name], default=None)
+
+
+def group_spec(step: Step, group: ConsumerGroup, after: ConsumerMember, homogeneous: bool) -> GroupSpec:
+    """The group as an assignor sees it, with `after` in the place of what it was before."""
+    members = dict(group.members)
+    replaced = group.static.get(after.instance_id) if after.instance_id is not None else None
+    if replaced is not None:
+        members.pop(replaced, None)
+    members[after.member_id] = after
+    by_name = step.state.image.by_name
+    topics: dict[bytes, Topic] = {}
+    alike: dict[tuple[tuple[str, ...], str | None], frozenset[bytes]] = {}
+    specs: dict[str, MemberSpec] = {}
+    for member_id, member in members.items():
+        subscription = (member.names, member.regex)
+        ids = alike.get(subscription)
+        if ids is None:
+            found = [by_name[name] for name in group.topics_of(member) if name in by_name]
+            topics.update((topic.topic_id, topic) for topic in found)
+            ids = alike[subscription] = frozenset(topic.topic_id for topic in found)
+        metadata = member.metadata
+        specs[member_id] = MemberSpec(
+            ids, stored_target(group, member), metadata.instance_id, metadata.rack_id
+        )
+    return GroupSpec(specs, topics, homogeneous)

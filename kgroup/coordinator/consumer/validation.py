@@ -1,0 +1,59 @@
+"""What a ConsumerGroupHeartbeat must look like before the group is touched (KIP-848)."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.consumer.member import LEFT_EPOCH
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+MEMBER_MAKES_ID_SINCE = 1
+
+
+def validate(step: Step, request: ConsumerGroupHeartbeatRequest) -> None:
+    """Refuse what no group could accept: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, UNSUPPORTED_VERSION."""
+    if "consumer" not in step.config.rebalance_protocols:
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
+    _ids(step, request)
+    _epoch(request)
+    assignor = request.server_assignor
+    if assignor is not None and assignor not in step.config.consumer_assignors:
+        supported = ", ".join(step.config.consumer_assignors)
+        raise Refused(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
+        )
+
+
+def _ids(step: Step, request: ConsumerGroupHeartbeatRequest) -> None:
+    makes_own = step.version >= MEMBER_MAKES_ID_SINCE
+    if not request.member_id and (makes_own or request.member_epoch not in (0, LEFT_EPOCH)):
+        raise _invalid("MemberId can't be empty.")
+    for name, text in (
+        ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
+        ("RackId", request.rack_id),
+    ):
+        if text is not None and not text.strip():
+            raise _invalid(f"{name} can't be empty.")
+
+
+def _epoch(request: ConsumerGroupHeartbeatRequest) -> None:
+    epoch = request.member_epoch
+    if epoch == 0:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid(
+                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+            )
+    elif epoch == LEFT_EPOCH and request.instance_id is None:
+        raise _invalid("InstanceId can't be null.")
+    elif epoch < LEFT_EPOCH:
+        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, message)

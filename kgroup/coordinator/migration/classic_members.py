@@ -1,0 +1,254 @@
+"""Members of the classic protocol inside a consumer group: join, sync, heartbeat, leave (KIP-848)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kgroup.coordinator.classic.group import CONSUMER, Protocols
+from kgroup.coordinator.classic.heartbeat import ALIVE, REBALANCING
+from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE, rebalance_timeout
+from kgroup.coordinator.classic.rebalance import refused_join
+from kgroup.coordinator.consumer.group import FREE, ConsumerGroup
+from kgroup.coordinator.consumer.heartbeat import announce, move, refuse_if_full, take_place
+from kgroup.coordinator.consumer.leave import fence, refuse_if_not_holder
+from kgroup.coordinator.consumer.member import ConsumerMember, MemberState, no_metadata
+from kgroup.coordinator.consumer.reconcile import Owned
+from kgroup.coordinator.consumer.target import Target, stored_target, update_target
+from kgroup.coordinator.consumer.timers import JOIN, SYNC, renew_session
+from kgroup.coordinator.migration.downgrade import can_downgrade_by_replacing, downgrade_by_replacing
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.timers import TimerKey
+from kgroup.domain import TopicImage, TopicPartition
+from kgroup.errors import DecodeError, ErrorCode, Refused
+from kgroup.protocol.group_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+)
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kgroup.protocol.subscription import Assignment, Subscription, version_of
+
+
+def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGroupResponse:
+    """Join a classic member: its generation is its member epoch, and nobody computes an assignment.
+
+    A static member that takes the place of the last consumer-protocol member turns the group classic.
+    """
+    if step.config.migration_policy == "disabled":
+        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    member_id = request.member_id or step.state.ids.consumer_member()
+    refuse_if_full(step, group, member_id)
+    if not _supports(group, request.protocol_type, request.protocols):
+        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if (
+        not request.member_id
+        and request.group_instance_id is None
+        and step.version >= MEMBER_ID_REQUIRED_SINCE
+    ):
+        return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+    try:
+        subscription = Subscription.decode(request.protocols[0].metadata)
+    except DecodeError as error:
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
+    before = _member(step, group, request, member_id)
+    after = replace(before, metadata=_metadata(step, before, request, subscription))
+    after = _advance(step, group, before, after, _owned(step.state.image, subscription))
+    return JoinGroupResponse(
+        member_id=after.member_id,
+        generation_id=after.epoch,
+        protocol_type=CONSUMER,
+        protocol_name=request.protocols[0].name,
+    )
+
+
+def _advance(
+    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, owned: Owned
+) -> ConsumerMember:
+    instance_id = after.instance_id
+    replaced = group.members.get(group.static.get(instance_id, "")) if instance_id is not None else None
+    news = announce(step, group, before, after)
+    step.timers.cancel(TimerKey(JOIN, group.group_id, after.member_id))
+    changed = news.subscription_changed
+    if replaced is not None and can_downgrade_by_replacing(step, group, replaced):
+        behind = group.assignment_epoch < news.epoch
+        if not behind:
+            target = Target(group.assignment_epoch, stored_target(group, after))
+            after = move(step, group, after, target, owned, subscription_changed=changed)
+        downgrade_by_replacing(step, group, replaced, after, rebalance=behind)
+        return after
+    target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
+    after = move(step, group, after, target, owned, subscription_changed=changed)
+    renew_session(step, group.group_id, after)
+    sync_timer = TimerKey(SYNC, group.group_id, after.member_id)
+    step.arm(sync_timer, after.metadata.rebalance_timeout_ms)
+    return after
+
+
+def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:
+    """Answer with what the member is assigned now, in the encoding of its subscription's version."""
+    member, classic = _classic_member(group, request.member_id, request.group_instance_id)
+    _refuse_generation(member, request.generation_id)
+    name = classic.supported_protocols[0].name
+    if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
+        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
+    if group.assignment_epoch > member.epoch and not revoking:
+        _await_rejoin(step, group, member)
+        raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+    step.timers.cancel(TimerKey(SYNC, group.group_id, member.member_id))
+    renew_session(step, group.group_id, member)
+    image = step.state.image
+    partitions = tuple(
+        TopicPartition(topic, number)
+        for topic_id, numbers in member.current.assigned.items()
+        if (topic := image.name_of(topic_id)) is not None
+        for number in sorted(numbers)
+    )
+    version = version_of(classic.supported_protocols[0].metadata)
+    return SyncGroupResponse(
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignment=Assignment(partitions).encode(version),
+    )
+
+
+def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Keep the session alive; REBALANCE_IN_PROGRESS when a new join would bring the member further."""
+    member, _ = _classic_member(group, request.member_id, request.group_instance_id)
+    _refuse_generation(member, request.generation_id)
+    renew_session(step, group.group_id, member)
+    match member.current.state:
+        case _ if member.epoch < group.assignment_epoch:
+            must_rejoin = True
+        case MemberState.UNREVOKED_PARTITIONS:
+            must_rejoin = True
+        case MemberState.UNRELEASED_PARTITIONS:
+            must_rejoin = not _waits_for_others(group, member)
+        case _:
+            must_rejoin = False
+    if not must_rejoin:
+        return ALIVE
+    _await_rejoin(step, group, member)
+    return REBALANCING
+
+
+def leave(step: Step, group: ConsumerGroup, leavers: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
+    """Remove members of either protocol; the group epoch is bumped once for all."""
+    gone: dict[str, ConsumerMember] = {}
+    results = []
+    for leaver in leavers:
+        code = ErrorCode.NONE
+        try:
+            member = _leaver(group, leaver)
+            gone[member.member_id] = member
+        except Refused as refused:
+            code = refused.code
+        results.append(
+            MemberResponse(
+                member_id=leaver.member_id, group_instance_id=leaver.group_instance_id, error_code=code
+            )
+        )
+    fence(step, group, gone.values())
+    return LeaveGroupResponse(members=tuple(results))
+
+
+def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
+    member_id, instance_id = leaver.member_id, leaver.group_instance_id
+    if instance_id is not None:
+        member_id = member_id or group.static.get(instance_id, "")
+        refuse_if_not_holder(group, member_id, instance_id)
+    member = group.members.get(member_id)
+    if member is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    return member
+
+
+def _member(step: Step, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> ConsumerMember:
+    """The member as it was before this join; a static one without member id takes its old place over."""
+    instance_id = request.group_instance_id
+    if instance_id is not None:
+        holder = group.members.get(group.static.get(instance_id, ""))
+        if request.member_id:
+            refuse_if_not_holder(group, member_id, instance_id)
+        elif holder is not None:
+            return take_place(step, group, holder, member_id)
+    return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
+
+
+def _metadata(
+    step: Step, before: ConsumerMember, request: JoinGroupRequest, subscription: Subscription
+) -> ConsumerGroupMemberMetadataValue:
+    known = before.metadata
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=known.instance_id if request.group_instance_id is None else request.group_instance_id,
+        rack_id=subscription.rack or known.rack_id,
+        client_id=step.client_id,
+        client_host=step.client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=rebalance_timeout(request, step.version),
+        server_assignor=known.server_assignor,
+        classic_member_metadata=ClassicMemberMetadata(
+            session_timeout_ms=request.session_timeout_ms,
+            supported_protocols=tuple(
+                ClassicProtocol(name=p.name, metadata=p.metadata) for p in request.protocols
+            ),
+        ),
+    )
+
+
+def _supports(group: ConsumerGroup, protocol_type: str, protocols: Protocols) -> bool:
+    if protocol_type != CONSUMER or not protocols:
+        return False
+    listed = [
+        {p.name for p in member.metadata.classic_member_metadata.supported_protocols}
+        for member in group.members.values()
+        if member.metadata.classic_member_metadata is not None
+    ]
+    return any(all(p.name in names for names in listed) for p in protocols)
+
+
+def _classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> tuple[ConsumerMember, ClassicMemberMetadata]:
+    if instance_id is not None:
+        refuse_if_not_holder(group, member_id, instance_id)
+    member = group.members.get(member_id)
+    classic = None if member is None else member.metadata.classic_member_metadata
+    if member is None or classic is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    return member, classic
+
+
+def _refuse_generation(member: ConsumerMember, generation: int) -> None:
+    if generation != member.epoch:
+        raise Refused(ErrorCode.ILLEGAL_GENERATION)
+
+
+def _await_rejoin(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Give the member its rebalance timeout to join again, unless the time is running already."""
+    key = TimerKey(JOIN, group.group_id, member.member_id)
+    if key not in step.timers:
+        step.arm(key, member.metadata.rebalance_timeout_ms)
+
+
+def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether a partition of the member's target is still owned by somebody else."""
+    assigned = member.current.assigned
+    return any(
+        number not in assigned.get(topic_id, {}) and group.owner_epoch(topic_id, number) != FREE
+        for topic_id, numbers in group.target_of(member.member_id).items()
+        for number in numbers
+    )
+
+
+def _owned(image: TopicImage, subscription: Subscription) -> Owned:
+    owned: dict[bytes, set[int]] = {}
+    for partition in subscription.owned:
+        topic_id = image.id_of(partition.topic)
+        if topic_id is not None:
+            owned.setdefault(topic_id, set()).add(partition.partition)
+    return {topic_id: frozenset(numbers) for topic_id, numbers in owned.items()}

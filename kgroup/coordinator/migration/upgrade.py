@@ -1,0 +1,143 @@
+"""From a classic to a consumer group: at once when it is empty, online with its members else (KIP-848)."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.assignors.interface import Assignment as Target
+from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.rebalance import join_timer, refuse_parked, session_timer, sync_timer
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, epochs_at
+from kgroup.coordinator.consumer.records import (
+    write_current,
+    write_epoch,
+    write_metadata,
+    write_target,
+    write_target_epoch,
+)
+from kgroup.coordinator.consumer.subscription import hash_of
+from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.state import Step
+from kgroup.domain import TopicImage
+from kgroup.errors import DecodeError, ErrorCode, Refused
+from kgroup.protocol.group_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+    GroupMetadataKey,
+)
+from kgroup.protocol.subscription import Assignment, Subscription
+
+UPGRADE_POLICIES = ("bidirectional", "upgrade")
+
+
+def group_to_join(step: Step, group_id: str, member_id: str, *, joins: bool) -> ConsumerGroup:
+    """The consumer group a heartbeat is for; a joining member creates or converts one.
+
+    What is created or converted exists for this step only: replaying the step's records makes the real one.
+    Raises Refused(GROUP_ID_NOT_FOUND) for no group, and for one that cannot be converted.
+    """
+    group = step.state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if not joins:
+        missing = "not found" if group is None else "is not a consumer group"
+        raise _not_found(f"Consumer group {group_id} {missing}.")
+    if group is None:
+        return ConsumerGroup(group_id)
+    if group.state is ClassicState.EMPTY:
+        _forget(step, group)
+        return ConsumerGroup(group_id)
+    _refuse_upgrade(step, group)
+    return _convert(step, group)
+
+
+def _refuse_upgrade(step: Step, group: ClassicGroup) -> None:
+    cannot = f"Cannot upgrade classic group {group.group_id} to consumer group because"
+    if step.config.migration_policy not in UPGRADE_POLICIES:
+        raise _not_found(f"{cannot} online upgrade is disabled.")
+    if group.protocol_type != CONSUMER:
+        raise _not_found(f"{cannot} the group does not use the consumer embedded protocol.")
+    if len(group.members) > step.config.consumer_max_size:
+        raise _not_found(f"{cannot} the group size exceeds the consumer group maximum size.")
+
+
+def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
+    """The same members with the same partitions, at the generation as their epoch (also KIP-1251's)."""
+    group = _converted(step.state.image, classic)
+    group.metadata_hash = hash_of(step.state, group.subscribed_topics())
+    for member in classic.members.values():
+        refuse_parked(step, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+    _forget(step, classic)
+    for converted in group.members.values():
+        write_metadata(step, group.group_id, converted)
+    write_epoch(step, group.group_id, group.epoch, group.metadata_hash)
+    for member_id, target in group.targets.items():
+        write_target(step, group.group_id, member_id, target)
+    write_target_epoch(step, group.group_id, group.assignment_epoch, 0)
+    for converted in group.members.values():
+        write_current(step, group.group_id, converted)
+        renew_session(step, group.group_id, converted)
+    return group
+
+
+def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
+    cannot = f"Cannot upgrade classic group {classic.group_id} to consumer group because"
+    generation = classic.generation
+    group = ConsumerGroup(classic.group_id, epoch=generation, assignment_epoch=generation)
+    for member in classic.members.values():
+        try:
+            subscription = Subscription.decode(member.metadata(classic.protocol))
+            assignment = Assignment.decode(member.assignment) if member.assignment else Assignment()
+        except DecodeError:
+            raise _not_found(f"{cannot} the embedded consumer protocol is malformed.") from None
+        if assignment.user_data:
+            raise _not_found(
+                f"{cannot} an unsupported custom assignor is in use. Please refer to the documentation or "
+                "switch to a default assignor before re-attempting the upgrade."
+            )
+        target = _by_topic_id(image, assignment)
+        assigned = epochs_at(target, generation)
+        current = Current(generation, generation, assigned=assigned)
+        group.targets[member.member_id] = target
+        group.put_member(ConsumerMember(member.member_id, classic_metadata(member, subscription), current))
+    return group
+
+
+def classic_metadata(member: ClassicMember, subscription: Subscription) -> ConsumerGroupMemberMetadataValue:
+    """Record 5 of a member that speaks the classic protocol inside a consumer group."""
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=subscription.rack,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic_member_metadata=ClassicMemberMetadata(
+            session_timeout_ms=member.session_timeout_ms,
+            supported_protocols=tuple(
+                ClassicProtocol(name=p.name, metadata=p.metadata) for p in member.protocols
+            ),
+        ),
+    )
+
+
+def _by_topic_id(image: TopicImage, assignment: Assignment) -> Target:
+    """The partitions under their topics' ids; topics that are gone are left out."""
+    found: dict[bytes, list[int]] = {}
+    for partition in assignment.partitions:
+        topic_id = image.id_of(partition.topic)
+        if topic_id is not None:
+            found.setdefault(topic_id, []).append(partition.partition)
+    return {topic_id: tuple(sorted(numbers)) for topic_id, numbers in found.items()}
+
+
+def _forget(step: Step, group: ClassicGroup) -> None:
+    for key in (join_timer(group), sync_timer(group), *(session_timer(group, m) for m in group.members)):
+        step.timers.cancel(key)
+    step.write(GroupMetadataKey(group=group.group_id), None)
+
+
+def _not_found(message: str) -> Refused:
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, message)

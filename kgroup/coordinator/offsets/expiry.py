@@ -1,0 +1,96 @@
+"""Offsets that end: by retention, which differs by type and state of the group, and with their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import TypeAlias
+
+from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.deletion import forget_group, is_empty
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.offsets.delete import forget
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.timers import TimerKey
+from kgroup.domain import ZERO_UUID, Topic
+from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
+
+SWEEP = TimerKey("offset-expiry", "")
+MINUTE_MS = 60_000
+BaseTime: TypeAlias = Callable[[OffsetCommitValue], int]
+
+
+def arm_sweep(step: Step) -> None:
+    """Have the next sweep come after offsets.retention.check.interval.ms."""
+    step.arm(SWEEP, step.config.retention_check_interval_ms)
+
+
+def sweep(step: Step) -> None:
+    """Tombstones for every offset past its retention, and for Empty groups that have none left."""
+    for group in list(step.state.groups.values()):
+        if _expire(step, group) and is_empty(group):
+            forget_group(step, group)
+    arm_sweep(step)
+
+
+def _expire(step: Step, group: Group) -> bool:
+    """Expire what is due; whether the group then has neither offsets nor open transactions."""
+    offsets = step.state.offsets
+    stored = offsets.of_group(group.group_id)
+    base = _base_time(group)
+    left = 0
+    subscribed: Container[str] = (group.subscribed_topics() or frozenset()) if base is not None else ()
+    for topic, by_partition in stored.items():
+        for partition, entry in by_partition.items():
+            due = (
+                base is not None
+                and topic not in subscribed
+                and not offsets.has_pending(group.group_id, topic, partition)
+                and _is_due(step, entry.value, base)
+            )
+            if due and forget(step, group.group_id, topic, partition):
+                step.state.counters.offset_expiration += 1
+            else:
+                left += 1
+    return left == 0 and not offsets.has_pending(group.group_id)
+
+
+def _is_due(step: Step, value: OffsetCommitValue, base: BaseTime) -> bool:
+    if value.expire_timestamp >= 0:
+        return step.now_ms >= value.expire_timestamp
+    return step.now_ms - base(value) >= step.config.offsets_retention_minutes * MINUTE_MS
+
+
+def _base_time(group: Group) -> BaseTime | None:
+    """From when an offset's retention counts; None while the group's offsets do not expire."""
+    if isinstance(group, ConsumerGroup) or not group.protocol_type:
+        return _commit_time
+    if group.state is ClassicState.EMPTY:
+        return _since_empty(group)
+    stable = group.state is ClassicState.STABLE and group.protocol_type == CONSUMER
+    return _commit_time if stable and group.subscribed_topics() is not None else None
+
+
+def _commit_time(value: OffsetCommitValue) -> int:
+    return value.commit_timestamp
+
+
+def _since_empty(group: ClassicGroup) -> BaseTime:
+    since = group.state_since_ms
+    return _commit_time if since < 0 else lambda _: since
+
+
+def topics_deleted(step: Step, deleted: dict[str, Topic]) -> None:
+    """Tombstones for every offset of deleted topics, pending ones too; another topic's id keeps an offset."""
+    offsets = step.state.offsets
+    for group_id in list(offsets.groups()):
+        named: set[tuple[str, int]] = set()
+        for topic, by_partition in offsets.of_group(group_id).items():
+            gone = deleted.get(topic)
+            if gone is not None:
+                ids = (ZERO_UUID, gone.topic_id)
+                named.update((topic, p) for p, entry in by_partition.items() if entry.value.topic_id in ids)
+        named.update(place for place in offsets.pending_partitions(group_id) if place[0] in deleted)
+        for topic, partition in sorted(named):
+            step.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
