@@ -70,8 +70,10 @@ class PartitionLog:
             finish_interrupted(folder)
             self._segments = self._load()
             self._active = self._segments[-1]
+            created = not self._active.path.exists()
             self._active.open_for_append()
-            sync_folder(folder)
+            if created:
+                sync_folder(folder)
             checkpoint = read_checkpoint(folder, START_OFFSET) or 0
         except OSError as error:
             raise _os_error(folder, "opened", error) from None
@@ -108,7 +110,7 @@ class PartitionLog:
         damage = segment.recover(size)
         if damage is None:
             return
-        if valid_batch_after(segment.path, damage.position, segment.end_offset):
+        if not damage.torn or valid_batch_after(segment.path, damage.position, segment.end_offset):
             raise damaged_file(segment.path, damage)
         os.truncate(segment.path, damage.position)
         for suffix in INDEX_SUFFIXES:

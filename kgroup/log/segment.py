@@ -35,10 +35,11 @@ Write = Callable[[int, bytes], int]
 
 
 class Damage(NamedTuple):
-    """Where a segment stops being whole batches, and why."""
+    """Where a segment stops being whole batches in order, and why; `torn` if a cut write may be why."""
 
     position: int
     reason: str
+    torn: bool = True
 
 
 class Damaged(Exception):
@@ -195,7 +196,8 @@ class Segment:
         try:
             for position, batch in scan(self.path, 0, size):
                 if batch.base_offset < self.end_offset or batch.last_offset_delta < 0:
-                    return Damage(position, f"offset {batch.base_offset} where {self.end_offset} is due")
+                    reason = f"offset {batch.base_offset} where {self.end_offset} is due"
+                    return Damage(position, reason, torn=False)
                 self.index(batch.size, batch.last_offset, batch.max_timestamp)
         except Damaged as error:
             return error.damage

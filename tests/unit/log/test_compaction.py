@@ -143,12 +143,15 @@ def test_nothing_from_the_first_open_transaction_on_is_touched(folder: Path) -> 
     log = PartitionLog(folder)
     put(log, ("a", "1"), ("a", "2"))
     put(log, ("b", "pending"), producer=7)
-    put(log, ("a", "3"), ("a", "4"))
+    put(log, ("a", "3"), ("a", "4"), ("c", None))
+    log.append([LogRecord(None, b"no key", (), 500)])
+    after = log.read(2, 1000)
     run(log, 0)
-    assert kept(log) == [(1, "a", "2"), (2, "b", "pending"), (3, "a", "3"), (4, "a", "4")]
+    assert kept(log)[:2] == [(1, "a", "2"), (2, "b", "pending")]
+    assert log.read(2, 1000) == after
     end(log, 7, committed=False)
     run(log, 0)
-    assert kept(log) == [(4, "a", "4")]
+    assert kept(log) == [(4, "a", "4"), (5, "c", None)]
     log.close()
 
 
@@ -288,6 +291,8 @@ def test_a_kill_at_any_step_of_a_swap_loses_nothing(
         assert again.torn_tail is None
         assert read_committed(list(again.batches())) == expected
         assert again.end_offset == 60
+        offsets = [offset for offset, _, _ in kept(again)]
+        assert offsets == sorted(set(offsets))
         left = {path.suffix for path in copy.iterdir()}
         assert not left & {".cleaned", ".swap", ".tmp"}
         run(again, 10)
@@ -308,7 +313,7 @@ def _killed_after(folder: Path, call: str, steps: int, monkeypatch: pytest.Monke
         calls += 1
         original(*args, **options)
 
-    log = PartitionLog(folder, segment_bytes=600)
+    log = PartitionLog(folder, segment_bytes=2000)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, counted)
         try:

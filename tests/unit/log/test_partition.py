@@ -138,6 +138,17 @@ def test_damage_before_good_batches_is_reported_not_cut(folder: Path, field: str
     assert path.read_bytes() == raw
 
 
+def test_offsets_that_go_back_are_damage(folder: Path) -> None:
+    log = PartitionLog(folder)
+    fill(log, 3)
+    log.close()
+    path = folder / f"{FIRST}.log"
+    raw = path.read_bytes()
+    path.write_bytes(raw * 2)
+    with pytest.raises(StorageError, match=f"damaged at byte {len(raw)}: offset 0 where . is due"):
+        PartitionLog(folder)
+
+
 def test_damage_in_a_sealed_segment_is_reported_when_read(folder: Path) -> None:
     log = PartitionLog(folder, segment_bytes=1000)
     fill(log, 30)
