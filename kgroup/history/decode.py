@@ -114,17 +114,29 @@ class Decoder:
         self.wanted: Callable[[str], bool] = wanted or (lambda group: exact is None or group in exact)
         self.runs = runs
         self.next_offset = -1
+        self.first_offset = -1
+        self.records = self.missing = 0
+        self.complete_from = self.complete_from_ms = self.last_ms = -1
+        self.stopped = False
         self._block = -1
         self._slots: dict[bytes, _Slot | None] = {}
         self._groups: dict[str, _GroupRun] = {}
 
-    def feed(self, chunk: bytes, headers: Iterable[BatchHeader]) -> Iterator[Item]:
-        """The items of these batches of `chunk`, all of them: open runs are closed at the end."""
+    def feed(self, chunk: bytes, headers: Iterable[BatchHeader], up_to: int | None = None) -> Iterator[Item]:
+        """The items of these batches of `chunk`; runs of commits stay open until there is a reason to close.
+
+        Batches that were seen already are passed over. Records with an offset above `up_to` are left out.
+        """
         for header in headers:
             base, last = header.base_offset, header.last_offset
+            if last < self.next_offset:
+                continue
             if base != self.next_offset or header.records != last - base + 1:
+                yield from self.flush()
                 yield from self._gap(header)
             self.next_offset = last + 1
+            self.records += header.records
+            self.last_ms = header.max_timestamp_ms
             if base // RUN_OFFSETS != self._block:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
@@ -133,13 +145,12 @@ class Decoder:
                     yield from self.flush()
                     yield from self._control(chunk, header)
                 elif self._concerns(chunk, header):
-                    yield from self._data(chunk, header)
+                    yield from self._data(chunk, header, up_to)
             except DecodeError as error:
                 yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message, False)
-        yield from self.flush()
 
     def flush(self, group: str | None = None) -> Iterator[Item]:
-        """Close the open run of one group, or of all."""
+        """Close the open run of one group, or of all; to be called once more when nothing follows."""
         if group is None:
             for name in [run.name for run in self._groups.values() if run.dirty]:
                 yield from self.flush(name)
@@ -171,12 +182,20 @@ class Decoder:
         return any(find(needle, start, end) >= 0 for needle in self.needles)
 
     def _gap(self, header: BatchHeader) -> Iterator[Gap]:
-        base, last = header.base_offset, header.last_offset
-        if 0 <= self.next_offset < base:
-            yield Gap(self.next_offset, base - 1, header.base_timestamp_ms, base - self.next_offset)
+        """Note offsets that are not there, before the batch or inside it; the first batch is the start."""
+        base, last, ts = header.base_offset, header.last_offset, header.base_timestamp_ms
+        if self.first_offset < 0:
+            self.first_offset = self.complete_from = base
+            self.complete_from_ms = ts
+        elif base > self.next_offset:
+            self.missing += base - self.next_offset
+            self.complete_from, self.complete_from_ms = base, ts
+            yield Gap(self.next_offset, base - 1, ts, base - self.next_offset)
         inside = last - base + 1 - header.records
         if inside > 0:
-            yield Gap(base, last, header.base_timestamp_ms, inside)
+            self.missing += inside
+            self.complete_from, self.complete_from_ms = last + 1, header.max_timestamp_ms
+            yield Gap(base, last, ts, inside)
 
     def _control(self, chunk: bytes, header: BatchHeader) -> Iterator[Item]:
         for record in raw_records(chunk, header):
@@ -184,11 +203,13 @@ class Decoder:
             if len(key) >= 4 and (kind := _I16.unpack_from(key, 2)[0]) in (0, 1):
                 yield Marker(header.producer_id, kind == 1, record.offset, record.timestamp_ms)
 
-    def _data(self, chunk: bytes, header: BatchHeader) -> Iterator[Item]:
+    def _data(self, chunk: bytes, header: BatchHeader, up_to: int | None) -> Iterator[Item]:
         """The items of one data batch: commits go into their runs, everything else comes out."""
-        if header.producer_id != -1 or header.attributes & APPEND_TIME or not self.runs:
+        rare = header.producer_id != -1 or header.attributes & APPEND_TIME
+        if rare or not self.runs or up_to is not None:
             for record in raw_records(chunk, header):
-                yield from self._one(record)
+                if up_to is None or record.offset <= up_to:
+                    yield from self._one(record)
             return
         data, pos, end = body_of(chunk, header)
         base, base_ts, count = header.base_offset, header.base_timestamp_ms, header.records
@@ -244,13 +265,18 @@ class Decoder:
                 continue
             size = data[key_end]
             pos = key_end + 1
-            if slot is _UNSEEN or size & 1 or size > 127 or not slot.count or pos + (size >> 1) >= stop:
+            if slot is _UNSEEN or size & 1 or size > 127 or pos + (size >> 1) >= stop:
                 whole, after = optional_bytes(data, start, stop)
                 value, _ = optional_bytes(data, after, stop)
                 yield RawRecord(base + (index >> 1), base_ts + delta, whole, value, base, -1)
                 pos = stop
                 continue
             version, committed = unpack(data, pos)
+            if not slot.count:
+                value = data[pos : pos + (size >> 1)]
+                slot.add(committed, base + (index >> 1), base_ts + delta, value)
+                pos = stop
+                continue
             if committed < slot.last:
                 slot.rewound(committed, base + (index >> 1), base_ts + delta)
             slot.count += 1

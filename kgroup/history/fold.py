@@ -129,6 +129,12 @@ class Fold:
             out.append(self._compacted())
         return out
 
+    def close_spans(self) -> list[Event]:
+        """The events of the commits gathered so far, as if something else had come."""
+        out: list[Event] = []
+        self._close_spans(out)
+        return out
+
     def _group(self, name: str, offset: int) -> _Group:
         found = self.groups.get(name)
         if found is None:
@@ -158,9 +164,7 @@ class Fold:
     def _record(self, record: GroupRecord, out: list[Event]) -> None:
         group = self._group(record.group, record.offset)
         self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
-        known = len(self.names.names)
-        group.state.replay(record, self.names)
-        if len(self.names.names) != known:
+        if group.state.replay(record, self.names):
             self._renamed()
 
     def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
@@ -301,12 +305,12 @@ class Fold:
         self._spans.clear()
 
     def _renamed(self) -> None:
-        """A topic's name became known: members and free partitions that had its id get the name."""
-        topic_id, name = next(reversed(self.names.names.items()))
+        """Names became known: members and free partitions that had the ids get the names."""
+        names = {uuid_text(topic_id): name for topic_id, name in self.names.names.items()}
         for group in self.groups.values():
             if group.state.kind == CONSUMER:
                 group.state.recompose(self.names)
-            group.ownership.rename(uuid_text(topic_id), name)
+            group.ownership.rename(names)
 
     def _gap(self, gap: Gap) -> None:
         self.missing += gap.missing

@@ -42,7 +42,8 @@ class Ownership:
         ]
         return freed, tuple(gaps)
 
-    def rename(self, old: str, new: str) -> None:
-        """A topic so far known by its id has got its name."""
-        for partition in [p for p in self.free_since if p.topic == old]:
-            self.free_since[TopicPartition(new, partition.partition)] = self.free_since.pop(partition)
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Topics so far known by their ids have got names."""
+        for partition in [p for p in self.free_since if p.topic in names]:
+            named = TopicPartition(names[partition.topic], partition.partition)
+            self.free_since[named] = self.free_since.pop(partition)

@@ -17,6 +17,8 @@ from kgroup.protocol.subscription import Assignment, Subscription
 
 CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
 LEFT_FOR_NOW = -2
+MAX_NAMES = 100_000
+"""Topic ids remembered before anybody asks for them: a bound for logs that are not what they seem."""
 _STATES = {0: "stable", 1: "revoking", 2: "waiting"}
 Topics = tuple[tuple[bytes, tuple[int, ...]], ...]
 
@@ -107,16 +109,24 @@ class TopicNames:
 
     def __init__(self, known: Mapping[bytes, str] | None = None) -> None:
         self.names = dict(known or {})
+        self._wanted: set[bytes] = set()
 
     def learn(self, topic_id: bytes, name: str) -> bool:
-        """A record has shown id and name together; True if that is news. An id never changes its name."""
+        """A record has shown id and name together; True if the name was asked for in vain before."""
         if topic_id in self.names or not any(topic_id):
             return False
-        self.names[topic_id] = name
-        return True
+        wanted = topic_id in self._wanted
+        if wanted or len(self.names) < MAX_NAMES:
+            self.names[topic_id] = name
+            self._wanted.discard(topic_id)
+        return wanted
 
     def of(self, topic_id: bytes) -> str:
-        return self.names.get(topic_id) or uuid_text(topic_id)
+        name = self.names.get(topic_id)
+        if name is None:
+            self._wanted.add(topic_id)
+            return uuid_text(topic_id)
+        return name
 
 
 class GroupState:
@@ -149,8 +159,12 @@ class GroupState:
             return CLASSIC
         return SIMPLE if self.offsets or any(self.pending.values()) else ""
 
-    def replay(self, record: GroupRecord, names: TopicNames) -> None:
-        """Take in one record of the group's own state (types 2 to 8 and 16)."""
+    def replay(self, record: GroupRecord, names: TopicNames) -> bool:
+        """Take in one record of the group's own state (types 2 to 8 and 16).
+
+        True if it told a topic name that was asked for before (only a legacy record of type 4 can).
+        """
+        renamed = False
         value, member = record.value, getattr(record.key, "member_id", None)
         self.changed_ms = record.timestamp_ms
         if record.type == 2:
@@ -161,7 +175,7 @@ class GroupState:
         if record.type == 3:
             self.epoch_value = value
         elif record.type == 4:
-            self._learn_legacy(value, names)
+            renamed = self._learn_legacy(value, names)
         elif record.type == 6:
             self.target_value = value
         elif record.type == 16:
@@ -170,11 +184,12 @@ class GroupState:
             part = {5: self.subscriptions, 7: self.targets, 8: self.currents}[record.type]
             _put(part, str(member), value)
         self._compose(record.type, member, names)
+        return renamed
 
-    def _learn_legacy(self, value: Any, names: TopicNames) -> None:
+    def _learn_legacy(self, value: Any, names: TopicNames) -> bool:
         self.legacy_metadata = value
-        for topic in value.topics if value is not None else ():
-            names.learn(topic.topic_id, topic.topic_name)
+        told = value.topics if value is not None else ()
+        return sum(names.learn(topic.topic_id, topic.topic_name) for topic in told) > 0
 
     def _compose(self, record_type: int, member: str | None, names: TopicNames) -> None:
         """Bring `members` up to date with what a record of this type has changed."""

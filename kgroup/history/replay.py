@@ -1,0 +1,192 @@
+"""Logs → the whole story: events of all partitions in one order, states, and what is complete from where."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kgroup.history.decode import Decoder
+from kgroup.history.events import Event, Kind
+from kgroup.history.fold import Fold
+from kgroup.history.items import CommitRun, Item
+from kgroup.history.scan import BadRange, BatchHeader
+from kgroup.history.sources import PartitionLog, Progress
+from kgroup.history.state import GroupState
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was read of one partition, and from where on nothing is missing. Offsets; times in ms.
+
+    `complete_from` is the first offset behind the last gap, so also the first offset if there is none.
+    `from_the_start`: the log begins at offset 0 and has no gap.
+    """
+
+    partition: int
+    source: str
+    first_offset: int
+    last_offset: int
+    records: int
+    missing: int
+    complete_from: int
+    complete_from_ms: int
+    last_ms: int
+    bad: tuple[BadRange, ...] = ()
+
+    @property
+    def from_the_start(self) -> bool:
+        return self.complete_from == 0 and not self.bad
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """A moment: behind the last record with an offset up to `offset`, or stamped up to `time_ms`."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Story:
+    """What a replay found."""
+
+    events: list[Event] = field(default_factory=list)
+    folds: dict[int, Fold] = field(default_factory=dict)
+    coverage: list[Coverage] = field(default_factory=list)
+
+    @property
+    def states(self) -> Iterator[tuple[int, GroupState]]:
+        """Every group of which something is left, with its partition of `__consumer_offsets`, by name."""
+        found = [(p, state) for p, fold in self.folds.items() for state in fold.states.values()]
+        return iter(sorted(found, key=lambda entry: entry[1].group_id))
+
+    @property
+    def bad(self) -> list[BadRange]:
+        return [bad for covered in self.coverage for bad in covered.bad]
+
+    def complete_from(self, group: str) -> Coverage | None:
+        """The coverage of the partition a group lives in, None for a group that was not seen."""
+        for covered in self.coverage:
+            if group in self.folds[covered.partition].groups:
+                return covered
+        return None
+
+
+def replay(
+    logs: Iterable[PartitionLog],
+    *,
+    topic_names: Mapping[bytes, str] | None = None,
+    names: Iterable[str] | None = None,
+    wanted: Callable[[str], bool] | None = None,
+    at: At | None = None,
+    collapse: bool = True,
+    progress: Progress | None = None,
+) -> Story:
+    """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
+
+    `collapse=False` gives each commit an event of its own. Nothing is raised for damaged logs: see
+    `Story.bad`.
+    """
+    story, per_partition = Story(), []
+    known = dict(topic_names or {})
+    chosen = None if names is None else list(names)
+    for log in logs:
+        decoder = Decoder(wanted, chosen, runs=collapse)
+        fold, events = _fold(log, decoder, known, at, progress, collapse)
+        story.folds[log.partition] = fold
+        story.coverage.append(coverage_of(log, decoder))
+        known |= fold.names.names
+        per_partition.append(in_order(events))
+    story.events = list(heapq.merge(*per_partition, key=lambda event: event.timestamp_ms))
+    return story
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Events of one partition by the offset they begin at; those of one record stay in their order."""
+    return sorted(events, key=lambda event: event.offset)
+
+
+def _fold(
+    log: PartitionLog,
+    decoder: Decoder,
+    names: Mapping[bytes, str],
+    at: At | None,
+    progress: Progress | None,
+    collapse: bool,
+) -> tuple[Fold, list[Event]]:
+    fold: Fold | None = None
+    events: list[Event] = []
+    for item in items_of(log, decoder, at, progress):
+        if fold is None:
+            fold = Fold(log.partition, names, starts_at=decoder.first_offset)
+        events += fold.apply(item)
+        if not collapse and isinstance(item, CommitRun):
+            events += fold.close_spans()
+    if fold is None:
+        fold = Fold(log.partition, names, starts_at=max(decoder.first_offset, 0))
+    return fold, events + fold.finish()
+
+
+def items_of(
+    log: PartitionLog, decoder: Decoder, at: At | None = None, progress: Progress | None = None
+) -> Iterator[Item]:
+    """The items of a whole log, or of it up to `at`."""
+    for chunk, headers in log.batches(progress):
+        yield from decoder.feed(chunk, headers) if at is None else _until(decoder, chunk, headers, at)
+        if decoder.stopped:
+            break
+    yield from decoder.flush()
+
+
+def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: At) -> Iterator[Item]:
+    """The items up to a moment: whole batches as they are, the one it lies in record by record."""
+    before: list[BatchHeader] = []
+    for header in headers:
+        if at.offset is not None and header.last_offset > at.offset:
+            decoder.stopped = True
+            yield from decoder.feed(chunk, before)
+            if header.base_offset <= at.offset:
+                yield from decoder.feed(chunk, [header], up_to=at.offset)
+            return
+        if at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+            decoder.stopped = True
+            yield from decoder.feed(chunk, before)
+            return
+        before.append(header)
+    yield from decoder.feed(chunk, before)
+
+
+def coverage_of(log: PartitionLog, decoder: Decoder) -> Coverage:
+    """What a decoder has seen of a log so far."""
+    return Coverage(
+        partition=log.partition,
+        source=log.source,
+        first_offset=decoder.first_offset,
+        last_offset=decoder.next_offset - 1,
+        records=decoder.records,
+        missing=decoder.missing,
+        complete_from=decoder.complete_from,
+        complete_from_ms=decoder.complete_from_ms,
+        last_ms=decoder.last_ms,
+        bad=tuple(log.bad),
+    )
+
+
+def chosen(
+    events: Iterable[Event],
+    *,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    instances: frozenset[str] = frozenset(),
+    kinds: frozenset[Kind] = frozenset(),
+) -> list[Event]:
+    """The events in a span of time (ms, both ends included), about some instance ids, of some kinds."""
+    return [
+        event
+        for event in events
+        if (since_ms is None or max(event.timestamp_ms, event.end_timestamp_ms) >= since_ms)
+        and (until_ms is None or event.timestamp_ms <= until_ms)
+        and (not instances or event.instance_id in instances)
+        and (not kinds or event.kind in kinds)
+    ]

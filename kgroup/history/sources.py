@@ -1,0 +1,164 @@
+"""Where a history comes from: segment files and folders of Kafka, of our own data folder, or of a capture."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
+from kgroup.errors import StorageError
+from kgroup.history.scan import BadRange, BatchHeader, Scanner
+
+CHUNK_BYTES = 16 << 20
+TOPICS_FILE = "topics.json"
+"""In a folder of segments: topic names and their ids, where no broker can be asked."""
+_PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
+_SEGMENT = re.compile(r"\d{20}\.log")
+Progress = Callable[[int], None]
+
+
+class PartitionLog(Protocol):
+    """The log of one partition of `__consumer_offsets`, read from its start."""
+
+    partition: int
+    source: str
+    bad: list[BadRange]
+
+    def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+        """Chunks with the batches in each, in order; each must be used up before the next is asked for.
+
+        `progress` is told the bytes read since the last call.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class SegmentLog:
+    """One partition's segment files, by base offset."""
+
+    partition: int
+    files: tuple[Path, ...]
+    check_crc: bool = True
+    bad: list[BadRange] = field(default_factory=list)
+
+    @property
+    def source(self) -> str:
+        return str(self.files[0].parent)
+
+    @property
+    def size(self) -> int:
+        """Bytes in all files."""
+        return sum(file.stat().st_size for file in self.files)
+
+    def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+        for path in self.files:
+            scanner = Scanner(str(path), check_crc=self.check_crc)
+            yield from _chunks(path, scanner, progress)
+            self.bad += scanner.bad
+            if not scanner.batches and scanner.bad and scanner.bad[0].start == 0:
+                self.bad[-1] = BadRange(str(path), 0, scanner.bad[-1].end, "not a segment of Kafka's log")
+
+
+def _chunks(
+    path: Path, scanner: Scanner, progress: Progress | None
+) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+    try:
+        with path.open("rb") as file:
+            rest = b""
+            while True:
+                read = file.read(CHUNK_BYTES)
+                final = len(read) < CHUNK_BYTES
+                chunk = rest + read if rest else read
+                if chunk:
+                    yield chunk, scanner.headers(chunk, final)
+                if progress is not None:
+                    progress(len(read))
+                if final:
+                    return
+                rest = chunk[scanner.consumed :]
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentLog]:
+    """The partitions found in these files and folders (searched through), by number.
+
+    A file counts if it is named like a segment (20 digits, `.log`); a file named outright always does. The
+    partition is in the folder's name (`__consumer_offsets-7`), else 0. Raises StorageError where there is
+    nothing to read.
+    """
+    found: dict[int, set[Path]] = {}
+    for path in paths:
+        if not path.exists():
+            raise StorageError(f"{path} does not exist")
+        files = [path] if path.is_file() else _segments_below(path)
+        if not files:
+            raise StorageError(
+                f"{path} holds no segment of {OFFSETS_TOPIC}",
+                hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
+            )
+        for file in files:
+            found.setdefault(_partition_of(file), set()).add(file)
+    return [
+        SegmentLog(number, tuple(sorted(files, key=lambda f: (f.name, str(f)))), check_crc)
+        for number, files in sorted(found.items())
+    ]
+
+
+def _segments_below(folder: Path) -> list[Path]:
+    """Segments of the offsets topic below a folder; in a folder of other topics too, theirs are left out."""
+    files = [path for path in folder.rglob("*.log") if _SEGMENT.fullmatch(path.name)]
+    own = [path for path in files if _PARTITION.fullmatch(path.parent.name)]
+    return own or [path for path in files if path.parent == folder]
+
+
+def _partition_of(file: Path) -> int:
+    named = _PARTITION.fullmatch(file.resolve().parent.name)
+    return int(named[1]) if named else 0
+
+
+def topic_names_near(paths: Iterable[Path]) -> dict[bytes, str]:
+    """Topic ids → names as the folders around the segments tell them.
+
+    From `topics.json` (a capture has it) and from Kafka's `partition.metadata` in the folders of the same
+    data directory, which ours writes too. What cannot be read is left out: ids are shown instead.
+    """
+    found: dict[bytes, str] = {}
+    folders = set()
+    for path in paths:
+        at = path.resolve()
+        folders |= {at, at.parent, at.parent.parent} if at.is_dir() else {at.parent, at.parent.parent}
+    for folder in sorted(folders):
+        found |= _topics_file(folder / TOPICS_FILE)
+        for metadata in folder.glob("*-*/partition.metadata"):
+            found |= _partition_metadata(metadata)
+    return found
+
+
+def _topics_file(path: Path) -> dict[bytes, str]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return {uuid_bytes(topic_id): name for name, topic_id in told.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def _partition_metadata(path: Path) -> dict[bytes, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        values = dict(line.split(": ", 1) for line in lines if ": " in line)
+        return {uuid_bytes(values["topic_id"]): path.parent.name.rpartition("-")[0]}
+    except (OSError, ValueError, KeyError):
+        return {}
+
+
+def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:
+    """Keep topic ids beside captured segments, so that a replay without a broker can name topics."""
+    from kgroup.domain import uuid_text
+
+    told = {name: uuid_text(topic_id) for topic_id, name in sorted(names.items(), key=lambda item: item[1])}
+    (folder / TOPICS_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
