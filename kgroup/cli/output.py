@@ -6,7 +6,7 @@ cannot disagree about what was found.
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import kgroup
@@ -48,7 +48,6 @@ class Result:
     exit_code: ExitCode = ExitCode.OK
     cluster: Mapping[str, Any] | None = None
     main: Table | None = None
-    status: str = field(default="")
 
     @property
     def main_table(self) -> Table | None:
@@ -73,6 +72,10 @@ def show(env: Env, result: Result) -> ExitCode:
     return result.exit_code
 
 
+# A bad verdict is an answer, not a failure to give one.
+_STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "partial"}
+
+
 def schema_id(command: str) -> str:
     """The envelope's `schema` of a command, by its full name ("context list")."""
     return f"kgroup/{command.replace(' ', '-')}@1"
@@ -80,12 +83,11 @@ def schema_id(command: str) -> str:
 
 def envelope(env: Env, result: Result) -> dict[str, Any]:
     """The JSON document: names and their order as docs/json-output.md fixes them."""
-    status = result.status or ("ok" if not result.errors else "partial" if result.data else "failed")
     return {
         "schema": schema_id(env.command),
         "kgroup_version": kgroup.__version__,
         "cluster": result.cluster,
-        "status": status,
+        "status": _STATUS.get(result.exit_code, "failed"),
         "exit_code": int(result.exit_code),
         "data": result.data or None,
         "errors": [
@@ -96,7 +98,7 @@ def envelope(env: Env, result: Result) -> dict[str, Any]:
 
 def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
     """The envelope of a command that failed as a whole: no data, one error."""
-    result = Result(data={}, errors=(ItemError.of(error),), exit_code=code, status="failed")
+    result = Result(data={}, errors=(ItemError.of(error),), exit_code=code)
     (_print_yaml if env.output.format == "yaml" else _print_json)(env, result)
 
 

@@ -1,14 +1,16 @@
 """Run the command line in this process, with a config and data folder of its own."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from live import Client, served
 
 from kgroup.cli.app import run
+from kgroup.runtime.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ Kgroup = Callable[..., Ran]
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in ("BOOTSTRAP_SERVER", "LOCAL", "CONTEXT", "COMMAND_CONFIG", "OUTPUT"):
         monkeypatch.delenv(f"KGROUP_{name}", raising=False)
 
@@ -47,5 +50,26 @@ def kgroup(capsys: pytest.CaptureFixture[str]) -> Kgroup:
         code = run(argv)
         captured = capsys.readouterr()
         return Ran(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Client]:
+    """A cluster with topic orders (6 partitions), shared by the tests; each uses groups of its own."""
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with served(Cluster(config=settings, offsets_partitions=4)) as bootstrap:
+        client = Client(bootstrap)
+        client.create_topic("orders", 6)
+        yield client
+        client.close()
+
+
+@pytest.fixture
+def on_cluster(cluster: Client, kgroup: Kgroup) -> Kgroup:
+    """`kgroup`, told by flag where the cluster is."""
+
+    def call(*argv: str) -> Ran:
+        return kgroup(*argv, "-b", cluster.bootstrap)
 
     return call

@@ -264,7 +264,11 @@ class TestSecrets:
 
 class TestJavaProperties:
     def test_syntax_of_java_util_properties(self):
-        text = "# comment\n! another\n a = 1\nb:2\nc 3\nd=x\\\n    y\nkey\\ with\\:odd=v\\u00e9\\t!\nempty=\nbare\n"
+        lines = [
+            *("# comment", "! another", " a = 1", "b:2", "c 3", "d=x\\", "    y"),
+            *("key\\ with\\:odd=v\\u00e9\\t!", "empty=", "bare", ""),
+        ]
+        text = "\n".join(lines)
         assert parse_properties(text) == {
             "a": "1",
             "b": "2",

@@ -1,0 +1,146 @@
+"""A cluster of ours on TCP in this process, and groups with members in it."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kgroup.admin.admin import Admin
+from kgroup.broker.server import Server
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kgroup.protocol.subscription import Assignment, Subscription
+from kgroup.runtime.cluster import Cluster
+
+
+@contextmanager
+def served(cluster: Cluster) -> Iterator[str]:
+    """Serve on a free port from a thread of its own; gives host:port."""
+    loop = asyncio.new_event_loop()
+    server = Server(cluster)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def call(coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(10)
+
+    try:
+        (port,) = call(server.start(0))
+        yield f"127.0.0.1:{port}"
+    finally:
+        call(server.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        cluster.close()
+
+
+class Client:
+    """Speaks to the cluster as members and producers would, request by request."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(bootstrap)))
+        self.admin = Admin(self.transport)
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        self.admin.create_topic(name, partitions)
+
+    def classic_group(
+        self, group: str, topic: str, owned: dict[str | None, list[int]]
+    ) -> dict[str | None, str]:
+        """A stable classic group whose members, by instance id, own these partitions; their member ids.
+
+        Members join one after the other; each join takes the earlier ones through the rebalance.
+        """
+        members: dict[str | None, str] = {}
+        for count in range(1, len(owned) + 1):
+            self._rebalance(group, topic, dict(list(owned.items())[:count]), members)
+        return members
+
+    def commit(self, group: str, topic: str, offsets: dict[int, int]) -> None:
+        """Commit as a client outside the group; the group must be empty or not exist."""
+        partitions = tuple(
+            OffsetCommitRequestPartition(partition_index=p, committed_offset=o) for p, o in offsets.items()
+        )
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=(OffsetCommitRequestTopic(name=topic, partitions=partitions),),
+        )
+        answer = self.transport.request(None, request, max_version=9)
+        assert {p.error_code for t in answer.topics for p in t.partitions} == {0}
+
+    def state(self, group: str) -> str:
+        return self.admin.describe([group], offsets=False).groups[0].state
+
+    def _rebalance(self, group, topic, owned, members) -> None:
+        """Everybody joins at the same time, on a connection of its own; then the leader assigns."""
+        metadata = Subscription(topics=(topic,)).encode(1)
+        joined, threads = {}, []
+        # The newest first: a join without changes into a group that is stable would start no rebalance.
+        for instance in reversed(owned):
+            thread = threading.Thread(
+                target=lambda i=instance: joined.update(
+                    {i: self._join(group, i, members.get(i, ""), metadata)}
+                )
+            )
+            threads.append(thread)
+            thread.start()
+            while members and self.state(group) == "Stable":
+                pass
+        for thread in threads:
+            thread.join(10)
+        members.update({instance: answer.member_id for instance, answer in joined.items()})
+        leader = next(i for i, answer in joined.items() if answer.leader == answer.member_id)
+        given = tuple(
+            SyncGroupRequestAssignment(
+                member_id=members[i],
+                assignment=Assignment(partitions=tuple(TopicPartition(topic, p) for p in partitions)).encode(
+                    1
+                ),
+            )
+            for i, partitions in owned.items()
+        )
+        for instance in sorted(owned, key=lambda i: i != leader):
+            request = SyncGroupRequest(
+                group_id=group,
+                generation_id=joined[instance].generation_id,
+                member_id=members[instance],
+                group_instance_id=instance,
+                assignments=given if instance == leader else (),
+            )
+            assert self.transport.request(None, request, max_version=4).error_code == 0
+
+    def _join(self, group, instance, member_id, metadata):
+        request = JoinGroupRequest(
+            group_id=group,
+            session_timeout_ms=60_000,
+            rebalance_timeout_ms=10_000,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+        )
+        transport = SocketTransport(self.transport.settings)
+        try:
+            answer = transport.request(None, request)
+            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                return self._join(group, instance, answer.member_id, metadata)
+            assert answer.error_code == 0, answer
+            return answer
+        finally:
+            transport.close()

@@ -1,0 +1,192 @@
+"""`list`, `describe`, `coordinator`, `cluster` against a cluster of ours over TCP."""
+
+import json
+
+import jsonschema
+import pytest
+
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.schemas import schema_for
+
+
+@pytest.fixture(scope="session")
+def groups(cluster):
+    """`shop`: two static members and a dynamic one; `idle`: offsets only. Member ids by instance id."""
+    members = cluster.classic_group("shop", "orders", {"shop-0": [0, 1, 2], "shop-1": [3, 4], None: [5]})
+    cluster.commit("idle", "orders", {0: 0, 3: 0})
+    return members
+
+
+@pytest.fixture
+def run(on_cluster, groups):
+    return on_cluster
+
+
+def document(ran, command, code=ExitCode.OK):
+    assert ran.code == code, ran.err
+    jsonschema.validate(ran.document, schema_for(command))
+    assert ran.document["exit_code"] == code
+    return ran.document
+
+
+class TestList:
+    def test_table(self, run):
+        assert run("list", "shop", "idle", "--columns", "group,type,state,members").out.splitlines() == [
+            "GROUP  TYPE     STATE   MEMBERS",
+            "idle   classic  Empty         0",
+            "shop   classic  Stable        3",
+        ]
+
+    def test_json(self, run, cluster):
+        found = document(run("list", "shop", "-o", "json"), "list")
+        (group,) = found["data"]["groups"]
+        assert group | {"coordinator": None} == {
+            "group_id": "shop",
+            "type": "classic",
+            "protocol_type": "consumer",
+            "state": "Stable",
+            "members": 3,
+            "coordinator": None,
+        }
+        assert group["coordinator"].keys() == {"id", "host", "port"}
+        assert found["cluster"]["bootstrap"] == cluster.bootstrap
+        assert found["cluster"]["id"]
+
+    @pytest.mark.parametrize(
+        ("argv", "names"),
+        [
+            (["s*", "i*"], ["idle", "shop"]),
+            (["--regex", "^sh[aeiou]p$"], ["shop"]),
+            (["shop", "idle", "--state", "stable,dead"], ["shop"]),
+            (["shop", "idle", "--type", "consumer"], []),
+            (["shop", "idle", "--protocol-type", "consumer"], ["shop"]),
+            (["shop", "idle", "--topic", "orders"], ["idle", "shop"]),
+            (["shop", "idle", "--topic", "pay"], []),
+            (["shop", "idle", "--static-only"], ["shop"]),
+            (["shop", "idle", "--sort=-members"], ["shop", "idle"]),
+            (["shop", "idle", "--sort", "members", "--no-members"], ["idle", "shop"]),
+            (["nothing-like-it"], []),
+        ],
+    )
+    def test_filters_and_order(self, run, argv, names):
+        ran = run("list", *argv, "-o", "name")
+        assert (ran.code, ran.out.split()) == (0, names)
+
+    @pytest.mark.parametrize("argv", [["--sort", "size"], ["--type", "simple"], ["--regex", "("]])
+    def test_wrong_usage(self, run, argv):
+        assert run("list", *argv).code == ExitCode.USAGE
+
+
+class TestDescribe:
+    def test_instance_id_stands_beside_each_member(self, run, groups):
+        """SM-16"""
+        out = run("describe", "shop").out
+        assert out.startswith(
+            "shop   classic   Stable   assignor range   coordinator 0 · __consumer_offsets-"
+        )
+        assert "members 3 (2 static) · partitions 6 · lag " in out
+        rows = [line.split() for line in out.splitlines() if groups[None] in line or line.startswith("shop-")]
+        assert [row[0] for row in rows[:3]] == ["shop-0", "shop-1", "-"]
+        assert [row[1] for row in rows[:3]] == [groups["shop-0"], groups["shop-1"], groups[None]]
+        assert "orders:0-2" in rows[0] and "orders:3-4" in rows[1] and "orders:5" in rows[2]
+
+    def test_json_has_every_section_under_its_fixed_name(self, run, groups):
+        (group,) = document(run("describe", "shop", "-o", "json"), "describe")["data"]["groups"]
+        (first,) = (m for m in group["members"] if m["instance_id"] == "shop-0")
+        assert first["member_id"] == groups["shop-0"]
+        assert first["assignment"] == [{"topic": "orders", "partitions": [0, 1, 2]}]
+        assert first["subscribed_topics"] == ["orders"]
+        assert [row["instance_id"] for row in group["offsets"]] == ["shop-0"] * 3 + ["shop-1"] * 2 + [None]
+
+    def test_offsets_by_topic_as_csv(self, run):
+        rows = run("describe", "shop", "--by", "topic", "-o", "csv").out.splitlines()
+        assert rows[0].startswith("group_id,topic,partition,committed_offset,log_end_offset,lag,instance_id")
+        assert [row.split(",")[2] for row in rows[1:]] == ["0", "1", "2", "3", "4", "5"]
+
+    def test_several_groups_and_ndjson(self, run):
+        lines = run("describe", "shop", "idle", "-o", "ndjson").out.splitlines()
+        assert [json.loads(line)["group_id"] for line in lines] == ["shop", "idle"]
+        assert {json.loads(line)["schema"] for line in lines} == {"kgroup/describe@1"}
+
+    def test_all_groups(self, run):
+        assert {"shop", "idle"} <= set(run("describe", "--all-groups", "-o", "name").out.split())
+
+    def test_sections(self, run):
+        out = run("describe", "shop", "--section", "summary").out
+        assert len(out.splitlines()) == 2
+        assert "COMMITTED" in run("describe", "idle", "--section", "offsets").out
+
+    def test_empty_group_keeps_its_offsets_and_a_finding(self, run):
+        (group,) = document(run("describe", "idle", "-o", "json"), "describe")["data"]["groups"]
+        assert (group["state"], group["total_lag"]) == ("Empty", 0)
+        assert "KG304" in {finding["code"] for finding in group["findings"]}
+
+    def test_unknown_group_ends_with_3(self, run):
+        ran = run("describe", "nope", "-o", "json")
+        found = document(ran, "describe", ExitCode.NOT_FOUND)
+        assert found["status"] == "failed"
+        assert found["errors"][0] | {"message": "", "hint": ""} == {
+            "code": "GROUP_ID_NOT_FOUND",
+            "item": "nope",
+            "message": "",
+            "hint": "",
+        }
+        assert "error: group nope: GROUP_ID_NOT_FOUND" in ran.err
+
+    def test_one_of_two_unknown_ends_with_5(self, run):
+        ran = run("describe", "shop", "nope", "-o", "json")
+        found = document(ran, "describe", ExitCode.PARTIAL)
+        assert (found["status"], len(found["data"]["groups"])) == ("partial", 1)
+
+    @pytest.mark.parametrize(
+        "argv", [[], ["shop", "--all-groups"], ["shop", "--by", "size"], ["shop", "--section", "x"]]
+    )
+    def test_wrong_usage(self, run, argv):
+        assert run("describe", *argv).code == ExitCode.USAGE
+
+
+class TestCoordinator:
+    def test_online_agrees_with_offline(self, run):
+        (online,) = document(run("coordinator", "shop", "-o", "json"), "coordinator")["data"]["groups"]
+        (offline,) = run("coordinator", "shop", "--partitions", "4", "-o", "json").document["data"]["groups"]
+        assert online["offsets_partition"] == offline["offsets_partition"]
+        assert online["coordinator"]["host"] == "127.0.0.1"
+
+
+class TestCluster:
+    def test_status(self, run):
+        found = document(run("cluster", "status", "-o", "json"), "cluster status")
+        assert found["data"]["cluster_id"] == found["cluster"]["id"]
+        assert len(found["data"]["brokers"]) == 1
+
+    def test_topics(self, run):
+        assert run("cluster", "topics", "ord*", "--no-headers").out.split() == ["orders", "6", "1"]
+        found = document(run("cluster", "topics", "--internal", "-o", "json"), "cluster topics")
+        assert {t["name"] for t in found["data"]["topics"]} == {"orders", "__consumer_offsets"}
+
+    def test_a_topic_that_is_there_is_refused(self, run):
+        assert run("cluster", "create-topic", "orders").code == ExitCode.REFUSED
+
+
+def test_unreachable_cluster_ends_with_7_and_no_traceback(kgroup):
+    ran = kgroup("list", "-b", "127.0.0.1:1", "--timeout", "500ms", "-o", "json")
+    assert ran.code == ExitCode.UNREACHABLE
+    assert ran.document["errors"][0]["code"] == "UNREACHABLE"
+    assert "Traceback" not in ran.err
+
+
+class TestLocal:
+    def test_a_topic_survives_from_command_to_command(self, kgroup, tmp_path):
+        where = ("--local", str(tmp_path / "c"))
+        created = document(
+            kgroup("cluster", "create-topic", "pay", "--partitions", "3", *where, "-o", "json"),
+            "cluster create-topic",
+        )
+        assert len(created["data"]["topic"]["partitions"]) == 3
+        listed = document(kgroup("cluster", "topics", *where, "-o", "json"), "cluster topics")
+        assert [t["name"] for t in listed["data"]["topics"]] == ["pay"]
+        assert listed["cluster"] == {"id": created["cluster"]["id"], "bootstrap": None}
+
+    def test_default_is_the_data_folder(self, kgroup, tmp_path):
+        assert kgroup("list").code == 0
+        assert (tmp_path / "data" / "kgroup" / "cluster").is_dir()

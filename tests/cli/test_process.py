@@ -1,0 +1,114 @@
+"""What only a process of its own shows: start-up imports, closed pipes, signals, completion."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KGROUP = (sys.executable, "-m", "kgroup.cli.app")
+HEAVY = (
+    *("rich", "asyncio", "httpx", "yaml", "numpy", "pyarrow", "pyspark", "logging", "confluent_kafka"),
+    *("prometheus_client", "pydantic", "kgroup.broker", "kgroup.protocol", "kgroup.coordinator"),
+)
+
+
+def run(*argv, **kwargs):
+    return subprocess.run([*KGROUP, *argv], capture_output=True, text=True, timeout=30, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--help"],
+        ["--version"],
+        ["explain", "FENCED_INSTANCE_ID"],
+        ["list", "--help"],
+        ["explain", "82", "-o", "json"],
+    ],
+)
+def test_start_up_imports_nothing_heavy(argv):
+    code = (
+        "import sys; from kgroup.cli.app import run; code = run(sys.argv[1:]); "
+        f"print(*(m for m in {HEAVY!r} if m in sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=30)
+    assert (ran.returncode, ran.stderr.strip()) == (0, "")
+
+
+def test_a_closed_pipe_ends_quietly():
+    process = subprocess.Popen(
+        [*KGROUP, "explain", "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(30) == 0
+
+
+def test_completion_asks_the_program(tmp_path):
+    environ = {**os.environ, "_KGROUP_COMPLETE": "complete_bash"}
+    for words, offered in (
+        ("kgroup expl", ["explain"]),
+        ("kgroup explain FENCED_INST", ["FENCED_INSTANCE_ID"]),
+        ("kgroup describe g -o nd", ["ndjson"]),
+        ("kgroup context u", ["use"]),
+        ("kgroup remove-members --instance-", ["--instance-id"]),
+    ):
+        count = len(words.split()) - 1
+        ran = run(env={**environ, "COMP_WORDS": words, "COMP_CWORD": str(count)})
+        assert ran.stdout.split() == offered, words
+
+
+def test_bash_takes_the_script():
+    subprocess.run(["bash", "-n", "completions/kgroup.bash"], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_tells_where_and_ends_cleanly_on_signals(tmp_path, number, kgroup):
+    folder = str(tmp_path / "c")
+    process = subprocess.Popen(
+        [*KGROUP, "serve", "--local", folder, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        match = re.fullmatch(r"kgroup: serving on (127\.0\.0\.1:\d+)\n", line)
+        assert match is not None, line
+        # The same folder, named by --local, is reached through the process that serves it.
+        status = kgroup("cluster", "status", "--local", folder, "-o", "json")
+        assert status.code == 0
+        assert status.document["cluster"]["bootstrap"] == match[1]
+        second = kgroup("serve", "--local", folder, "--port", "0")
+        assert second.code == 1 and "is in use by process" in second.err
+    finally:
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
+    assert kgroup("cluster", "status", "--local", folder).code == 0
+
+
+def test_ctrl_c_ends_with_130(tmp_path):
+    """A command that waits for a broker which never answers, interrupted."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        process = subprocess.Popen(
+            [*KGROUP, "list", "-b", f"127.0.0.1:{port}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (130, "", "")

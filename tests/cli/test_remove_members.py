@@ -1,0 +1,208 @@
+"""`kgroup remove-members`: nothing without --execute, a result for each member, stale plans refused."""
+
+import io
+import itertools
+import json
+import sys
+
+import jsonschema
+import pytest
+
+from kgroup.admin.journal import Journal
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.schemas import schema_for
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def group(cluster):
+    """A stable group of its own: static members m-0 and m-1."""
+    name = f"remove-{next(_numbers)}"
+    cluster.classic_group(name, "orders", {"m-0": [0, 1, 2], "m-1": [3, 4, 5]})
+    return name
+
+
+def document(ran, code=ExitCode.OK):
+    assert ran.code == code, ran.err
+    jsonschema.validate(ran.document, schema_for("remove-members"))
+    assert ran.document["exit_code"] == code
+    return ran.document
+
+
+def instances(cluster, group):
+    (described,) = cluster.admin.describe([group], offsets=False).groups
+    return {member.instance_id for member in described.members}
+
+
+def results(found):
+    return {item["instance_id"]: item["result"] for item in found["data"]["items"]}
+
+
+class TestPlan:
+    def test_without_execute_nothing_changes(self, on_cluster, cluster, group):
+        found = document(on_cluster("remove-members", group, "--instance-id", "m-0", "-o", "json"))
+        assert not found["data"]["executed"]
+        assert results(found) == {"m-0": "planned"}
+        assert instances(cluster, group) == {"m-0", "m-1"}
+        assert Journal.default().entries() == ()
+
+    def test_text_says_who_what_and_how_to_go_on(self, on_cluster, group):
+        out = on_cluster("remove-members", group, "--instance-id", "m-0").out
+        assert out.startswith(f"PLAN  {group} (classic, Stable, 2 members)   plan ")
+        assert "orders:0-2" in out
+        assert out.endswith("after: 1 of 2 members.   Nothing changed. Add --execute.\n")
+
+    @pytest.mark.parametrize(
+        ("argv", "planned"),
+        [
+            (["--instance-id", "m-0,m-1"], {"m-0", "m-1"}),
+            (["--instance", "m-0", "--instance", "m-1"], {"m-0", "m-1"}),
+            (["--all"], {"m-0", "m-1"}),
+            (["--host", "127.0.*"], {"m-0", "m-1"}),
+            (["--host", "10.*"], set()),
+            (["--left-only"], set()),
+        ],
+    )
+    def test_selection(self, on_cluster, group, argv, planned):
+        assert set(on_cluster("remove-members", group, *argv, "-o", "name").out.split()) == planned
+
+    def test_member_ids(self, on_cluster, cluster, group):
+        (described,) = cluster.admin.describe([group], offsets=False).groups
+        wanted = described.members[1]
+        ran = on_cluster("remove-members", group, "--member-id", wanted.member_id, "-o", "name")
+        assert ran.out.split() == [wanted.instance_id]
+
+    def test_ids_from_stdin(self, on_cluster, group, monkeypatch):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("m-0\n\nm-1\n"))
+        ran = on_cluster("remove-members", group, "--from-file", "-", "-o", "name")
+        assert ran.out.split() == ["m-0", "m-1"]
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            [],
+            ["g"],
+            ["g", "--group-id", "h", "--all"],
+            ["g", "--all", "--wait", "empty"],
+            ["g", "--from-file", "no/such/file"],
+            ["--plan", "no/such/file"],
+            ["--plan", "p", "--all"],
+        ],
+    )
+    def test_wrong_usage(self, on_cluster, argv):
+        assert on_cluster("remove-members", *argv).code == ExitCode.USAGE
+
+
+class TestExecute:
+    def test_spelling_of_the_kip(self, on_cluster, cluster, group):
+        """SM-66: --group-id, a comma list of --group-instance-ids; the old script's options are ignored."""
+        before = cluster.admin.describe([group], offsets=False).groups[0]
+        assert before.state == "Stable"
+        ran = on_cluster(
+            *("remove-members", "--group-id", group, "--group-instance-ids", "m-0,m-1"),
+            *("--zookeeper", "localhost:2181", "--broker", "1", "--execute", "-o", "json"),
+        )
+        assert results(document(ran)) == {"m-0": "removed", "m-1": "removed"}
+        assert "--zookeeper and --broker are ignored" in ran.err
+        assert cluster.state(group) == "Empty"
+
+    def test_removal_starts_the_rebalance_at_once(self, on_cluster, cluster, group):
+        """SM-65: no waiting for the session of the removed member."""
+        document(on_cluster("remove-members", group, "--instance-id", "m-0", "--execute", "-o", "json"))
+        assert cluster.state(group) == "PreparingRebalance"
+        assert instances(cluster, group) == {"m-1"}
+
+    def test_every_member_has_a_result_and_a_journal_entry(self, on_cluster, group):
+        ran = on_cluster(
+            *("remove-members", group, "--instance-id", "m-0,gone"),
+            *("--execute", "--reason", "drain", "-o", "json"),
+        )
+        found = document(ran, ExitCode.PARTIAL)
+        assert found["status"] == "partial"
+        assert results(found) == {"m-0": "removed", "gone": "not_found"}
+        assert [e["item"] for e in found["errors"]] == ["gone"]
+        (entry,) = Journal.default().entries()
+        assert entry.id == found["data"]["journal_id"]
+        assert entry.plan["reason"] == "drain"
+
+    def test_nobody_found_is_3_and_changes_nothing(self, on_cluster, cluster, group):
+        ran = on_cluster("remove-members", group, "--instance-id", "gone", "--execute", "-o", "json")
+        found = document(ran, ExitCode.NOT_FOUND)
+        assert not found["data"]["executed"]
+        assert instances(cluster, group) == {"m-0", "m-1"}
+
+    def test_unknown_group_is_3(self, on_cluster):
+        """SM-63, OC-03: a group that does not exist is told apart from a member that is not in it."""
+        ran = on_cluster("remove-members", "no-such-group", "--all", "--execute", "-o", "json")
+        assert document(ran, ExitCode.NOT_FOUND)["errors"][0]["code"] == "GROUP_ID_NOT_FOUND"
+
+    def test_wait_tells_how_the_group_ended(self, on_cluster, group):
+        ran = on_cluster("remove-members", group, "--all", "--execute", "--wait", "stable")
+        assert ran.code == 0
+        assert f"{group} is Empty after " in ran.out
+
+    def test_wait_gives_up_with_7(self, on_cluster, group):
+        ran = on_cluster(
+            *("remove-members", group, "--instance-id", "m-0", "--execute"),
+            *("--wait", "stable", "--timeout", "300ms", "-o", "json"),
+        )
+        found = document(ran, ExitCode.UNREACHABLE)
+        assert results(found) == {"m-0": "removed"}
+        assert found["errors"][0]["code"] == "TIMED_OUT"
+
+
+class TestPlanFile:
+    def test_made_now_executed_later(self, on_cluster, cluster, group, tmp_path):
+        file = str(tmp_path / "plan.json")
+        planned = document(
+            on_cluster("remove-members", group, "--instance-id", "m-1", "--plan-out", file, "-o", "json")
+        )
+        done = document(on_cluster("remove-members", "--plan", file, "--execute", "-o", "json"))
+        assert done["data"]["plan"] == planned["data"]["plan"]
+        assert instances(cluster, group) == {"m-0"}
+
+    def test_stale_plan_is_refused_with_4(self, on_cluster, cluster, group, tmp_path):
+        file = str(tmp_path / "plan.json")
+        on_cluster("remove-members", group, "--instance-id", "m-1", "--plan-out", file)
+        on_cluster("remove-members", group, "--instance-id", "m-0", "--execute")
+        ran = on_cluster("remove-members", "--plan", file, "--execute", "-o", "json")
+        found = document(ran, ExitCode.REFUSED)
+        assert "is stale" in found["errors"][0]["message"]
+        assert instances(cluster, group) == {"m-1"}
+
+    @pytest.mark.parametrize("text", ["{", "[]", "{}", json.dumps({"items": [], "nope": 1})])
+    def test_what_is_no_plan(self, on_cluster, tmp_path, text):
+        file = tmp_path / "plan.json"
+        file.write_text(text)
+        assert on_cluster("remove-members", "--plan", str(file), "--execute").code == ExitCode.USAGE
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class TestQuestion:
+    """A terminal is asked once; a pipe never."""
+
+    def answer(self, monkeypatch, text):
+        monkeypatch.setattr(sys, "stdin", Terminal(text))
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+    def test_no_changes_nothing(self, on_cluster, cluster, group, monkeypatch):
+        self.answer(monkeypatch, "\n")
+        ran = on_cluster("remove-members", group, "--all", "--execute")
+        assert ran.code == ExitCode.REFUSED
+        assert f"remove 2 member(s) of {group}? [y/N]" in ran.err
+        assert instances(cluster, group) == {"m-0", "m-1"}
+
+    def test_yes_goes_on(self, on_cluster, cluster, group, monkeypatch):
+        self.answer(monkeypatch, "y\n")
+        assert on_cluster("remove-members", group, "--all", "--execute").code == 0
+        assert instances(cluster, group) == set()
+
+    def test_yes_option_skips_it(self, on_cluster, group, monkeypatch):
+        self.answer(monkeypatch, "")
+        ran = on_cluster("remove-members", group, "--all", "--execute", "--yes")
+        assert (ran.code, "[y/N]" in ran.err) == (0, False)
