@@ -1,0 +1,180 @@
+"""What a cluster keeps in its folder, and what it refuses to start with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from brokers import create_topic
+
+from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import ConfigError, StorageError
+from kgroup.log.partition import PartitionLog
+from kgroup.protocol.batches import LogRecord, encode_batch
+from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.runtime.clock import ManualClock
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.settings import BrokerSettings
+
+
+def opened(folder: Path, **options: int) -> Cluster:
+    return Cluster(folder, clock=ManualClock(), **options)  # type: ignore[arg-type]
+
+
+def test_a_folder_keeps_the_cluster(tmp_path: Path) -> None:
+    """SM-71: what was there before a restart is there after it."""
+    cluster = opened(tmp_path, offsets_partitions=3)
+    transport = EmbeddedTransport(cluster)
+    create_topic(transport, "t", 2)
+    before = cluster.cluster_id, dict(cluster.catalog.topics), cluster.catalog.image
+    log = cluster.log("t", 1)
+    assert log is not None
+    log.append_batches(encode_batch([LogRecord(b"k", b"v")]))
+    transport.close()
+
+    again = opened(tmp_path)
+    assert (again.cluster_id, dict(again.catalog.topics)) == before[:2]
+    assert again.catalog.image.version == before[2].version
+    assert len(again.shards) == 3
+    kept = again.log("t", 1)
+    assert kept is not None
+    assert kept.end_offset == 1
+    again.close()
+
+
+def test_producer_ids_are_not_given_again_after_a_restart(tmp_path: Path) -> None:
+    ids = []
+    for _ in range(3):
+        transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=1))
+        answer = transport.request(None, InitProducerIdRequest(transaction_timeout_ms=1))
+        assert isinstance(answer, InitProducerIdResponse)
+        ids.append(answer.producer_id)
+        transport.close()
+    assert len(set(ids)) == 3
+
+
+def test_the_number_of_offsets_partitions_stays(tmp_path: Path) -> None:
+    opened(tmp_path, offsets_partitions=3).close()
+    with pytest.raises(ConfigError, match="has 3 offsets partitions, not 4"):
+        opened(tmp_path, offsets_partitions=4)
+    opened(tmp_path, offsets_partitions=3).close()
+
+
+def test_a_folder_has_one_owner(tmp_path: Path) -> None:
+    holder = Cluster(tmp_path, offsets_partitions=1, owner="first")
+    with pytest.raises(StorageError, match="in use by process .* \\(first"):
+        opened(tmp_path)
+    holder.announce({0: ("127.0.0.1", 9092)})
+    with pytest.raises(StorageError, match="serving at 127.0.0.1:9092"):
+        opened(tmp_path)
+    holder.close()
+    opened(tmp_path).close()
+
+
+def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
+    cluster = opened(tmp_path, offsets_partitions=1)
+    transport = EmbeddedTransport(cluster)
+    for name in ("t", "t-1"):
+        create_topic(transport, name)
+        assert cluster.log(name, 0) is not None
+    cluster.delete_topic("t")
+    assert sorted(p.name for p in tmp_path.glob("t*")) == ["t-1-0"]
+    assert cluster.log("t", 0) is None
+    create_topic(transport, "t")
+    found = cluster.log("t", 0)
+    assert found is not None
+    assert found.end_offset == 0
+    transport.close()
+
+
+def test_a_copy_of_kafkas_folder_is_taken_over(tmp_path: Path) -> None:
+    """Segments without a catalog: topics, their ids and the number of partitions come from the folders."""
+    for partition in range(4):
+        PartitionLog(tmp_path / f"{OFFSETS_TOPIC}-{partition}").close()
+    log = PartitionLog(tmp_path / "orders-eu-0")
+    log.append([LogRecord(b"k", b"v")])
+    log.close()
+    (tmp_path / "orders-eu-0" / "partition.metadata").write_text(
+        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ\n"
+    )
+    cluster = opened(tmp_path)
+    assert len(cluster.shards) == 4
+    topic = cluster.catalog.topics["orders-eu"]
+    assert (topic.partitions, topic.topic_id) == (1, bytes(15) + b"\5")
+    found = cluster.log("orders-eu", 0)
+    assert found is not None
+    assert found.end_offset == 1
+    cluster.close()
+
+
+def test_a_damaged_catalog_is_told(tmp_path: Path) -> None:
+    opened(tmp_path, offsets_partitions=1).close()
+    (tmp_path / "catalog.json").write_text("{")
+    with pytest.raises(StorageError, match=r"catalog.json is not a kgroup catalog"):
+        opened(tmp_path)
+
+
+def test_a_damaged_offsets_log_stops_only_its_groups(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened(tmp_path, offsets_partitions=2).close()
+    log = PartitionLog(tmp_path / f"{OFFSETS_TOPIC}-1")
+    log.append([LogRecord(b"\0\1\0", b"junk")])
+    log.close()
+    cluster = opened(tmp_path)
+    assert [shard is not None for shard in cluster.shards] == [True, False]
+    assert "__consumer_offsets-1 cannot be loaded" in caplog.text
+    cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("group.max.sise", "1", "no such setting: group.max.sise"),
+        ("num.partition", "1", "no such setting: num.partition"),
+        ("num.partitions", "0", "must lie between 1 and"),
+        ("num.partitions", "many", "not a whole number"),
+        ("auto.create.topics.enable", "maybe", "must be true or false"),
+        ("group.max.size", "0", "group.max.size"),
+    ],
+)
+def test_settings_that_make_no_sense(name: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Cluster(None, config={name: value})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("num.partition", "num.partitions"), ("group.max.sise", "group.max.size")]
+)
+def test_near_misses_are_named(wrong: str, right: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Cluster(None, config={wrong: "1"})
+    assert right in (caught.value.hint or "")
+
+
+def test_a_cluster_needs_a_broker() -> None:
+    with pytest.raises(ConfigError, match="at least one broker"):
+        Cluster(None, brokers=0)
+
+
+def test_settings_tell_themselves() -> None:
+    told = BrokerSettings.of({"num.partitions": "7"}).as_text()
+    assert (told["num.partitions"], told["auto.create.topics.enable"]) == ("7", "true")
+    assert BrokerSettings.of(told).num_partitions == 7
+
+
+def test_the_same_seed_gives_the_same_ids() -> None:
+    """Rule 2 of the design: chance is an argument."""
+    protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, member_id="", protocol_type="consumer", protocols=(protocol,)
+    )
+
+    def ids(seed: int) -> list[str]:
+        transport = EmbeddedTransport(Cluster(None, offsets_partitions=2, seed=seed, clock=ManualClock()))
+        return [transport.request(0, request).member_id for _ in range(2)]  # type: ignore[attr-defined]
+
+    assert ids(1) == ids(1)
+    assert ids(1) != ids(2)

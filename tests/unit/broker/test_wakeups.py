@@ -1,0 +1,68 @@
+"""Deadlines: earliest first, one at a time, cancelled ones never."""
+
+from __future__ import annotations
+
+from kgroup.broker.wakeups import Wakeups
+from kgroup.coordinator.outcome import Reply
+
+
+class FakeShard:
+    """Timers at given times; wakes are written down."""
+
+    def __init__(self, name: str, seen: list[tuple[str, int]], *due: int) -> None:
+        self.name, self.seen, self.due = name, seen, sorted(due)
+
+    def next_wake_ms(self) -> int | None:
+        return self.due[0] if self.due else None
+
+    def wake(self, now_ms: int) -> list[Reply]:
+        self.seen.append((self.name, now_ms))
+        self.due = [ms for ms in self.due if ms > now_ms]
+        return []
+
+
+def wakeups_of(*shards: FakeShard) -> Wakeups:
+    return Wakeups(lambda: shards, lambda shard, now: shard.wake(now), list)  # type: ignore[arg-type, return-value]
+
+
+def test_deadlines_come_in_order_and_each_at_its_own_time() -> None:
+    seen: list[tuple[str, int]] = []
+    wakeups = wakeups_of(FakeShard("a", seen, 10, 30), FakeShard("b", seen, 20, 30))
+    wakeups.at(25, lambda: seen.append(("callback", 25)))
+    wakeups.run(30)
+    assert seen == [("a", 10), ("b", 20), ("callback", 25), ("a", 30), ("b", 30)]
+    assert wakeups.next_ms() is None
+
+
+def test_nothing_happens_before_its_time() -> None:
+    seen: list[tuple[str, int]] = []
+    wakeups = wakeups_of(FakeShard("a", seen, 10))
+    wakeups.run(9)
+    assert seen == []
+    assert wakeups.next_ms() == 10
+
+
+def test_a_cancelled_deadline_is_none() -> None:
+    wakeups = wakeups_of()
+    deadline = wakeups.at(5, lambda: 1 / 0)
+    deadline.cancel()
+    assert wakeups.next_ms() is None
+    wakeups.run(9)
+
+
+def test_a_deadline_set_by_another_is_kept_in_the_same_run() -> None:
+    seen: list[int] = []
+    wakeups = wakeups_of()
+    wakeups.at(5, lambda: (wakeups.at(7, lambda: seen.append(7)), None)[1])
+    wakeups.run(8)
+    assert seen == [7]
+
+
+def test_the_host_hears_of_an_earlier_deadline_only() -> None:
+    heard: list[int] = []
+    wakeups = wakeups_of()
+    wakeups.on_earlier = lambda: heard.append(wakeups.due_ms)
+    wakeups.note(50)
+    wakeups.note(60)
+    wakeups.at(40, lambda: None)
+    assert heard == [50, 40]
