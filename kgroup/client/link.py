@@ -178,7 +178,7 @@ class Link:
             self._socket.settimeout(self._left(deadline))
             self._socket.sendall(data)
         except OSError as error:
-            raise Unreachable(f"{self.peer}: {name} could not be sent: {_words(error)}") from None
+            raise self._unsent(name, error) from None
         while True:
             try:
                 self._socket.settimeout(self._left(deadline))
@@ -197,6 +197,25 @@ class Link:
                 )
             for answer in self.connection.receive(received):
                 return answer
+
+    def _unsent(self, name: str, error: OSError) -> Unreachable:
+        """Why nothing could be sent; over TLS the broker may have said it before it hung up."""
+        if self._settings.uses_tls:
+            import ssl
+
+            try:
+                self._socket.settimeout(0)
+                self._socket.recv(1)
+            except (ssl.SSLEOFError, ssl.SSLWantReadError):
+                pass
+            except ssl.SSLError as said:
+                return self._tls_failed(said)
+            except OSError:
+                pass
+        hint = None
+        if self._settings.uses_tls and not self._settings.ssl_certificate_location:
+            hint = "if the broker wants a client certificate: ssl.certificate.location and ssl.key.location"
+        return Unreachable(f"{self.peer}: {name} could not be sent: {_words(error)}", hint)
 
     def _lost(self, name: str, error: OSError) -> Unreachable:
         import ssl
