@@ -237,7 +237,12 @@ def read_committed(batches: Sequence[Batch]) -> dict[bytes, bytes | None]:
     return {key: value for key, value in state.items() if value is not None}
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(operations=OPERATIONS)
 def test_compaction_keeps_what_a_reader_of_committed_records_sees(
     tmp_path: Path, operations: Sequence[tuple[str, int, int | None]]

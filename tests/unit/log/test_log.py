@@ -148,7 +148,12 @@ APPENDS = st.lists(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(appends=APPENDS, data=st.data())
 def test_a_log_behaves_as_a_list(
     new_log: Callable[[], Log], appends: Sequence[tuple[list[bytes], int]], data: st.DataObject

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
@@ -20,6 +20,9 @@ from kgroup.protocol.batches import (
     with_base_offset,
 )
 from kgroup.protocol.compression import Compression
+
+# The same examples on every run, however slow the machine.
+steady = settings(deadline=None, derandomize=True)
 
 DATA = st.none() | st.binary(max_size=300)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=3).map(tuple)
@@ -73,6 +76,7 @@ def numbered(records: list[LogRecord], base: int) -> list[LogRecord]:
     return [record._replace(offset=base + i) for i, record in enumerate(records)]
 
 
+@steady
 @given(records=RECORDS, base=st.integers(0, 1 << 50), codec=st.sampled_from(list(Compression)))
 def test_round_trip(records: list[LogRecord], base: int, codec: Compression) -> None:
     raw = encode_batch(records, base_offset=base, compression=codec, leader_epoch=3)
@@ -151,6 +155,7 @@ def test_log_append_time_overrides_every_record() -> None:
     assert DefaultRecordBatch(batch.raw).validate_crc()
 
 
+@steady
 @given(records=RECORDS, data=st.data(), codec=st.sampled_from(list(Compression)))
 def test_a_rebuilt_batch_keeps_offsets_and_header(
     records: list[LogRecord], data: st.DataObject, codec: Compression
@@ -194,6 +199,7 @@ def test_corruption_names_the_position(at: int, value: int, message: str) -> Non
         next(reader)
 
 
+@steady
 @given(data=st.binary(max_size=300))
 def test_garbage_raises_only_decode_errors(data: bytes) -> None:
     try:
@@ -203,6 +209,7 @@ def test_garbage_raises_only_decode_errors(data: bytes) -> None:
         pass
 
 
+@steady
 @given(body=st.binary(max_size=120), count=st.integers(-1, 20), codec=st.integers(0, 7), marker=st.booleans())
 def test_garbage_behind_a_good_checksum_raises_only_decode_errors(
     body: bytes, count: int, codec: int, marker: bool
@@ -222,6 +229,7 @@ def test_garbage_behind_a_good_checksum_raises_only_decode_errors(
 ORACLE_CODECS = st.sampled_from([Compression.NONE, Compression.GZIP])
 
 
+@steady
 @given(records=RECORDS, codec=ORACLE_CODECS)
 def test_kafka_python_reads_ours(records: list[LogRecord], codec: Compression) -> None:
     raw = encode_batch(records, base_offset=11, compression=codec, producer_id=7, transactional=True)
@@ -233,6 +241,7 @@ def test_kafka_python_reads_ours(records: list[LogRecord], codec: Compression) -
     assert read == numbered(records, 11)
 
 
+@steady
 @given(records=RECORDS, codec=ORACLE_CODECS)
 def test_we_read_kafka_pythons(records: list[LogRecord], codec: Compression) -> None:
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 1 << 20)

@@ -6,17 +6,21 @@ import random
 
 import cramjam
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
+
+# The same examples on every run, however slow the machine.
+steady = settings(deadline=None, derandomize=True)
 
 CODECS = list(Compression)
 COMPRESSING = CODECS[1:]
 MIXED = random.Random(7).randbytes(100_000) + b"a" * 200_000
 
 
+@steady
 @given(data=st.binary(max_size=2000), codec=st.sampled_from(CODECS))
 def test_round_trip(data: bytes, codec: Compression) -> None:
     assert decompress(compress(data, codec), codec) == data
@@ -49,12 +53,14 @@ def test_every_cut_is_noticed_or_yields_a_prefix(codec: Compression) -> None:
         assert data.startswith(found)
 
 
+@steady
 @given(data=st.binary(max_size=200), codec=st.integers(0, 7))
 def test_garbage_raises_only_decode_errors(data: bytes, codec: int) -> None:
     with contextlib.suppress(DecodeError):
         decompress(data, codec, limit=1 << 20)
 
 
+@steady
 @given(data=st.data(), codec=st.sampled_from(COMPRESSING))
 def test_flipped_bytes_raise_only_decode_errors(data: st.DataObject, codec: Compression) -> None:
     damaged = bytearray(compress(b"hello, " * 40, codec))
