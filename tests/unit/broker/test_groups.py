@@ -267,7 +267,7 @@ def test_a_shard_with_a_bug_is_loaded_again(
     def broken(*_: object) -> list[Reply]:
         raise RuntimeError("a bug")
 
-    shard.submit = broken  # type: ignore[method-assign]
+    shard.submit = broken  # type: ignore[method-assign, assignment]
     assert commit(ready, "g", 6) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "a bug" in caplog.text
     (answer,) = answers

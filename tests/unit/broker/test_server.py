@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from brokers import connected, serving, until
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from kgroup.broker.script import Script
 from kgroup.broker.server import Server, serve
@@ -178,7 +178,7 @@ def test_librdkafka_produces_and_consumes(process: tuple[subprocess.Popen[str], 
     assert producer.flush(10) == 0
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition("t", p, 0) for p in range(3)])
-    seen = set()
+    seen: set[object] = set()
     while len(seen) < 100:
         message = consumer.poll(10)
         assert message is not None

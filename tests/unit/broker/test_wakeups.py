@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kgroup.broker.wakeups import Wakeups
 from kgroup.coordinator.outcome import Reply
 
@@ -44,7 +46,7 @@ def test_nothing_happens_before_its_time() -> None:
 
 def test_a_cancelled_deadline_is_none() -> None:
     wakeups = wakeups_of()
-    deadline = wakeups.at(5, lambda: 1 / 0)
+    deadline = wakeups.at(5, lambda: pytest.fail("it was cancelled"))
     deadline.cancel()
     assert wakeups.next_ms() is None
     wakeups.run(9)
