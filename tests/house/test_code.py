@@ -1,0 +1,78 @@
+"""House rules of the code: sizes, who may import what, nothing of this machine."""
+
+import ast
+import re
+import tomllib
+
+import pytest
+from repository import PACKAGE, ROOT, imported, modules, name_of, tracked
+
+import kgroup
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+LONGER = {
+    # A listing of record layouts, one class a record: nothing in it is worth a file of its own.
+    "kgroup/protocol/group_records.py",
+    # Loops over every record of a log: a call a record would cost more than the record.
+    "kgroup/history/decode.py:_commits",
+    "kgroup/protocol/log_records.py:decode_records",
+}
+ONLY_IN = {"typer": "cli", "rich": "cli", "pyspark": "pipeline"}
+# Spelt in pieces, or this file would break its own rule.
+MACHINE_PATHS = re.compile(r"(?<![\w./~-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users")) + r")/")
+OF_THE_MACHINE = ("/tmp/" + "ref", ".m2/" + "repository")
+
+
+def test_no_file_is_longer_than_400_lines():
+    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {name: n for name, n in lengths.items() if n > MAX_FILE_LINES and name not in LONGER} == {}
+
+
+def test_no_function_is_longer_than_60_lines():
+    long = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+                # The body counts; a command's signature is its list of options.
+                length = node.end_lineno - node.body[0].lineno + 1
+                name = f"{name_of(path)}:{node.name}"
+                if length > MAX_FUNCTION_LINES and name not in LONGER:
+                    long[name] = length
+    assert long == {}
+
+
+@pytest.mark.parametrize(("library", "package"), ONLY_IN.items())
+def test_libraries_that_belong_to_one_package(library, package):
+    users = {path for path in modules() if library in imported(path)}
+    assert [name_of(p) for p in users if not p.is_relative_to(PACKAGE / package)] == []
+
+
+def test_no_path_of_a_machine_in_the_repository():
+    found = []
+    for path in tracked():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [
+            f"{name_of(path)}:{number}: {line.strip()[:80]}"
+            for number, line in enumerate(text.splitlines(), 1)
+            if MACHINE_PATHS.search(line) or any(name in line for name in OF_THE_MACHINE)
+        ]
+    assert found == []
+
+
+def test_version_is_told_in_one_voice():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["version"] == kgroup.__version__
+
+
+def test_every_module_says_what_it_is():
+    silent = [
+        name_of(path)
+        for path in modules()
+        if path.read_text(encoding="utf-8").strip()
+        and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
+    ]
+    assert silent == []

@@ -1,0 +1,81 @@
+"""Every command has help, a man page, examples that parse, and a schema; generated files are up to date."""
+
+import re
+import shlex
+
+import pytest
+from repository import ROOT
+
+from kgroup.cli.app import expand_local, root
+from kgroup.cli.exit_codes import MEANINGS
+from kgroup.cli.generated import files, man_name
+from kgroup.cli.lazy import load, walk
+from kgroup.cli.registry import COMMANDS, PANELS
+from kgroup.cli.schemas import commands, schema_for
+
+ALL = walk()
+each_command = pytest.mark.parametrize("command", ALL, ids=[c.path for c in ALL])
+
+
+def test_generated_files_are_those_in_the_repository():
+    """Run `python -m kgroup.cli.generated` after changing a command."""
+    wanted = files()
+    for name, text in wanted.items():
+        assert (ROOT / name).read_text(encoding="utf-8") == text, name
+    there = {f"{folder}/{p.name}" for folder in ("man", "completions") for p in (ROOT / folder).iterdir()}
+    assert there == set(wanted)
+
+
+@each_command
+def test_has_help(command):
+    assert command.help and command.help.split("\n")[0].endswith(".")
+    context = command.make_context(command.path, [], resilient_parsing=True)
+    silent = [p.name for p in command.get_params(context) if not getattr(p, "help", None)]
+    assert silent == []
+
+
+@each_command
+def test_has_a_man_page(command):
+    assert (ROOT / "man" / f"{man_name(command.path)}.1").is_file()
+
+
+@each_command
+def test_has_examples_that_parse(command):
+    assert command.examples
+    for line, comment in command.examples:
+        assert comment
+        (argv,) = (
+            words[1:] for part in re.split(r"\s[|>]\s", line) if (words := shlex.split(part))[0] == "kgroup"
+        )
+        depth = len(command.path.split())
+        assert argv[:depth] == command.path.split(), line
+        command.make_context(command.path, expand_local(argv[depth:]))
+
+
+@each_command
+def test_has_a_schema_when_it_prints_json(command):
+    assert (schema_for(command.path) is not None) == command.has_json
+
+
+def test_no_schema_without_a_command():
+    assert set(commands()) == {c.path for c in ALL if c.has_json}
+
+
+def test_the_registry_and_the_commands_agree():
+    for entry in COMMANDS.values():
+        assert entry.panel in PANELS
+        assert entry.help.endswith(".") and len(entry.help) < 80
+        assert load(entry).name == entry.name
+    assert set(root().list_commands(None)) == set(COMMANDS)
+
+
+def test_commands_are_documented_with_their_json():
+    page = (ROOT / "docs" / "json-output.md").read_text(encoding="utf-8")
+    missing = [c.path for c in ALL if c.has_json and f"`{c.path}`" not in page]
+    assert missing == []
+
+
+def test_exit_codes_are_documented():
+    page = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| (.+) \|$", page, re.MULTILINE)
+    assert rows == [(str(int(code)), code.name, text) for code, text in MEANINGS.items()]
