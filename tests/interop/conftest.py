@@ -23,7 +23,7 @@ ASKED = [kind for kind in os.environ.get("KGROUP_INTEROP_SERVERS", "kafka,kgroup
 SETTINGS = {"group.consumer.session.timeout.ms": "5000"}
 # what a client cannot do is left out, and why:
 #   fenced: aiokafka beats without its instance id, so it is told UNKNOWN_MEMBER_ID and takes the id back
-#   cooperative: aiokafka has none; kafka-python's leaves a lone member without partitions
+#   cooperative: aiokafka has none
 #   release: franz-go's static member says it goes away for a while without its instance id, and is refused
 #   instances, type: aiokafka describes and lists in old versions; kafka-python does not tell the type
 _NEXT_GENERATION = frozenset({"fenced", "cooperative", "consumer", "instances", "type"})
@@ -31,7 +31,7 @@ CLIENTS = {
     "java": _NEXT_GENERATION | {"release", "remove"},
     "franz-go": _NEXT_GENERATION | {"remove"},
     "librdkafka": _NEXT_GENERATION | {"release"},
-    "kafka-python": frozenset({"fenced", "instances", "remove"}),
+    "kafka-python": frozenset({"fenced", "cooperative", "instances", "remove"}),
     "aiokafka": frozenset(),
 }
 _unique = itertools.count(1)

@@ -31,6 +31,10 @@ class DriverError(Exception):
         self.code = code
 
 
+class MemberEnded(Exception):
+    """A member that should be in the group ended with an error."""
+
+
 class Driver:
     """A driver process; requests may be in flight together and are answered as they end."""
 
@@ -170,11 +174,15 @@ class Client:
 
 
 def settle(members: list[Member], partitions: set[Partition], each: int = 1) -> list[State]:
-    """Wait until the members share exactly these partitions, each holding at least `each`; their states."""
+    """Wait until the members share exactly these partitions, each holding at least `each`; their states.
+
+    MemberEnded as soon as one of them ends with an error.
+    """
 
     def states() -> list[State] | None:
         seen = [member.state() for member in members]
-        assert not any(state.fatal for state in seen), seen
+        if any(state.fatal for state in seen):
+            raise MemberEnded(seen)
         held = [partition for state in seen for partition in state.assignment]
         assert sorted(held) == sorted(partitions), seen
         assert all(len(state.assignment) >= each for state in seen), seen

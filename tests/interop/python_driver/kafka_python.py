@@ -37,6 +37,9 @@ class Consumer(Member):
             partition_assignment_strategy=[ASSIGNORS[request["assignor"]]],
             **request["config"],
         )
+        # joining before it knows the topics, it may take itself for the leader of nothing and stay so
+        for topic in request["topics"] or ():
+            self.consumer.partitions_for_topic(topic)
         self.consumer.subscribe(topics=request["topics"] or (), pattern=request["pattern"])
         self._generation: int | None = None
 
