@@ -30,7 +30,6 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("describe", READ, "Describe groups: state, members, offsets, lag and findings."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
-        CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP, for any Kafka client."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers and topics: status, topics, create-topic."),

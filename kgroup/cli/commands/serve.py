@@ -15,7 +15,7 @@ from kgroup.errors import ConfigError
     examples=(
         ("kgroup serve --local ./data --port 9092", "any Kafka client may connect to 127.0.0.1:9092"),
         ("kgroup serve --memory --port 0 --brokers 3", "three brokers on free ports, nothing kept"),
-        ("kgroup serve --config group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
+        ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
     ),
     has_json=False,
 )
@@ -33,7 +33,9 @@ def command(
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."),
+        typer.Option(
+            "--set", "--config", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."
+        ),
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
 ) -> ExitCode:
@@ -67,5 +69,5 @@ def command(
 def _pair(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"--config {text!r} is not KEY=VALUE", "as in server.properties")
+        raise ConfigError(f"--set {text!r} is not KEY=VALUE", "as in server.properties")
     return key.strip(), value.strip()
