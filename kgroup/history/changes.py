@@ -318,8 +318,7 @@ def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
             continue
         holds = member.holds
         got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
-        more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "epoch": member.epoch}
-        previous = was.epoch if was else -1
+        more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
         if member.state == "revoking":
             carry.revoking.setdefault(member.member_id, step.timestamp_ms)
         else:
@@ -331,25 +330,25 @@ def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
             )
         elif was is not None and 0 < member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
-            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, previous_epoch=previous, **more)
+            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or (was.state, was.epoch, was.holds) != (member.state, member.epoch, member.holds):
-            _moved(step, member, was, previous, more)
+            _moved(step, member, was, more)
 
 
-def _moved(step: Step, member: Member, was: Member | None, previous: int, more: dict[str, Any]) -> None:
+def _moved(step: Step, member: Member, was: Member | None, more: dict[str, Any]) -> None:
     given = was.holds - member.holds if was else frozenset()
     gave = f", gave up {partitions_text(given)}" if given else ""
     owns = partitions_text(member.assigned)
     if member.state == "revoking":
         text = f"{member.label} has to give up {partitions_text(member.revoking)}"
-        step.tell(Kind.MEMBER_REVOKING, text, member, previous_epoch=previous, **more)
+        step.tell(Kind.MEMBER_REVOKING, text, member, **more)
     elif member.state == "waiting":
         missing = (member.target or frozenset()) - member.assigned
         text = f"{member.label} owns {owns}, waits for {partitions_text(missing)}{gave}"
-        step.tell(Kind.MEMBER_WAITING, text, member, previous_epoch=previous, **more)
+        step.tell(Kind.MEMBER_WAITING, text, member, **more)
     elif member.state == "stable" and member.epoch > 0:
         text = f"{member.label} owns {owns} at epoch {member.epoch}{gave}"
-        step.tell(Kind.MEMBER_RECONCILED, text, member, previous_epoch=previous, **more)
+        step.tell(Kind.MEMBER_RECONCILED, text, member, **more)
 
 
 def _all(count: int) -> str:

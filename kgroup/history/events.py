@@ -76,6 +76,7 @@ class Event:
     detail: str
     epoch: int = -1
     previous_epoch: int = -1
+    member_epoch: int | None = None
     member_id: str | None = None
     instance_id: str | None = None
     cause: str | None = None

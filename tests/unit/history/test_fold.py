@@ -1,0 +1,240 @@
+"""The fold: same story for every cut of the input, same end state whatever compaction removed."""
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgroup.domain import TopicPartition
+from kgroup.history.decode import Decoder
+from kgroup.history.events import Event, Kind, duration_text, partitions_text
+from kgroup.history.fold import Fold
+from kgroup.history.replay import At, Story, chosen, replay
+from kgroup.protocol import group_records as r
+from kgroup.protocol.batches import LogRecord, batches_in, encode_batch, end_marker_record, rebuild_batch
+from kgroup.protocol.subscription import Assignment, Subscription
+
+from .incidents import NAMES, log_of, story_of, text_of
+from .logs import GROUP, MemoryLog, batch, commit, items
+
+PLAIN = [name for name in NAMES if name != "transactions"]
+DATA = {name: log_of(name).files[0].read_bytes() for name in NAMES}
+
+
+@given(st.sampled_from(NAMES), st.integers(70, 6000))
+def test_the_story_does_not_depend_on_where_the_input_is_cut(name: str, chunk: int) -> None:
+    assert text_of(replay([MemoryLog(DATA[name], chunk)])) == text_of(replay([MemoryLog(DATA[name])]))
+
+
+@given(st.sampled_from(NAMES), st.integers(0, 40))
+def test_a_fold_goes_on_from_a_pickle(name: str, cut: int) -> None:
+    """What the pipeline does from one day to the next; the decoder begins anew at a batch's start."""
+    whole = Fold(0)
+    expected = whole.apply_all(items(DATA[name])) + whole.finish()
+    fold = Fold(0)
+    events: list[Event] = []
+    for n, item in enumerate(items(DATA[name])):
+        events += fold.apply(item)
+        if n == cut:
+            fold = pickle.loads(pickle.dumps(fold))
+    assert events + fold.finish() == expected
+
+
+def end_state(story: Story) -> dict[str, Any]:
+    return {
+        state.group_id: (state.view(), {p: c.offset for p, c in state.offsets.items()})
+        for _, state in story.states
+    }
+
+
+@st.composite
+def compacted(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A recorded log, and what a log cleaner may have left of it: it keeps the newest record of each key."""
+    name = draw(st.sampled_from(PLAIN))
+    records = [(b, rec) for b in batches_in(DATA[name]) for rec in b.records]
+    newest = {rec.key: rec.offset for _, rec in records}
+    older = [rec.offset for _, rec in records if newest[rec.key] != rec.offset]
+    gone = set(draw(st.lists(st.sampled_from(older), unique=True))) if older else set()
+    for _, rec in records:
+        earlier = {x.offset for _, x in records if x.key == rec.key and x.offset < rec.offset}
+        if rec.value is None and newest[rec.key] == rec.offset and earlier <= gone and draw(st.booleans()):
+            gone.add(rec.offset)
+    out = []
+    for b in batches_in(DATA[name]):
+        kept = [rec for rec in b.records if rec.offset not in gone]
+        if kept:
+            out.append(rebuild_batch(b, kept))
+    return name, b"".join(out)
+
+
+@given(compacted())
+def test_replay_ends_in_the_same_state_whatever_compaction_removed(case: tuple[str, bytes]) -> None:
+    name, data = case
+    story = replay([MemoryLog(data)])
+    assert end_state(story) == end_state(replay([MemoryLog(DATA[name])]))
+
+
+@given(compacted())
+def test_a_compacted_log_says_so_and_claims_nothing_suspicious(case: tuple[str, bytes]) -> None:
+    """A tombstone may hide the log's own beginning: then it begins later than offset 0."""
+    name, data = case
+    story = replay([MemoryLog(data)])
+    whole = replay([MemoryLog(DATA[name])])
+    (covered,) = story.coverage
+    if covered.last_offset < whole.coverage[0].last_offset and covered.from_the_start:
+        return  # only the end is gone, which no reader of files can see
+    if len(data) < len(DATA[name]) and covered.records < whole.coverage[0].records:
+        assert not covered.from_the_start
+    assert not [event for event in story.events if event.suspicious]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_state_at_an_offset_is_that_of_the_log_cut_there(name: str) -> None:
+    ends = [b.last_offset for b in batches_in(DATA[name])]
+    starts = [b.position for b in batches_in(DATA[name])][1:]
+    for end, start in zip(ends, [*starts, len(DATA[name])], strict=True):
+        at = replay([MemoryLog(DATA[name])], at=At(offset=end))
+        assert end_state(at) == end_state(replay([MemoryLog(DATA[name][:start])]))
+
+
+def classic(
+    generation: int, members: dict[str, tuple[int, ...]], topic: str = "t"
+) -> tuple[bytes, bytes | None]:
+    made = tuple(
+        r.MemberMetadata(
+            member_id=name,
+            client_id="app",
+            client_host="/10.0.0.1",
+            rebalance_timeout=60_000,
+            session_timeout=10_000,
+            subscription=Subscription((topic,)).encode(),
+            assignment=Assignment(tuple(TopicPartition(topic, p) for p in parts)).encode(),
+        )
+        for name, parts in members.items()
+    )
+    value = r.GroupMetadataValue(
+        protocol_type="consumer",
+        generation=generation,
+        protocol="range",
+        leader=next(iter(members), None),
+        members=made,
+    )
+    return r.encode_key(r.GroupMetadataKey(group=GROUP)), r.encode_value(value)
+
+
+def told(*batches: bytes) -> list[Event]:
+    return replay([MemoryLog(b"".join(batches))]).events
+
+
+def test_a_rewind_under_an_owner_is_suspicious_and_nobody_is_accused() -> None:
+    """AE-09 seen from the log: a commit has no member, so it is no more than suspicious."""
+    events = told(
+        batch(0, [classic(1, {"m1": (0, 1)})]),
+        batch(1, [commit("t", 0, 100)], 2000),
+        batch(2, [commit("t", 0, 40)], 3000),
+    )
+    (rewound,) = [e for e in events if e.kind is Kind.REWOUND]
+    assert rewound.suspicious and "suspicious" in rewound.detail and not rewound.proven
+    assert rewound.member_id == "m1" and "100 to 40" in rewound.detail
+
+
+def test_a_commit_for_a_partition_without_an_owner_is_suspicious() -> None:
+    events = told(
+        batch(0, [classic(1, {"m1": (0,)})]), batch(1, [commit("t", 0, 5), commit("t", 1, 5)], 2000)
+    )
+    assert [(e.kind, e.suspicious) for e in events[-2:]] == [
+        (Kind.COMMITTED, False),
+        (Kind.COMMITTED_UNOWNED, True),
+    ]
+
+
+def test_a_generation_that_goes_back_is_suspicious() -> None:
+    events = told(batch(0, [classic(7, {"m1": (0,)})]), batch(1, [classic(6, {"m1": (0,)})], 2000))
+    assert [e.kind for e in events if e.suspicious] == [Kind.EPOCH_REGRESSED]
+
+
+def test_a_generation_left_out_is_mentioned() -> None:
+    events = told(batch(0, [classic(1, {"m1": (0,)})]), batch(1, [classic(4, {"m1": (0,)})], 2000))
+    assert "2 before it did not complete" in events[-1].detail
+
+
+def test_commits_of_a_group_nobody_ever_joined_are_plain() -> None:
+    events = told(batch(0, [commit("t", 0, 5)]), batch(1, [commit("t", 0, 6)], 2000))
+    (event,) = events
+    assert (event.kind, event.protocol, event.count, event.detail) == (
+        Kind.COMMITTED,
+        "simple",
+        2,
+        "2 commits on t:0, offset 5 → 6",
+    )
+
+
+def test_unowned_time_runs_from_the_record_that_freed_to_the_one_that_gave() -> None:
+    events = told(
+        batch(0, [classic(1, {"m1": (0, 1)})], 1000),
+        batch(1, [classic(2, {})], 4000),
+        batch(2, [classic(3, {"m2": (0,)})], 9500),
+    )
+    assert [tuple(u) for u in events[-1].unowned] == [("t", 0, 5500)]
+
+
+def transaction(base: int, producer: int, records: list[tuple[bytes, bytes | None]], ts: int) -> bytes:
+    made = [LogRecord(k, v, timestamp_ms=ts) for k, v in records]
+    more: dict[str, Any] = {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0}
+    return encode_batch(made, base_offset=base, transactional=True, **more)
+
+
+def marker(base: int, producer: int, committed: bool) -> bytes:
+    more: dict[str, Any] = {"producer_id": producer, "producer_epoch": 0}
+    record = end_marker_record(committed)
+    return encode_batch([record], base_offset=base, transactional=True, control=True, **more)
+
+
+def test_a_plain_commit_after_a_transactional_one_wins() -> None:
+    """Rule of the coordinator's replay: the larger log offset counts when the marker arrives."""
+    data = transaction(0, 1, [commit("t", 0, 50)], 1) + batch(1, [commit("t", 0, 9)]) + marker(2, 1, True)
+    ((_, state),) = replay([MemoryLog(data)]).states
+    assert state.offsets[TopicPartition("t", 0)].offset == 9
+
+
+def test_a_tombstone_clears_what_a_transaction_has_pending() -> None:
+    key, value = commit("t", 0, 50)
+    data = transaction(0, 1, [(key, value)], 1) + batch(1, [(key, None)]) + marker(2, 1, True)
+    assert not list(replay([MemoryLog(data)]).states)
+
+
+def test_a_marker_of_an_unknown_producer_is_ignored() -> None:
+    assert told(marker(0, 77, True)) == []
+
+
+def test_topic_ids_get_their_names_from_later_commits() -> None:
+    story = replay([log_of("upgrade-for-good")])
+    members = {m.label: m for _, state in story.states for m in state.members.values()}
+    assert partitions_text(members["pay-0"].assigned | members["pay-1"].assigned) == "orders:0-3"
+
+
+def test_filters_choose_by_time_instance_and_kind() -> None:
+    events = story_of("crashed-static-member").events
+    middle = events[4].timestamp_ms
+    assert chosen(events, until_ms=middle - 1) == events[:3]
+    assert chosen(events, since_ms=middle)[0] == events[3]
+    assert {e.instance_id for e in chosen(events, instances=frozenset({"pay-1"}))} == {"pay-1"}
+    assert {e.kind for e in chosen(events, kinds=frozenset({Kind.COMMITTED}))} == {Kind.COMMITTED}
+
+
+def test_every_commit_is_an_event_of_its_own_when_asked_for() -> None:
+    events = story_of("crashed-static-member", collapse=False).events
+    assert [e.count for e in events if e.kind is Kind.COMMITTED] == [1, 1, 1, 1]
+
+
+def test_the_decoder_is_not_part_of_a_pickled_fold() -> None:
+    assert b"Decoder" not in pickle.dumps(Fold(0)) and Decoder().records == 0
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"), [(0, "0 ms"), (3470, "3.47 s"), (6000, "6 s"), (250_000, "4m 10s"), (7_500_000, "2h 05m")]
+)
+def test_durations_read_well(ms: int, text: str) -> None:
+    assert duration_text(ms) == text

@@ -1,0 +1,125 @@
+"""Each incident recorded on a real Kafka tells the story that was scripted, and no more than is proven."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kgroup.history.events import Event, Kind
+from kgroup.history.explain import blame
+
+from .incidents import NAMES, story_of, text_of
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_story_is_the_one_on_file(name: str) -> None:
+    """Golden text; KGROUP_UPDATE_GOLDEN=1 writes it anew after a new recording: read the difference."""
+    path = GOLDEN / f"{name}.txt"
+    told = text_of(story_of(name))
+    if os.environ.get("KGROUP_UPDATE_GOLDEN"):
+        path.write_text(told, encoding="utf-8")
+    assert told == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_missing_and_nothing_suspicious_in_a_whole_recording(name: str) -> None:
+    story = story_of(name)
+    assert all(covered.from_the_start for covered in story.coverage)
+    assert not [event for event in story.events if event.suspicious]
+
+
+def one(events: list[Event], kind: Kind, instance: str | None = None) -> Event:
+    (event,) = (e for e in events if e.kind is kind and (instance is None or e.instance_id == instance))
+    return event
+
+
+def all_of(events: list[Event], kind: Kind) -> list[Event]:
+    return [event for event in events if event.kind is kind]
+
+
+def test_a_crashed_static_member_is_gone_and_the_records_do_not_say_how() -> None:
+    events = story_of("crashed-static-member").events
+    gone = one(events, Kind.MEMBER_LEFT_OR_EXPIRED, "pay-1")
+    assert not gone.proven and "silent for 6 s" in (gone.cause or "")
+    after = next(e for e in events if e.kind is Kind.REBALANCE_COMPLETED and e.offset == gone.offset)
+    assert after.cause == "pay-1 left or expired"
+
+
+def test_a_rolling_static_bounce_replaces_members_without_a_rebalance() -> None:
+    events = story_of("rolling-static-bounce").events
+    replaced = all_of(events, Kind.MEMBER_REPLACED)
+    assert [e.instance_id for e in replaced] == ["pay-0", "pay-1"]
+    assert all(e.epoch == e.previous_epoch == 2 for e in replaced)
+    assert max(e.epoch for e in all_of(events, Kind.REBALANCE_COMPLETED)) == 2
+
+
+def test_a_duplicate_instance_id_in_a_classic_group_looks_like_a_restart_and_is_told_so() -> None:
+    replaced = one(story_of("duplicate-instance-classic").events, Kind.MEMBER_REPLACED)
+    assert not replaced.proven
+    assert "fenced" in replaced.detail and "two run with one instance id" in (replaced.cause or "")
+
+
+def test_a_refused_newcomer_of_a_consumer_group_leaves_no_record() -> None:
+    events = story_of("duplicate-instance-consumer").events
+    assert len(all_of(events, Kind.MEMBER_JOINED)) == 1
+    assert not all_of(events, Kind.MEMBER_REPLACED)
+
+
+def test_partitions_of_a_member_that_left_for_now_have_no_owner_until_it_expires() -> None:
+    events = story_of("consumer-group-life").events
+    left = [e for e in all_of(events, Kind.MEMBER_LEFT_FOR_NOW) if e.instance_id == "pay-1"]
+    back = one(events, Kind.MEMBER_REPLACED, "pay-1")
+    assert len(left) == 2 and left[0].offset < back.offset < left[1].offset and back.proven
+    gone = one(events, Kind.MEMBER_LEFT_OR_EXPIRED, "pay-1")
+    taken = next(e for e in events if e.unowned and e.offset > gone.offset)
+    assert taken.unowned_ms == taken.timestamp_ms - left[1].timestamp_ms
+
+
+def test_a_stuck_revocation_names_who_held_the_partitions_and_for_how_long() -> None:
+    events = story_of("stuck-revocation").events
+    stuck = one(events, Kind.MEMBER_REVOKING)
+    gone = next(e for e in events if e.kind is Kind.MEMBER_LEFT_OR_EXPIRED and e.member_id == stuck.member_id)
+    assert "its whole rebalance timeout of 8 s" in gone.detail
+
+
+def test_an_upgrade_and_the_way_back_are_told_with_what_they_cost() -> None:
+    events = story_of("upgrade-and-back").events
+    up, down = one(events, Kind.UPGRADED), one(events, Kind.DOWNGRADED)
+    assert up.offset < down.offset and (up.protocol, down.protocol) == ("consumer", "classic")
+    last = all_of(events, Kind.REBALANCE_COMPLETED)[-1]
+    assert "the downgrade" in (last.cause or "") and (last.unowned_ms or 0) > 0
+
+
+def test_a_rolling_upgrade_keeps_the_group_a_consumer_group() -> None:
+    events = story_of("upgrade-for-good").events
+    assert one(events, Kind.UPGRADED) and not all_of(events, Kind.DOWNGRADED)
+
+
+def test_a_reset_by_hand_is_a_rewind_while_nobody_was_in_the_group() -> None:
+    events = story_of("reset-by-hand").events
+    rewinds = all_of(events, Kind.REWOUND)
+    assert rewinds and all(e.proven and "no members" in (e.cause or "") for e in rewinds)
+    assert one(events, Kind.COMMITTED_OUTSIDE).count == 4
+    found = {b.about: b for b in blame(events, events[0].group)}
+    assert found["rewind"].evidence[0].kind is Kind.GROUP_EMPTIED
+
+
+def test_a_deletion_is_proven_by_the_age_of_the_offsets() -> None:
+    events = story_of("deletion").events
+    assert one(events, Kind.OFFSETS_DELETED).proven
+    assert one(events, Kind.GROUP_DELETED).proven
+
+
+def test_transactions_end_as_their_markers_say() -> None:
+    story = story_of("transactions")
+    assert one(story.events, Kind.TRANSACTION_COMMITTED) and one(story.events, Kind.TRANSACTION_ABORTED)
+    ((_, state),) = story.states
+    assert {str(p): c.offset for p, c in state.offsets.items()} == {"orders-0": 3, "orders-1": 3}
+    assert not any(state.pending.values())
+
+
+def test_expiry_looks_like_a_deletion_and_is_told_so_and_compressed_batches_are_read() -> None:
+    gone = one(story_of("retention-zstd").events, Kind.GROUP_DELETED)
+    assert not gone.proven and "do not tell" in (gone.cause or "")
