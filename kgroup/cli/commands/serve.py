@@ -31,7 +31,7 @@ def command(
         int | None,
         typer.Option("--partitions", metavar="N", help="Partitions of __consumer_offsets; once set, fixed."),
     ] = None,
-    config: Annotated[
+    set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set", "--config", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."
@@ -51,7 +51,7 @@ def command(
         raise ConfigError("serve runs the embedded cluster", "leave --bootstrap-server and --context out")
     if memory and env.flags.get("local"):
         raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")
-    settings = dict(_pair(text) for text in config or ())
+    settings = dict(_pair(text) for text in set_ or ())
     if env.verbose:
         import logging
 
