@@ -34,7 +34,7 @@ def command(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", "--config", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."
+            "--set", "--set", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."
         ),
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
