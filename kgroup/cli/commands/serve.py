@@ -33,9 +33,7 @@ def command(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", "--set", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."),
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
 ) -> ExitCode:
