@@ -106,12 +106,20 @@ class _Builder:
                 touched.add(index)
 
     def _balance(self) -> None:
-        """Go through the topics until a whole round moved nothing."""
+        """Go through the topics until a whole round moved nothing.
+
+        First only those above the average give, so that nobody below it is made to give to somebody
+        lower still what a third has too much of.
+        """
         shared = [topic_id for topic_id in self._topics if self._has_two_subscribers(topic_id)]
+        average, remainder = divmod(sum(self._loads), self._count)
+        for limit in (average + 1, average) if remainder else (average,):
+            for topic_id in shared:
+                self._balance_topic(topic_id, limit)
         quiet = 0
         for _ in range(MAX_PASSES):
             for topic_id in shared:
-                quiet = 0 if self._balance_topic(topic_id) else quiet + 1
+                quiet = 0 if self._balance_topic(topic_id, 0) else quiet + 1
                 if quiet >= len(shared):
                     return
 
@@ -119,23 +127,22 @@ class _Builder:
         classes = self._topic_classes[topic_id]
         return len(classes) > 1 or len(self._class_members[classes[0]]) > 1
 
-    def _balance_topic(self, topic_id: bytes) -> int:
-        """Move partitions of one topic until its subscribers are as equal as it can make them."""
+    def _balance_topic(self, topic_id: bytes, limit: int) -> int:
+        """Move partitions of one topic from members with more than `limit` while that evens loads out."""
         owners, loads, count = self._owners[topic_id], self._loads, self._count
-        holders = set(owners)
         takers = [(self._lowest_of_class(number), number) for number in self._topic_classes[topic_id]]
-        lowest = min(takers)[0] // count
-        if not holders or max(loads[index] for index in holders) - lowest <= 1:
+        limit = max(limit, min(takers)[0] // count + 1)
+        if max((loads[index] for index in set(owners)), default=0) <= limit:
             return 0
         heapify(takers)
-        holdings = self._holdings(topic_id, lowest + 2)
+        holdings = self._holdings(topic_id, limit + 1)
         givers = [-(loads[index] * count + index) for index in holdings]
         heapify(givers)
         touched = self._touched.setdefault(topic_id, set())
         moved = 0
         while givers:
             giver, taker = -givers[0] % count, self._least_loaded(takers)
-            if loads[giver] - loads[taker] <= 1:
+            if loads[giver] <= max(limit, loads[taker] + 1):
                 break
             owners[holdings[giver].pop()] = taker
             touched.update((giver, taker))

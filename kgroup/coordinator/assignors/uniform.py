@@ -6,8 +6,6 @@ partition differs, since Kafka's choice follows the order of its hash maps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kgroup.coordinator.assignors.heterogeneous import assign_heterogeneous
 from kgroup.coordinator.assignors.interface import (
     NOTHING,
@@ -19,6 +17,7 @@ from kgroup.coordinator.assignors.interface import (
 
 Piece = tuple[bytes, tuple[int, ...]]
 """Partitions of one topic that have no owner."""
+NO_PIECE: Piece = (b"", ())
 
 
 class UniformAssignor:
@@ -41,35 +40,37 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
     The work is in the number of (member, topic) pairs, not of partitions: tuples change hands whole
     or in slices.
     """
-    subscribed = next(iter(group.members.values())).topic_ids
-    counts = {topic_id: partitions_of(group, topic_id) for topic_id in sorted(subscribed)}
     order = sorted(group.members)
-    targets: dict[str, Assignment] = {
-        member_id: _only(group.members[member_id].current, counts) for member_id in order
+    counts = {
+        topic_id: partitions_of(group, topic_id) for topic_id in sorted(group.members[order[0]].topic_ids)
     }
+    targets = [_only(group.members[member_id].current, counts) for member_id in order]
+    sizes = [sum(map(len, target.values())) if target else 0 for target in targets]
     free = _unowned(targets, counts)
-    quotas = _quotas(targets, sum(counts.values()))
-    hungry: list[tuple[str, int]] = []
-    for member_id, (size, quota) in quotas.items():
-        if size > quota:
-            targets[member_id], surplus = _trimmed(targets[member_id], quota)
+    quota, extra = divmod(sum(counts.values()), len(order))
+    larger = _larger_quotas(sizes, quota, extra)
+    hungry: list[tuple[int, int]] = []
+    for index, size in enumerate(sizes):
+        wanted = quota - size + (index in larger)
+        if wanted > 0:
+            hungry.append((index, wanted))
+        elif wanted < 0:
+            targets[index], surplus = _trimmed(targets[index], size + wanted)
             free.extend(surplus)
-        elif size < quota:
-            hungry.append((member_id, quota - size))
     _feed(targets, hungry, free)
-    return targets
+    return dict(zip(order, targets, strict=True))
 
 
 def _only(current: Assignment, counts: dict[bytes, int]) -> Assignment:
-    if counts.keys() >= current.keys():
+    if not current or counts.keys() >= current.keys():
         return current
     return {topic_id: owned for topic_id, owned in current.items() if topic_id in counts}
 
 
-def _unowned(targets: dict[str, Assignment], counts: dict[bytes, int]) -> list[Piece]:
+def _unowned(targets: list[Assignment], counts: dict[bytes, int]) -> list[Piece]:
     """What nobody owns, topic by topic."""
     owned: dict[bytes, list[tuple[int, ...]]] = {topic_id: [] for topic_id in counts}
-    for target in targets.values():
+    for target in targets:
         for topic_id, partitions in target.items():
             owned[topic_id].append(partitions)
     everything: dict[int, tuple[int, ...]] = {}
@@ -90,21 +91,16 @@ def _unowned(targets: dict[str, Assignment], counts: dict[bytes, int]) -> list[P
     return free
 
 
-def _quotas(targets: dict[str, Assignment], total: int) -> dict[str, tuple[int, int]]:
-    """Each member's (present size, quota); quotas add up to `total` and differ by at most one.
-
-    The larger quota goes to members that fill it already, then to the last of the others.
-    """
-    quota, extra = divmod(total, len(targets))
-    sizes = {member_id: sum(map(len, target.values())) for member_id, target in targets.items()}
-    larger = [member_id for member_id, size in sizes.items() if size > quota][:extra]
-    if len(larger) < extra:
-        rest = [member_id for member_id, size in sizes.items() if size <= quota]
-        larger += rest[len(larger) - extra :]
-    quotas = {member_id: (size, quota) for member_id, size in sizes.items()}
-    for member_id in larger:
-        quotas[member_id] = (sizes[member_id], quota + 1)
-    return quotas
+def _larger_quotas(sizes: list[int], quota: int, extra: int) -> set[int]:
+    """Which `extra` members get one more than `quota`: those that have it already, then the last others."""
+    if not extra:
+        return set()
+    over = [index for index, size in enumerate(sizes) if size > quota]
+    missing = extra - len(over)
+    if missing <= 0:
+        return set(over[:extra])
+    rest = [index for index, size in enumerate(sizes) if size <= quota]
+    return {*over, *rest[-missing:]}
 
 
 def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
@@ -118,40 +114,25 @@ def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
         if len(partitions) > quota:
             surplus.append((topic_id, partitions[quota:]))
         quota = max(quota - len(partitions), 0)
-    return kept, surplus
+    return kept or NOTHING, surplus
 
 
-def _feed(targets: dict[str, Assignment], hungry: list[tuple[str, int]], free: list[Piece]) -> None:
-    """Hand the free partitions, in order, to the members below their quota."""
-    supply = _Supply(free)
-    for member_id, wanted in hungry:
-        target = dict(targets[member_id])
-        for topic_id, partitions in supply.take(wanted):
+def _feed(targets: list[Assignment], hungry: list[tuple[int, int]], free: list[Piece]) -> None:
+    """Hand the free partitions, in order, to the members (by index) that want so many more."""
+    pieces = iter(free)
+    topic_id, partitions = next(pieces, NO_PIECE)
+    used = 0
+    for index, wanted in hungry:
+        target = dict(targets[index])
+        while wanted and partitions:
+            share = partitions[used : used + wanted]
+            used += len(share)
+            wanted -= len(share)
             held = target.get(topic_id)
-            target[topic_id] = tuple(sorted(held + partitions)) if held else partitions
-        targets[member_id] = target or NOTHING
-    if supply.left():
+            target[topic_id] = tuple(sorted(held + share)) if held else share
+            if used == len(partitions):
+                topic_id, partitions = next(pieces, NO_PIECE)
+                used = 0
+        targets[index] = target
+    if partitions:
         raise AssignorError("Partitions were left unassigned")
-
-
-class _Supply:
-    """A queue of free partitions from which any number can be taken."""
-
-    def __init__(self, pieces: list[Piece]) -> None:
-        self._pieces = pieces
-        self._next = 0
-        self._used = 0
-
-    def take(self, wanted: int) -> Iterator[Piece]:
-        while wanted and self._next < len(self._pieces):
-            topic_id, partitions = self._pieces[self._next]
-            end = min(self._used + wanted, len(partitions))
-            yield topic_id, partitions[self._used : end]
-            wanted -= end - self._used
-            self._used = end
-            if end == len(partitions):
-                self._next += 1
-                self._used = 0
-
-    def left(self) -> bool:
-        return self._next < len(self._pieces)

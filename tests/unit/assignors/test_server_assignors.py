@@ -88,3 +88,18 @@ def test_uniform_unlike_moves_from_the_most_to_the_least_loaded():
         group(False, m0=([A, B], {A: (0, 1, 2), B: (0, 1, 2)}), m1=([A],), m2=([B],))
     )
     assert {m: sum(map(len, t.values())) for m, t in targets.items()} == {"m0": 2, "m1": 3, "m2": 1}
+
+
+def test_uniform_unlike_spares_a_member_below_the_average():
+    """b has the topic that is looked at first, and c has nothing; but it is a that has too much."""
+    one = {bytes([n]) * 16: Topic(f"t{n}", bytes([n]) * 16, 1) for n in range(5)}
+    topics = {A: Topic("a", A, 2), **one}
+    everything = frozenset(topics)
+    members = {
+        "a": MemberSpec(everything, dict.fromkeys(one, (0,))),
+        "b": MemberSpec(everything, {A: (0, 1)}),
+        "c": MemberSpec(everything),
+    }
+    targets = UniformAssignor().assign(GroupSpec(members, topics, False))
+    assert {m: sum(map(len, t.values())) for m, t in targets.items()} == {"a": 3, "b": 2, "c": 2}
+    assert targets["b"] is members["b"].current
