@@ -23,7 +23,8 @@ STATE_STYLES: Mapping[str, str] = {
     "left": "red",
 }
 _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_KAFKA_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
+# Kafka writes it URL-safe, librdkafka does not.
+_KAFKA_UUID = re.compile(r"[A-Za-z0-9_+/-]{22}")
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -9,8 +9,9 @@ from kgroup.admin.admin import Admin
 from kgroup.broker.server import Server
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -69,6 +70,29 @@ class Client:
         for count in range(1, len(owned) + 1):
             self._rebalance(group, topic, dict(list(owned.items())[:count]), members)
         return members
+
+    def consumer_member(self, group: str, topic: str, instance: str) -> str:
+        """A static member of the consumer protocol that has joined; its member id."""
+        member_id = uuid_text(instance.encode().ljust(16, b"-"))
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group,
+            member_id=member_id,
+            member_epoch=0,
+            instance_id=instance,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=(topic,),
+            topic_partitions=(),
+        )
+        answer = self.transport.request(None, request)
+        assert answer.error_code == 0, answer
+        return member_id
+
+    def leave_for_now(self, group: str, member_id: str, instance: str) -> None:
+        """Shut a static member down as its client would (epoch -2)."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=member_id, member_epoch=-2, instance_id=instance
+        )
+        assert self.transport.request(None, request).error_code == 0
 
     def commit(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """Commit as a client outside the group; the group must be empty or not exist."""

@@ -145,6 +145,44 @@ class TestDescribe:
         assert run("describe", *argv).code == ExitCode.USAGE
 
 
+class TestConsumerProtocol:
+    """The same commands for a KIP-848 group: nobody has to say which protocol it speaks."""
+
+    @pytest.fixture(scope="class")
+    def left(self, cluster):
+        """`pay`: p-0 owns everything and has left for now; its member id."""
+        member_id = cluster.consumer_member("pay", "orders", "p-0")
+        cluster.leave_for_now("pay", member_id, "p-0")
+        return member_id
+
+    def test_list_tells_the_type(self, run, left):
+        assert run("list", "pay", "--no-headers", "--columns", "group,type,members").out.split() == [
+            *("pay", "consumer", "1")
+        ]
+
+    def test_describe_shows_epochs_and_who_left(self, run, left):
+        (group,) = document(run("describe", "pay", "-o", "json"), "describe")["data"]["groups"]
+        (member,) = group["members"]
+        assert group["group_epoch"] >= group["assignment_epoch"] > 0
+        assert (member["member_id"], member["member_epoch"], member["state"]) == (left, -2, "left")
+        assert sum(len(a["partitions"]) for a in member["assignment"]) == 6
+        assert "KG103" in {finding["code"] for finding in group["findings"]}
+
+    def test_text_points_to_the_way_out(self, run, left):
+        out = run("describe", "pay").out
+        assert out.startswith("pay   consumer (KIP-848)   ")
+        assert "! KG103 " in out
+
+    def test_those_that_left_can_be_removed(self, run, cluster):
+        gone = cluster.consumer_member("pay-2", "orders", "q-0")
+        cluster.consumer_member("pay-2", "orders", "q-1")
+        cluster.leave_for_now("pay-2", gone, "q-0")
+        ran = run("remove-members", "pay-2", "--left-only", "--execute", "-o", "json")
+        found = document(ran, "remove-members")
+        assert [(i["instance_id"], i["result"]) for i in found["data"]["items"]] == [("q-0", "removed")]
+        assert found["data"]["plan"]["valid_while"].keys() == {"group_epoch"}
+
+
 class TestCoordinator:
     def test_online_agrees_with_offline(self, run):
         (online,) = document(run("coordinator", "shop", "-o", "json"), "coordinator")["data"]["groups"]

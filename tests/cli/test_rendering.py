@@ -1,0 +1,119 @@
+"""Words for groups and members."""
+
+import pytest
+
+from kgroup.admin.models import GroupDescription, Member, TopicAssignment
+from kgroup.cli.description import blocks, member_rows
+from kgroup.cli.rendering import assignment_text, grouped, of_code_name, ranges, short_member_id
+from kgroup.cli.tables import Column, Table, cell_text, plain_lines
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([3], "3"), ([0, 1, 2], "0-2"), ([5, 0, 1, 3], "0-1,3,5"), ([1, 2], "1-2")],
+)
+def test_ranges(numbers, text):
+    assert ranges(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("member_id", "short"),
+    [
+        ("orders-1-70c8a1b2-0000-4000-8000-000000000000", "orders-1-70c8…"),
+        ("70c8a1b2-0000-4000-8000-000000000000", "70c8…"),
+        ("qJWqZhGeQrmDoSRm2Pu5yg", "qJWqZhGe"),
+        ("CbWALjYsQXKa+DS2phJHXw", "CbWALjYs"),
+        ("by-hand", "by-hand"),
+    ],
+)
+def test_short_member_ids(member_id, short):
+    assert short_member_id(member_id) == short
+
+
+def test_numbers_and_codes():
+    assert grouped(12480) == "12 480"
+    assert [int(of_code_name(n)) for n in ("UNREACHABLE", "NON_EMPTY_GROUP", "NO_SUCH_CODE")] == [7, 4, 1]
+
+
+def test_cells():
+    assert [cell_text(v) for v in (None, "", (), True, False, 0, ["a", "b"], "a\tb")] == [
+        *("-", "-", "-", "yes", "no", "0", "a,b", "a\\tb"),
+    ]
+
+
+def test_columns_line_up_and_nothing_trails():
+    table = Table(
+        (Column("a"), Column("n", right=True), Column("z")),
+        [{"a": "x", "n": 5}, {"a": "long", "n": 10, "z": "e"}],
+    )
+    assert list(plain_lines(table, table.columns, headers=True)) == [
+        "A      N  Z",
+        "x      5  -",
+        "long  10  e",
+    ]
+
+
+def member(**changes):
+    values = {
+        "member_id": "m",
+        "instance_id": None,
+        "client_id": "c",
+        "host": "10.0.0.1",
+        "rack_id": None,
+        "protocol": "consumer",
+        "member_epoch": 6,
+        "state": "stable",
+        "subscribed_topics": ("orders",),
+        "subscribed_regex": None,
+        "assignment": (TopicAssignment("orders", (0, 1)), TopicAssignment("pay", (0, 1, 2))),
+        "target_assignment": None,
+    }
+    return Member(**{**values, **changes})
+
+
+def group(*members):
+    return GroupDescription(
+        *("pay-svc", "consumer", "consumer", "Reconciling", "uniform", None, 7, 7, None, 3),
+        *(members, (), 12480),
+    )
+
+
+def test_a_revoking_member_shows_what_it_gives_up():
+    target = (TopicAssignment("orders", (1,)), TopicAssignment("pay", (0, 1, 2)))
+    (row,) = member_rows(group(member(state="revoking", target_assignment=target)), "instance", short=False)
+    assert (row["state"], row["assignment"], row["target_assignment"]) == (
+        "revoking orders:0",
+        "orders:0-1 pay:0-2",
+        "orders:1 pay:0-2",
+    )
+
+
+def test_target_is_told_apart_from_unknown():
+    same = member()
+    rows = member_rows(
+        group(
+            same,
+            member(member_id="n", target_assignment=same.assignment),
+            member(member_id="o", target_assignment=()),
+        ),
+        "member",
+        short=False,
+    )
+    assert [row["target_assignment"] for row in rows] == [None, "=", "-"]
+    assert assignment_text(()) == "-"
+
+
+def test_dynamic_members_come_last():
+    rows = member_rows(
+        group(member(member_id="a"), member(member_id="z", instance_id="i")), "instance", short=False
+    )
+    assert [row["instance_id"] for row in rows] == ["i", None]
+
+
+def test_headline():
+    lines = list(blocks(group(member()), ("summary",), "instance", short=False))
+    assert lines == [
+        "pay-svc   consumer (KIP-848)   Reconciling   assignor uniform   epoch 7 (assignment 7)   "
+        "__consumer_offsets-3",
+        "members 1 · partitions 0 · lag 12 480",
+    ]
