@@ -179,7 +179,9 @@ func (m *member) commit(ctx context.Context, rows []position) error {
 	var failed error
 	m.client.CommitOffsetsSync(ctx, offsets,
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, response *kmsg.OffsetCommitResponse, err error) {
-			failed = err
+			if failed = err; err != nil {
+				return // without a response
+			}
 			for _, topic := range response.Topics {
 				for _, each := range topic.Partitions {
 					failed = errors.Join(failed, kerr.ErrorForCode(each.ErrorCode))

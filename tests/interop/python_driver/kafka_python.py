@@ -32,6 +32,7 @@ class Consumer(Member):
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             metadata_max_age_ms=1000,
+            reconnect_backoff_max_ms=500,
             session_timeout_ms=request["session_ms"],
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=[ASSIGNORS[request["assignor"]]],

@@ -37,6 +37,7 @@ class Consumer(Member):
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "topic.metadata.refresh.interval.ms": 1000,
+            "reconnect.backoff.max.ms": 500,
             "group.protocol": request["protocol"],
         }
         if request["protocol"] == "classic":
