@@ -17,6 +17,14 @@ def groups(cluster):
     return members
 
 
+@pytest.fixture(scope="session")
+def left(cluster):
+    """`pay`: static consumer-protocol member p-0 owns everything and has left for now; its member id."""
+    member_id = cluster.consumer_member("pay", "orders", "p-0")
+    cluster.leave_for_now("pay", member_id, "p-0")
+    return member_id
+
+
 @pytest.fixture
 def run(on_cluster, groups):
     return on_cluster
@@ -147,13 +155,6 @@ class TestDescribe:
 
 class TestConsumerProtocol:
     """The same commands for a KIP-848 group: nobody has to say which protocol it speaks."""
-
-    @pytest.fixture(scope="class")
-    def left(self, cluster):
-        """`pay`: p-0 owns everything and has left for now; its member id."""
-        member_id = cluster.consumer_member("pay", "orders", "p-0")
-        cluster.leave_for_now("pay", member_id, "p-0")
-        return member_id
 
     def test_list_tells_the_type(self, run, left):
         assert run("list", "pay", "--no-headers", "--columns", "group,type,members").out.split() == [

@@ -1,0 +1,103 @@
+"""`kgroup replay-log`: the history of groups, from the live topic or from segment files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.history.replay import At
+
+
+@make(
+    "replay-log",
+    examples=(
+        ("kgroup replay-log orders -b broker:9092", "who joined and left, rebalances and why, rewinds"),
+        ("kgroup replay-log 'pay-*' --since 2026-03-01T02:00 --until 2026-03-01T04:00", "what happened at 03:00"),
+        ("kgroup replay-log orders --files ./backup --at 2026-03-01T03:00", "the group as it was then, no broker"),
+        ("kgroup replay-log orders --events rewound,committed-outside -o ndjson", "one JSON object an event"),
+        ("kgroup replay-log orders --verify", "exit code 8 if the log and the cluster disagree"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[
+        list[str] | None, typer.Argument(help="Group ids or globs; all groups by default.", metavar="[GROUP]…")
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--files", metavar="PATH", help="Segment files or folders; repeatable. No broker needed."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From this time on (ISO, 03:00, or 2h ago).")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this time.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME|OFFSET", help="The state at that moment, as describe shows it."),
+    ] = None,
+    events: Annotated[
+        str | None, typer.Option("--events", metavar="A,B,…", help="Only these kinds of events.")
+    ] = None,
+    instance: Annotated[
+        list[str] | None, typer.Option("--instance", metavar="ID", help="Only about this instance id.")
+    ] = None,
+    group_glob: Annotated[
+        list[str] | None, typer.Option("--group", metavar="GLOB", help="As the argument; repeatable.")
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Every record, decoded.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the replayed state with what the cluster says now.")
+    ] = False,
+    collapse_commits: Annotated[
+        bool, typer.Option("--collapse-commits/--all-commits", help="One line for many commits.")
+    ] = True,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the timeline as a page of its own.")
+    ] = None,
+) -> ExitCode:
+    """Tell what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.
+
+    Reads __consumer_offsets. Every answer says from where on it is complete: the topic is compacted.
+    """
+    from kgroup.cli import history as run
+
+    if sum(map(bool, (at, raw, follow, verify))) > 1:
+        raise ConfigError("--at, --raw, --follow and --verify exclude each other")
+    if files and (follow or verify):
+        raise ConfigError("--files has no cluster to follow or to compare with", "leave --files out")
+    selection = run.Selection.of(
+        groups=(*(group or ()), *(group_glob or ())),
+        since=since,
+        until=until,
+        kinds=events,
+        instances=tuple(instance or ()),
+        collapse=collapse_commits,
+    )
+    with run.opened(env, files or [], selection) as source:
+        if raw:
+            return run.show_raw(env, source, selection)
+        if follow:
+            return run.follow(env, source, selection)
+        if verify:
+            return run.show_verdict(env, source, selection)
+        if at is not None:
+            return run.show_state(env, source, selection, _moment(at))
+        return run.show_timeline(env, source, selection, html)
+
+
+def _moment(text: str) -> "At":
+    from kgroup.cli.times import parse_time
+    from kgroup.history.replay import At
+
+    if text.isdigit() and len(text) < 13:
+        return At(offset=int(text))
+    return At(time_ms=parse_time(text))
+
+
