@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kgroup.admin import findings, lag
 from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.members import classic_member, consumer_member, partitions_of, share_member
 from kgroup.admin.models import (
@@ -20,11 +19,14 @@ from kgroup.admin.models import (
     Node,
     TopicDescription,
 )
-from kgroup.admin.offsets import Committed, committed
 from kgroup.admin.refusals import code_name, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
+
+if TYPE_CHECKING:
+    from kgroup.admin.lag import Ends
+    from kgroup.admin.offsets import Committed
 
 CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE = 69, 77
 _ANOTHER_TYPE = frozenset(
@@ -197,6 +199,10 @@ def _not_found(group_id: str, detail: str | None) -> BrokerRefused:
 
 def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
     """The groups with offsets, lag and findings: one round for all of them."""
+    # Not at the top: listing counts members with this module and pays for its imports.
+    from kgroup.admin.lag import log_ends
+    from kgroup.admin.offsets import committed
+
     with_positions = [group.group_id for group in groups if group.type != SHARE]
     positions: Answers[Committed] = committed(cluster, with_positions) if with_positions else {}
     relevant = {
@@ -204,7 +210,7 @@ def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[
     }
     subscribed = {topic for group in groups for m in group.members for topic in m.subscribed_topics}
     topics = cluster.topics({p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}) if groups else {}
-    ends = lag.log_ends(cluster, relevant, topics)
+    ends = log_ends(cluster, relevant, topics)
     counts = _partition_counts(topics)
     return [_complete(group, positions.get(group.group_id), ends, counts) for group in groups]
 
@@ -217,9 +223,11 @@ def _partitions(group: GroupDescription, positions: Committed | KgroupError | No
 def _complete(
     group: GroupDescription,
     positions: Committed | KgroupError | None,
-    ends: lag.Ends,
+    ends: Ends,
     counts: Mapping[str, int | None],
 ) -> GroupDescription:
+    from kgroup.admin import findings, lag
+
     errors = group.errors
     if isinstance(positions, KgroupError):
         errors += (ItemError("offsets", code_name(positions), positions.message, positions.hint),)

@@ -69,11 +69,14 @@ class Cluster:
             found[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
         return found
 
-    def coordinators(self, group_ids: Iterable[str]) -> Answers[Node]:
-        """The broker that coordinates each group, or why none is known; remembered between calls."""
+    def coordinators(self, group_ids: Iterable[str], left_s: float | None = None) -> Answers[Node]:
+        """The broker that coordinates each group, or why none is known; remembered between calls.
+
+        `left_s` is the time left to ask for those not known, by default the retry's.
+        """
         wanted = list(dict.fromkeys(group_ids))
         unknown = [group for group in wanted if group not in self._coordinators]
-        failed: Answers[Node] = self._find(unknown) if unknown else {}
+        failed: Answers[Node] = self._find(unknown, left_s or self.retry.timeout_s) if unknown else {}
         return {group: self._coordinators.get(group) or failed[group] for group in wanted}
 
     def forget(self, group_ids: Iterable[str]) -> None:
@@ -81,7 +84,7 @@ class Cluster:
         for group in group_ids:
             self._coordinators.pop(group, None)
 
-    def _find(self, group_ids: Sequence[str]) -> Answers[Node]:
+    def _find(self, group_ids: Sequence[str], left_s: float) -> Answers[Node]:
         from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
         served = self.transport.versions(None, FIND_COORDINATOR)
@@ -91,7 +94,7 @@ class Cluster:
             request = FindCoordinatorRequest(
                 key="" if batches else keys[0], key_type=GROUP_KEY, coordinator_keys=keys if batches else ()
             )
-            answer = self.transport.request(None, request, timeout_s=self.retry.timeout_s)
+            answer = self.transport.request(None, request, timeout_s=left_s)
             assert isinstance(answer, FindCoordinatorResponse)
             for found in answer.coordinators if batches else (answer,):
                 group = found.key if batches else keys[0]  # type: ignore[union-attr]
@@ -142,7 +145,8 @@ class Cluster:
     ) -> Answers[T]:
         answers: Answers[T] = {}
         by_node: dict[int, list[str]] = {}
-        for group, found in self.coordinators(group_ids).items():
+        left = max(deadline - self.retry.clock(), 0.001)
+        for group, found in self.coordinators(group_ids, left).items():
             if isinstance(found, Node):
                 by_node.setdefault(found.id, []).append(group)
             else:

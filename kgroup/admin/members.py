@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import CLASSIC, CONSUMER, LEFT_FOR_NOW, Assignment, Member, TopicAssignment
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
-from kgroup.protocol import subscription
+
+if TYPE_CHECKING:
+    from kgroup.protocol.subscription import Assignment as Assigned
+    from kgroup.protocol.subscription import Subscription
 
 CONSUMER_PROTOCOL = "consumer"
 STABLE = "Stable"
@@ -115,16 +118,20 @@ def _topics(wire: Any) -> Assignment:
     )
 
 
-def _subscription(data: bytes) -> subscription.Subscription | None:
+def _subscription(data: bytes) -> Subscription | None:
+    from kgroup.protocol.subscription import Subscription
+
     try:
-        return subscription.Subscription.decode(data) if data else None
+        return Subscription.decode(data) if data else None
     except DecodeError:
         return None
 
 
-def _assignment(data: bytes) -> subscription.Assignment | None:
+def _assignment(data: bytes) -> Assigned | None:
+    from kgroup.protocol.subscription import Assignment as Assigned
+
     try:
-        return subscription.Assignment.decode(data) if data else None
+        return Assigned.decode(data) if data else None
     except DecodeError:
         return None
 

@@ -13,7 +13,9 @@ T = TypeVar("T", bound=Message)
 class Transport(Protocol):
     """Requests to the brokers of one cluster, one at a time.
 
-    Every method may raise Unreachable; an answer with an error code in it is an answer, not an exception.
+    Every method may raise Unreachable. From `request`, plain Unreachable promises that no broker acted on
+    the request; where one may have, it is the subclass OutcomeUnknown (kgroup.client.retry). An answer with
+    an error code in it is an answer, not an exception.
     """
 
     def request(

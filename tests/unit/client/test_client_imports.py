@@ -1,0 +1,35 @@
+"""What opening a plain connection and listing groups must not import: a command's start is measured in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "ssl",
+    "scramp",
+    "asyncio",
+    "rich",
+    "typer",
+    "httpx",
+    "numpy",
+    "platformdirs",
+    "confluent_kafka",
+    "yaml",
+)
+LATER = (
+    "kgroup.admin.findings",
+    "kgroup.admin.offsets",
+    "kgroup.admin.journal",
+    "kgroup.protocol.subscription",
+)
+
+
+@pytest.mark.parametrize("modules", [HEAVY, LATER])
+def test_listing_imports_only_what_it_needs(modules: tuple[str, ...]) -> None:
+    imports = "kgroup.client.transport, kgroup.admin.admin, kgroup.admin.listing, kgroup.admin.describe"
+    code = f"import sys, {imports}; print(*[m for m in {modules!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
