@@ -1,0 +1,99 @@
+"""What a restart must not forget, in a form that compares: two coordinators of one log must agree on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.log.interface import Log
+from kgroup.log.memory import MemoryLog
+from kgroup.runtime.shard import Shard
+
+
+def hard_state(coordinator: Coordinator) -> dict[str, Any]:
+    """Committed values of classic groups, consumer groups whole, offsets and those of open transactions."""
+    state = coordinator.state
+    groups = {group_id: _group(group) for group_id, group in state.groups.items()}
+    offsets = state.offsets
+    committed = {
+        (group_id, topic, number): (stored.value, stored.log_offset)
+        for group_id in offsets.groups()
+        for topic, by_partition in offsets.of_group(group_id).items()
+        for number, stored in by_partition.items()
+    }
+    pending = {
+        (group_id, topic, number): tuple(offsets.pending_topic_ids(group_id, topic, number))
+        for group_id in offsets.groups()
+        for topic, number in offsets.pending_partitions(group_id)
+    }
+    return {
+        "groups": groups,
+        "offsets": committed,
+        "pending": pending,
+        "producers": offsets.open_producers(),
+    }
+
+
+def _group(group: ClassicGroup | ConsumerGroup) -> Any:
+    if isinstance(group, ClassicGroup):
+        return _classic(group)
+    owners = {
+        (topic_id, number): group.owner_epoch(topic_id, number)
+        for member in group.members.values()
+        for held in (member.current.assigned, member.current.revoking)
+        for topic_id, numbers in held.items()
+        for number in numbers
+    }
+    return {
+        "epoch": (group.epoch, group.metadata_hash, group.has_partition_metadata),
+        "target": (group.assignment_epoch, group.assignment_timestamp_ms, group.targets),
+        "members": group.members,
+        "static": group.static,
+        "resolved": group.resolved,
+        "counts": (group.by_name, group.by_regex, group.by_assignor, group.classic_members),
+        "owners": owners,
+    }
+
+
+def _classic(group: ClassicGroup) -> Any:
+    """What the last record says; and, while nothing forms on top of it, that the group shows just that."""
+    shown = None
+    if group.forming is None:
+        shown = (
+            group.state,
+            group.static,
+            {
+                m.member_id: (m.instance_id, m.assignment, m.session_timeout_ms)
+                for m in group.members.values()
+            },
+        )
+    return {"committed": group.committed, "shown": shown}
+
+
+def same_hard_state(one: Coordinator, other: Coordinator) -> None:
+    """Assert that both hold the same hard state; where soft state hides a part, only the rest counts."""
+    left, right = hard_state(one), hard_state(other)
+    for group_id, group in left["groups"].items():
+        twin = right["groups"].get(group_id)
+        if isinstance(twin, dict) and "shown" in twin and group.get("shown") is None:
+            twin["shown"] = None
+    assert left == right
+
+
+def copy_of(log: Log, batches: int | None = None) -> MemoryLog:
+    """The log's first batches (None: all) in a log of their own."""
+    copied = MemoryLog()
+    raw = [batch.raw for batch in log.batches(log.start_offset)][:batches]
+    for data in raw:
+        copied.append_batches(data)
+    return copied
+
+
+def reloaded(shard: Shard, now_ms: int, seed: int = 2) -> Shard:
+    """A second shard from a copy of the first one's log."""
+    state = shard.coordinator.state
+    twin = Shard(shard.partition, copy_of(shard.log), state.config, seed, state.image)
+    twin.load(now_ms)
+    return twin

@@ -1,0 +1,35 @@
+"""Every scenario on the hosts that need no Java: the bare machine, the embedded broker, the broker on TCP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .hosts import BareMachine, EmbeddedHost, Host
+from .language import Scenario, load
+from .runner import Failed, play
+
+FOLDER = Path(__file__).parent
+SCENARIOS = [scenario for path in sorted(FOLDER.glob("*/*.scenario")) for scenario in load(path)]
+HOSTS: dict[str, Callable[[dict[str, str]], Host]] = {"bare": BareMachine, "embedded": EmbeddedHost}
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario"),
+    [
+        pytest.param(name, scenario, id=f"{name}-{scenario.title}")
+        for name in HOSTS
+        for scenario in SCENARIOS
+        if name in scenario.hosts
+    ],
+)
+def test_scenario(name: str, scenario: Scenario) -> None:
+    host = HOSTS[name](scenario.config)
+    try:
+        play(scenario, host)
+    except Failed as failed:
+        pytest.fail(str(failed), pytrace=False)
+    finally:
+        host.close()
