@@ -5,12 +5,13 @@ Behaves as Kafka's own consumer does towards the coordinator, except that the ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from kgroup.domain import Topic, TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.members.client_assignor import OfferedAssignor, compute, offer
 from kgroup.members.commits import NAMES_UNTIL, all_failed, commit_errors, commit_request
 from kgroup.members.effects import (
     Assigned,
@@ -29,9 +30,17 @@ from kgroup.members.effects import (
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     Assignment,
+    Assignor,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
+)
+from kgroup.protocol.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentResponse,
+)
+from kgroup.protocol.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
 )
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -77,7 +86,11 @@ class _Told:
 
 
 class ConsumerMember:
-    """See `Member`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life."""
+    """See `Member`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life.
+
+    `assignor_error` and `assignor_metadata` (version, bytes) are what a client-side assignor last told
+    this member.
+    """
 
     def __init__(
         self,
@@ -89,6 +102,7 @@ class ConsumerMember:
         instance_id: str | None = None,
         rack: str | None = None,
         server_assignor: str | None = None,
+        client_assignors: Sequence[OfferedAssignor] = (),
         rebalance_timeout_ms: int = 300_000,
         retry_backoff_ms: int = 100,
     ) -> None:
@@ -97,6 +111,10 @@ class ConsumerMember:
         self.instance_id = instance_id
         self.epoch = JOIN_EPOCH
         self.phase = Phase.IDLE
+        self.assignor_error = 0
+        self.assignor_metadata = (0, b"")
+        self._client_assignors = tuple(client_assignors)
+        self._computation: Message | None = None
         self._subscribed = Subscribed(frozenset(topics), regex)
         self._rack = rack
         self._server_assignor = server_assignor
@@ -131,6 +149,8 @@ class ConsumerMember:
         """See `Member.receive`."""
         if isinstance(response, OffsetCommitResponse):
             return [Committed(commit_errors(response))]
+        if request is self._computation:
+            return self._on_computation(response, now_ms)
         if request is not self._in_flight:
             return []
         self._in_flight = None
@@ -146,6 +166,8 @@ class ConsumerMember:
         """See `Member.unanswered`. The next heartbeat repeats everything, so that either outcome is fine."""
         if isinstance(request, OffsetCommitRequest):
             return [Committed(all_failed(request, E.REQUEST_TIMED_OUT))]
+        if request is self._computation:
+            self._computation = None
         if request is not self._in_flight:
             return []
         self._in_flight = None
@@ -201,6 +223,7 @@ class ConsumerMember:
         names: tuple[str, ...] | None = None,
         regex: str | None = None,
         owned: tuple[TopicPartitions, ...] | None = None,
+        client_assignors: tuple[Assignor, ...] | None = None,
     ) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
@@ -213,6 +236,7 @@ class ConsumerMember:
             subscribed_topic_regex=regex,
             server_assignor=server_assignor,
             topic_partitions=owned,
+            client_assignors=client_assignors,
         )
 
     def _heartbeat(self) -> list[Effect]:
@@ -228,6 +252,7 @@ class ConsumerMember:
             names=names,
             regex=regex,
             owned=_by_topic(self._owned) if told.owned != self._owned else None,
+            client_assignors=offer(self._client_assignors) if everything else None,
         )
         self._sent = _Told(self._subscribed, self._owned, full=True)
         return [self._send(request)]
@@ -246,14 +271,41 @@ class ConsumerMember:
         self.member_id = response.member_id or self.member_id
         self._interval_ms = response.heartbeat_interval_ms
         if response.assignment is not None:
-            self._target = _flat(response.assignment)
+            given = response.assignment
+            self._target = _flat(given)
+            self.assignor_error = given.error
+            self.assignor_metadata = (given.metadata_version, given.metadata_bytes)
         if self.phase in (Phase.JOINING, Phase.ACKNOWLEDGING):
             self.phase = Phase.STABLE
         beat = self._wake_at(now_ms + self._interval_ms)
         effects = self._reconcile(now_ms) if self.phase is Phase.STABLE else []
         if self._told.subscribed != self._subscribed:
             effects += self._beat_soon(now_ms)
+        if response.should_compute_assignment and self._computation is None:
+            effects.append(self._ask_for_group())
         return [*beat, *effects]
+
+    def _ask_for_group(self) -> Send:
+        """The coordinator wants this member to compute: fetch what there is to assign."""
+        self._computation = ConsumerGroupPrepareAssignmentRequest(
+            group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch
+        )
+        return Send(self._computation)
+
+    def _on_computation(self, response: Message, now_ms: int) -> list[Effect]:
+        """Compute and hand in; after a refusal nothing: the coordinator asks again if it still wants to."""
+        self._computation = None
+        if self.phase in (Phase.LEAVING, Phase.DONE):
+            return []
+        if isinstance(response, ConsumerGroupInstallAssignmentResponse):
+            return [] if response.error_code else self._beat_soon(now_ms)
+        assert isinstance(response, ConsumerGroupPrepareAssignmentResponse)
+        if response.error_code:
+            return []
+        self._computation = compute(
+            self._client_assignors, response, self.group_id, self.member_id, self.epoch
+        )
+        return [Send(self._computation)]
 
     def _reconcile(self, now_ms: int) -> list[Effect]:
         """Move one step from what is owned to the target: give up first, then take."""
