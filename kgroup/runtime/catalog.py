@@ -1,4 +1,4 @@
-"""What a cluster remembers besides its logs: its topics and the producer ids handed out."""
+"""What a cluster remembers besides its logs: topics, settings of groups, producer ids handed out."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Catalog:
         self._saved_producer_id = 0
         self._next_producer_id = 0
         self.topics: dict[str, CatalogTopic] = {}
+        self.group_configs: dict[str, dict[str, str]] = {}
         self.image = TopicImage()
         if self._path and self._path.exists():
             self._read(self._path)
@@ -63,6 +64,18 @@ class Catalog:
     def by_id(self, topic_id: bytes) -> CatalogTopic | None:
         name = self.image.name_of(topic_id)
         return self.topics[name] if name is not None else None
+
+    def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
+        """Replace a group's dynamic settings; none removes the entry. The group need not exist."""
+        before = self.group_configs
+        self.group_configs = {k: v for k, v in before.items() if k != group_id}
+        if settings:
+            self.group_configs[group_id] = settings
+        try:
+            self._save()
+        except StorageError:
+            self.group_configs = before
+            raise
 
     def new_topic_id(self) -> bytes:
         """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
@@ -102,9 +115,10 @@ class Catalog:
             version = int(found["version"])
             self._next_producer_id = self._saved_producer_id = int(found["next_producer_id"])
             self.topics = {t.name: t for t in _topics(found["topics"])}
+            self.group_configs = {str(k): dict(v) for k, v in found["group_configs"].items()}
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageError(f"{path} is not a kgroup catalog: {error}") from None
         self._set_image(version, version)
 
@@ -115,6 +129,7 @@ class Catalog:
             "format": FORMAT,
             "version": self.image.version,
             "next_producer_id": self._saved_producer_id,
+            "group_configs": self.group_configs,
             "topics": [{**asdict(t), "topic_id": uuid_text(t.topic_id)} for t in self.topics.values()],
         }
         try:

@@ -6,12 +6,13 @@ import logging
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.outcome import Reply
-from kgroup.domain import OFFSETS_TOPIC, uuid_text
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of, uuid_text
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
@@ -120,13 +121,27 @@ class Cluster:
         self._remove_folders(name)
         return self._topics_changed()
 
+    def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Replace the settings of a topic."""
+        self.catalog.add(replace(self.catalog.topics[name], config=dict(config)))
+
+    def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
+        """Replace a group's dynamic settings; they act from its next request on."""
+        self.catalog.configure_group(group_id, settings)
+        shard = self.shards[offsets_partition_of(group_id, len(self.shards))]
+        if shard is not None:
+            shard.group_config_changed(group_id, settings)
+
     def reload(self, partition: int, now_ms: int) -> None:
         """Make a shard anew from its log. One whose log cannot be read is not led any more."""
         self.shards[partition] = None
-        found = self.log(OFFSETS_TOPIC, partition)
-        assert found is not None
-        shard = Shard(partition, found, self.group_config, self._seed, self.catalog.image)
         try:
+            found = self.log(OFFSETS_TOPIC, partition)
+            assert found is not None
+            shard = Shard(partition, found, self.group_config, self._seed, self.catalog.image)
+            for group_id, settings in self.catalog.group_configs.items():
+                if offsets_partition_of(group_id, len(self.shards)) == partition:
+                    shard.group_config_changed(group_id, settings)
             shard.load(now_ms)
         except Exception as error:
             told = error.message if isinstance(error, KgroupError) else repr(error)
@@ -164,7 +179,22 @@ class Cluster:
         self.shards = [None] * partitions
         now_ms = self.clock.now_ms()
         for partition in range(partitions):
+            self._clean(partition, now_ms)
             self.reload(partition, now_ms)
+
+    def _clean(self, partition: int, now_ms: int) -> None:
+        """Compact an offsets log that is mostly history; done at the start, when nobody waits."""
+        if self._folder is None:
+            return
+        from kgroup.log.compaction import MIN_DIRTY_RATIO, compact, dirty_ratio
+        from kgroup.log.partition import PartitionLog
+
+        try:
+            found = self.log(OFFSETS_TOPIC, partition)
+            if isinstance(found, PartitionLog) and dirty_ratio(found) >= MIN_DIRTY_RATIO:
+                compact(found, now_ms=now_ms)
+        except KgroupError as error:
+            log.error("%s-%d cannot be compacted: %s", OFFSETS_TOPIC, partition, error.message)
 
     def _topics_changed(self) -> list[Reply]:
         now_ms = self.clock.now_ms()

@@ -1,6 +1,7 @@
 """What a broker does for each API: one file a concern, each with its table of APIs."""
 
 from kgroup.broker.handlers import (
+    alter_configs,
     api_versions,
     configs,
     coordinators,
@@ -24,4 +25,5 @@ ALL = (
     *topics.APIS,
     *producer_ids.APIS,
     *configs.APIS,
+    *alter_configs.APIS,
 )

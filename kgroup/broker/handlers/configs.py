@@ -1,4 +1,4 @@
-"""DescribeConfigs: settings of topics and brokers."""
+"""DescribeConfigs: settings of topics, brokers and groups."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.coordinator.consumer.settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_configs import (
@@ -19,8 +20,8 @@ from kgroup.protocol.messages.describe_configs import (
 )
 from kgroup.runtime.settings import BrokerSettings
 
-TOPIC, BROKER = 2, 4  # resource types
-FROM_TOPIC, FROM_FILE, FROM_DEFAULT = 1, 4, 5  # config sources
+TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
+FROM_TOPIC, FROM_FILE, FROM_DEFAULT, FROM_GROUP = 1, 4, 5, 8  # config sources
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types
 
 
@@ -59,6 +60,8 @@ def _entries(
         return _topic_entries(desk, resource.resource_name, synonyms)
     if resource.resource_type == BROKER:
         return _broker_entries(desk, resource.resource_name, synonyms)
+    if resource.resource_type == GROUP:
+        return _group_entries(desk, resource.resource_name, synonyms)
     raise Refused(
         ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no configuration here"
     )
@@ -83,6 +86,15 @@ def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[Des
     yield _entry("broker.id", name, FROM_FILE, synonyms)
     for key, value in in_force.items():
         yield _entry(key, value, FROM_DEFAULT if value == defaults[key] else FROM_FILE, synonyms, True)
+
+
+def _group_entries(
+    desk: Dispatcher, group_id: str, synonyms: bool
+) -> Iterable[DescribeConfigsResourceResult]:
+    own = desk.cluster.catalog.group_configs.get(group_id, {})
+    for key, bounds in group_bounds(desk.cluster.group_config).items():
+        source = FROM_GROUP if key in own else FROM_DEFAULT
+        yield _entry(key, own.get(key, str(bounds.default)), source, synonyms)
 
 
 def _entry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,11 @@ from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import BrokerSettings
@@ -123,6 +129,47 @@ def test_a_damaged_offsets_log_stops_only_its_groups(
     log = PartitionLog(tmp_path / f"{OFFSETS_TOPIC}-1")
     log.append([LogRecord(b"\0\1\0", b"junk")])
     log.close()
+    cluster = opened(tmp_path)
+    assert [shard is not None for shard in cluster.shards] == [True, False]
+    assert "__consumer_offsets-1 cannot be loaded" in caplog.text
+    cluster.close()
+
+
+def test_history_is_compacted_at_the_start(tmp_path: Path) -> None:
+    """A thousand commits of one offset are one commit after a restart."""
+    small = {"offsets.topic.segment.bytes": "4096"}
+    cluster = Cluster(tmp_path, offsets_partitions=1, config=small)
+    transport = EmbeddedTransport(cluster)
+    create_topic(transport, "t")
+    for offset in range(1000):
+        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        commit = OffsetCommitRequest(
+            group_id="g",
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=(OffsetCommitRequestTopic(name="t", partitions=(part,)),),
+        )
+        transport.request(0, commit, max_version=9)
+    before = cluster.log(OFFSETS_TOPIC, 0)
+    assert before is not None
+    assert sum(1 for _ in before.batches()) == 1000
+    transport.close()
+
+    again = Cluster(tmp_path, config=small)
+    after = again.log(OFFSETS_TOPIC, 0)
+    assert after is not None
+    assert after.end_offset == 1000
+    assert sum(1 for _ in after.batches()) < 100
+    again.close()
+
+
+def test_an_offsets_log_that_cannot_be_opened_stops_only_its_groups(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened(tmp_path, offsets_partitions=2).close()
+    folder = tmp_path / f"{OFFSETS_TOPIC}-1"
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
     cluster = opened(tmp_path)
     assert [shard is not None for shard in cluster.shards] == [True, False]
     assert "__consumer_offsets-1 cannot be loaded" in caplog.text

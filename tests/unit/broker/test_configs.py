@@ -1,0 +1,127 @@
+"""Settings of topics and groups, told and changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from brokers import create_topic
+
+from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.domain import offsets_partition_of
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kgroup.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kgroup.runtime.clock import ManualClock
+from kgroup.runtime.cluster import Cluster
+
+TOPIC, BROKER, GROUP = 2, 4, 32
+SET, DELETE, APPEND = 0, 1, 2
+HEARTBEAT, SESSION = "consumer.heartbeat.interval.ms", "consumer.session.timeout.ms"
+
+
+def alter(
+    transport: EmbeddedTransport,
+    kind: int,
+    name: str,
+    *changes: tuple[int, str, str | None],
+    check: bool = False,
+) -> int:
+    configs = tuple(AlterableConfig(name=k, config_operation=op, value=v) for op, k, v in changes)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=check)
+    answer = transport.request(None, request)
+    assert isinstance(answer, IncrementalAlterConfigsResponse)
+    return answer.responses[0].error_code
+
+
+def told(transport: EmbeddedTransport, kind: int, name: str) -> dict[str, tuple[str | None, int]]:
+    """Setting → value and source."""
+    wanted = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    answer = transport.request(None, DescribeConfigsRequest(resources=(wanted,)))
+    assert isinstance(answer, DescribeConfigsResponse)
+    return {entry.name: (entry.value, entry.config_source) for entry in answer.results[0].configs}
+
+
+def heartbeat_interval(transport: EmbeddedTransport) -> int:
+    """What a member that joins is told."""
+    joining = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    cluster = transport.cluster
+    node = offsets_partition_of("g", len(cluster.shards)) % cluster.brokers
+    answer = transport.request(node, joining)
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    assert answer.error_code == 0
+    return answer.heartbeat_interval_ms
+
+
+def test_a_groups_settings_act_and_last(tmp_path: Path) -> None:
+    def opened() -> EmbeddedTransport:
+        return EmbeddedTransport(Cluster(tmp_path, clock=ManualClock(), offsets_partitions=2))
+
+    transport = opened()
+    assert told(transport, GROUP, "g")[HEARTBEAT] == ("5000", 5)
+    assert alter(transport, GROUP, "g", (SET, HEARTBEAT, "7000")) == 0
+    assert heartbeat_interval(transport) == 7000
+    transport.close()
+
+    transport = opened()
+    assert told(transport, GROUP, "g")[HEARTBEAT] == ("7000", 8)
+    assert heartbeat_interval(transport) == 7000
+    assert alter(transport, GROUP, "g", (DELETE, HEARTBEAT, None)) == 0
+    assert heartbeat_interval(transport) == 5000
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        pytest.param((SET, HEARTBEAT, "100"), ErrorCode.INVALID_CONFIG, id="below-the-brokers-bounds"),
+        pytest.param((SET, "consumer.nonsense", "1"), ErrorCode.INVALID_CONFIG, id="unknown"),
+        pytest.param((SET, HEARTBEAT, None), ErrorCode.INVALID_REQUEST, id="null"),
+        pytest.param((APPEND, HEARTBEAT, "1"), ErrorCode.INVALID_REQUEST, id="append"),
+        pytest.param((SET, SESSION, "50000"), ErrorCode.NONE, id="fine"),
+    ],
+)
+def test_a_groups_settings_are_checked(
+    transport: EmbeddedTransport, change: tuple[int, str, str | None], code: ErrorCode
+) -> None:
+    before = told(transport, GROUP, "g")
+    assert alter(transport, GROUP, "g", change, check=True) == code
+    assert told(transport, GROUP, "g") == before
+    assert alter(transport, GROUP, "g", change) == code
+    assert (told(transport, GROUP, "g") == before) == (code != ErrorCode.NONE)
+
+
+def test_a_topics_settings(transport: EmbeddedTransport) -> None:
+    create_topic(transport, "t")
+    assert alter(transport, TOPIC, "t", (SET, "cleanup.policy", "compact")) == 0
+    assert told(transport, TOPIC, "t")["cleanup.policy"] == ("compact", 1)
+    assert alter(transport, TOPIC, "t", (SET, "cleanup.policy", "shred")) == ErrorCode.INVALID_CONFIG
+    assert alter(transport, TOPIC, "t", (DELETE, "cleanup.policy", None)) == 0
+    assert told(transport, TOPIC, "t")["cleanup.policy"] == ("delete", 5)
+    gone = alter(transport, TOPIC, "nope", (SET, "cleanup.policy", "compact"))
+    assert gone == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_brokers_settings_are_fixed(transport: EmbeddedTransport) -> None:
+    assert alter(transport, BROKER, "0", (SET, "num.partitions", "2")) == ErrorCode.INVALID_REQUEST
