@@ -120,19 +120,18 @@ class Fold:
         """The events of all these items; open ones stay open."""
         return [event for item in items for event in self.apply(item)]
 
-    def finish(self) -> list[Event]:
-        """The events still open, and the one that says what is missing. The fold can go on afterwards."""
+    def settle(self) -> list[Event]:
+        """The events still open, when a whole batch has been read. The fold can go on afterwards."""
         out: list[Event] = []
         self._close_steps(out)
         self._close_spans(out)
-        if self.missing:
-            out.append(self._compacted())
         return out
 
-    def close_spans(self) -> list[Event]:
-        """The events of the commits gathered so far, as if something else had come."""
-        out: list[Event] = []
-        self._close_spans(out)
+    def finish(self) -> list[Event]:
+        """The events still open, and one that says what is missing, if anything is."""
+        out = self.settle()
+        if self.missing:
+            out.append(self._compacted())
         return out
 
     def _group(self, name: str, offset: int) -> _Group:

@@ -90,42 +90,59 @@ def replay(
     """
     story, per_partition = Story(), []
     known = dict(topic_names or {})
-    chosen = None if names is None else list(names)
     for log in logs:
-        decoder = Decoder(wanted, chosen, runs=collapse)
-        fold, events = _fold(log, decoder, known, at, progress, collapse)
-        story.folds[log.partition] = fold
-        story.coverage.append(coverage_of(log, decoder))
-        known |= fold.names.names
+        reader = Reader(log, topic_names=known, names=names, wanted=wanted, collapse=collapse)
+        events = reader.advance(at, progress) + reader.fold.finish()
+        story.folds[log.partition] = reader.fold
+        story.coverage.append(reader.coverage)
+        known |= reader.fold.names.names
         per_partition.append(in_order(events))
     story.events = list(heapq.merge(*per_partition, key=lambda event: event.timestamp_ms))
     return story
 
 
+class Reader:
+    """Reads one log and folds it, as far as it goes now; `advance` again reads on where a log has grown."""
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        *,
+        topic_names: Mapping[bytes, str] | None = None,
+        names: Iterable[str] | None = None,
+        wanted: Callable[[str], bool] | None = None,
+        collapse: bool = True,
+    ) -> None:
+        self.log = log
+        self.decoder = Decoder(wanted, names, runs=collapse)
+        self.collapse = collapse
+        self._names = topic_names
+        self._fold: Fold | None = None
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of what was read so far."""
+        if self._fold is None:
+            self._fold = Fold(self.log.partition, self._names, starts_at=max(self.decoder.first_offset, 0))
+        return self._fold
+
+    @property
+    def coverage(self) -> Coverage:
+        return coverage_of(self.log, self.decoder)
+
+    def advance(self, at: At | None = None, progress: Progress | None = None) -> list[Event]:
+        """The events of what has come since the last time, complete as far as the log goes."""
+        events: list[Event] = []
+        for item in items_of(self.log, self.decoder, at, progress):
+            events += self.fold.apply(item)
+            if not self.collapse and isinstance(item, CommitRun):
+                events += self.fold.settle()
+        return events + self.fold.settle()
+
+
 def in_order(events: Iterable[Event]) -> list[Event]:
     """Events of one partition by the offset they begin at; those of one record stay in their order."""
     return sorted(events, key=lambda event: event.offset)
-
-
-def _fold(
-    log: PartitionLog,
-    decoder: Decoder,
-    names: Mapping[bytes, str],
-    at: At | None,
-    progress: Progress | None,
-    collapse: bool,
-) -> tuple[Fold, list[Event]]:
-    fold: Fold | None = None
-    events: list[Event] = []
-    for item in items_of(log, decoder, at, progress):
-        if fold is None:
-            fold = Fold(log.partition, names, starts_at=decoder.first_offset)
-        events += fold.apply(item)
-        if not collapse and isinstance(item, CommitRun):
-            events += fold.close_spans()
-    if fold is None:
-        fold = Fold(log.partition, names, starts_at=max(decoder.first_offset, 0))
-    return fold, events + fold.finish()
 
 
 def items_of(

@@ -1,0 +1,263 @@
+"""What the commands over `__consumer_offsets` share: where it is read, which groups, what is complete."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output import ItemError
+from kgroup.cli.times import iso
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.history.events import Event, Kind
+    from kgroup.history.replay import At, Coverage, Story
+    from kgroup.history.sources import PartitionLog, Progress
+
+_GLOB = frozenset("*?[")
+_SHOW_PROGRESS_FROM = 32 << 20
+LIMITS = (
+    "refused requests (a fenced or refused member, a refused commit) leave no record",
+    "a commit says neither which member made it nor in which epoch",
+    "a member that left, expired or was removed leaves the same records",
+    "a classic rebalance is recorded when it completes, not when it starts",
+)
+"""What no reader of the topic can know; every JSON answer carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which groups, and which of their events."""
+
+    patterns: tuple[str, ...] = ()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    instances: frozenset[str] = frozenset()
+    kinds: "frozenset[Kind]" = frozenset()
+    collapse: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        groups: Sequence[str] = (),
+        since: str | None = None,
+        until: str | None = None,
+        kinds: str | None = None,
+        instances: Sequence[str] = (),
+        collapse: bool = True,
+    ) -> "Selection":
+        """From the options as given; ConfigError for one that makes no sense."""
+        from kgroup.cli.times import parse_time
+
+        return cls(
+            patterns=tuple(groups),
+            since_ms=parse_time(since) if since else None,
+            until_ms=parse_time(until) if until else None,
+            instances=frozenset(instances),
+            kinds=_kinds(kinds),
+            collapse=collapse,
+        )
+
+    @property
+    def names(self) -> list[str] | None:
+        """The group ids, if only ids were given; None when globs have to be matched."""
+        if not self.patterns or any(_GLOB & set(pattern) for pattern in self.patterns):
+            return None
+        return list(dict.fromkeys(self.patterns))
+
+    @property
+    def wanted(self) -> Callable[[str], bool] | None:
+        """Whether a group is meant, by glob; None for all groups, and for exact names (see `names`)."""
+        if not self.patterns or self.names is not None:
+            return None
+        from fnmatch import fnmatchcase
+
+        return lambda group: any(fnmatchcase(group, pattern) for pattern in self.patterns)
+
+    def chosen(self, events: "Sequence[Event]") -> "list[Event]":
+        """The events that were asked for; what the log lacks is told whatever was asked for."""
+        from kgroup.history.events import Kind
+        from kgroup.history.replay import chosen
+
+        kept = chosen(
+            events,
+            since_ms=self.since_ms,
+            until_ms=self.until_ms,
+            instances=self.instances,
+            kinds=self.kinds,
+        )
+        always = [e for e in events if e.kind is Kind.LOG_COMPACTED]
+        return kept if all(e in kept for e in always) else [e for e in events if e in always or e in kept]
+
+
+def _kinds(text: str | None) -> "frozenset[Kind]":
+    from kgroup.history.events import Kind
+
+    chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
+    unknown = sorted(chosen - {kind.value for kind in Kind})
+    if unknown:
+        raise ConfigError(f"--events: no event {unknown[0]!r}", "one of " + ", ".join(Kind))
+    return frozenset(Kind(name) for name in chosen)
+
+
+@dataclass(slots=True)
+class Source:
+    """The logs of a command's cluster or files."""
+
+    logs: "list[PartitionLog]"
+    topic_names: dict[bytes, str]
+    admin: "Admin | None" = None
+    cluster: dict[str, Any] | None = None
+    sizes: list[int] = field(default_factory=list)
+    env: Env | None = None
+
+    def replay(self, selection: Selection, at: "At | None" = None) -> "Story":
+        """The whole story of the selected groups, with a progress bar where that is worth one."""
+        from kgroup.history.replay import replay
+
+        with self._progress() as progress:
+            return replay(
+                self.logs,
+                topic_names=self.topic_names,
+                names=selection.names,
+                wanted=selection.wanted,
+                at=at,
+                collapse=selection.collapse,
+                progress=progress,
+            )
+
+    @contextmanager
+    def _progress(self) -> "Iterator[Progress | None]":
+        import sys
+
+        total = sum(self.sizes)
+        quiet = self.env is None or self.env.quiet
+        if quiet or total < _SHOW_PROGRESS_FROM or not sys.stderr.isatty():
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[Source]:
+    """The logs to read: of files, or of the cluster `env` names, only the partitions that matter."""
+    if files:
+        from kgroup.history.sources import segment_logs, topic_names_near
+
+        logs = segment_logs(files)
+        sizes = [log.size for log in logs]
+        yield Source([*logs], topic_names_near(files), sizes=sizes, env=env)
+        return
+    from kgroup.cli.session import identity, open_admin
+    from kgroup.domain import offsets_partition_of
+    from kgroup.history.live import LiveLog, LiveTopic
+
+    with open_admin(env) as admin:
+        topic = LiveTopic(admin.cluster.transport, env.settings().timeout_s())
+        wanted = topic.partitions
+        if selection.names is not None:
+            wanted = sorted({offsets_partition_of(name, len(wanted)) for name in selection.names})
+        live: list[PartitionLog] = [LiveLog(topic, partition) for partition in wanted]
+        yield Source(live, dict(topic.topic_names), admin, identity(admin, env), env=env)
+
+
+def event_json(event: "Event") -> dict[str, Any]:
+    """One event as it is printed; names as docs/json-output.md fixes them."""
+    consumer = event.protocol == "consumer"
+    return {
+        "offset": event.offset,
+        "end_offset": event.end_offset,
+        "partition": event.log_partition,
+        "timestamp_ms": event.timestamp_ms,
+        "timestamp": iso(event.timestamp_ms),
+        "end_timestamp_ms": event.end_timestamp_ms,
+        "group_id": event.group or None,
+        "type": event.protocol or None,
+        "generation": None if consumer or event.epoch < 0 else event.epoch,
+        "group_epoch": event.epoch if consumer else None,
+        "member_epoch": event.member_epoch,
+        "event": event.kind.value,
+        "member_id": event.member_id,
+        "instance_id": event.instance_id,
+        "detail": event.detail,
+        "cause": event.cause,
+        "proven": event.proven,
+        "suspicious": event.suspicious,
+        "count": event.count,
+        "partitions": [{"topic": p.topic, "partition": p.partition} for p in event.partitions],
+        "unowned_ms": event.unowned_ms,
+        "unowned": [{"topic": u.topic, "partition": u.partition, "ms": u.ms} for u in event.unowned],
+    }
+
+
+def coverage_json(covered: "Coverage") -> dict[str, Any]:
+    """What is complete from where, of one partition of the topic."""
+    return {
+        "partition": covered.partition,
+        "source": covered.source,
+        "first_offset": covered.first_offset,
+        "last_offset": covered.last_offset,
+        "records": covered.records,
+        "missing": covered.missing,
+        "from_the_start": covered.from_the_start,
+        "complete_from_offset": covered.complete_from,
+        "complete_from_ms": covered.complete_from_ms,
+        "complete_from": iso(covered.complete_from_ms),
+        "bad_ranges": [
+            {"source": b.source, "start": b.start, "end": b.end, "reason": b.reason} for b in covered.bad
+        ],
+    }
+
+
+def coverage_text(covered: "Coverage") -> str:
+    """One line: what was read, and what of it is whole."""
+    name = f"__consumer_offsets-{covered.partition}"
+    if covered.records == 0:
+        return f"{name} · nothing to read"
+    text = f"{name} · offsets {covered.first_offset} to {covered.last_offset}, {covered.records} records"
+    if covered.from_the_start:
+        return f"{text} · complete: nothing compacted, nothing missing"
+    if covered.missing:
+        share = 100 * covered.missing / (covered.last_offset - covered.first_offset + 1)
+        text += (
+            f" · {covered.missing} offsets ({share:.0f} %) are gone (compacted, or never part of this copy)"
+        )
+    when = iso(covered.complete_from_ms)
+    return f"{text} · complete only from offset {covered.complete_from} ({when}) on"
+
+
+def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
+    """An error for each damaged range, and the exit code they stand for."""
+    hint = "what lies before and behind it was read"
+    errors = [ItemError("CORRUPT_MESSAGE", str(bad), hint, bad.source) for bad in story.bad]
+    if not errors:
+        return [], ExitCode.OK
+    read = any(covered.records for covered in story.coverage)
+    return errors, ExitCode.PARTIAL if read else ExitCode.FAILED
+
+
+def unseen(story: "Story", selection: Selection) -> list[ItemError]:
+    """An error for each group asked for by name of which the log holds no record."""
+    seen = {name for fold in story.folds.values() for name in fold.groups}
+    hint = "a deleted group is gone from a compacted log; kgroup list shows the groups there are"
+    return [
+        ItemError("GROUP_ID_NOT_FOUND", f"no record of group {name}", hint, name)
+        for name in selection.names or ()
+        if name not in seen
+    ]

@@ -1,0 +1,160 @@
+"""The live topic of a cluster: raw batches by Fetch, with their bounds and transaction markers.
+
+A consumer library hides what a history needs: control batches (so how transactions ended), batch bounds (so
+what was written as one), and everything behind an open transaction. Hence Fetch itself, over any transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
+from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.sources import Progress
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+FETCH_BYTES = 8 << 20
+EARLIEST, LATEST = -2, -1
+_NAMES_UP_TO = 12
+"""The last version of Fetch that names topics; later ones take ids."""
+_MOVED = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE}
+)
+_TRIES = 5
+
+
+class Requests(Protocol):
+    """What is needed of a transport."""
+
+    def request(
+        self,
+        node: int | None,
+        message: Message,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Message:
+        """The answer of broker `node`, of any broker for None."""
+        ...
+
+
+class LiveTopic:
+    """`__consumer_offsets` of a cluster: its partitions with their leaders, and all topics' names by id."""
+
+    def __init__(self, transport: Requests, timeout_s: float = 30.0) -> None:
+        self.transport = transport
+        self.timeout_s = timeout_s
+        self.leaders: dict[int, int] = {}
+        self.topic_names: dict[bytes, str] = {}
+        self.refresh()
+
+    @property
+    def partitions(self) -> list[int]:
+        return sorted(self.leaders)
+
+    def refresh(self) -> None:
+        """Ask for leaders and names again; BrokerRefused when the topic is not there or not readable."""
+        every = self._metadata(None)
+        found = next((topic for topic in every.topics if topic.name == OFFSETS_TOPIC), None)
+        if found is None:
+            wanted = (MetadataRequestTopic(name=OFFSETS_TOPIC),)
+            found = next(iter(self._metadata(wanted).topics), None)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error_code
+        if code or found is None:
+            raise BrokerRefused(
+                code,
+                f"{OFFSETS_TOPIC} cannot be read: {ErrorCode.name_of(code)}",
+                hint="it exists once a group has committed or joined; reading it needs READ on the topic",
+            )
+        self.topic_names = {t.topic_id: t.name for t in every.topics if t.name and t.topic_id != ZERO_UUID}
+        self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
+
+    def _metadata(self, topics: tuple[MetadataRequestTopic, ...] | None) -> MetadataResponse:
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        answer = self.transport.request(None, request, min_version=4, timeout_s=self.timeout_s)
+        assert isinstance(answer, MetadataResponse)
+        return answer
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset the partition still has, and the one behind its last."""
+        return self._offset(partition, EARLIEST), self._offset(partition, LATEST)
+
+    def _offset(self, partition: int, timestamp: int) -> int:
+        asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        topic = ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(asked,))
+        told = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
+        return int(told.topics[0].partitions[0].offset)
+
+    def fetch(self, partition: int, offset: int, wait_ms: int = 0) -> tuple[bytes, int]:
+        """Raw batches from the one that holds `offset` on, and the high watermark.
+
+        Waits up to `wait_ms` for a first byte.
+        """
+        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+
+        def request() -> FetchRequest:
+            topic = FetchTopic(topic=OFFSETS_TOPIC, partitions=(asked,))
+            return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=(topic,))
+
+        told = self._ask(partition, request, _NAMES_UP_TO).responses[0].partitions[0]
+        return bytes(told.records or b""), int(told.high_watermark)
+
+    def _ask(self, partition: int, make: Any, max_version: int | None) -> Any:
+        """The answer of the partition's leader; a leader that moved is looked up again."""
+        for tries_left in reversed(range(_TRIES)):
+            leader = self.leaders.get(partition, -1)
+            answer: Any = self.transport.request(
+                leader if leader >= 0 else None, make(), max_version=max_version, timeout_s=self.timeout_s
+            )
+            topics = answer.responses if hasattr(answer, "responses") else answer.topics
+            code = topics[0].partitions[0].error_code if topics else answer.error_code
+            if not code:
+                return answer
+            if code not in _MOVED or not tries_left:
+                where = f"{OFFSETS_TOPIC}-{partition}"
+                raise BrokerRefused(code, f"{where} cannot be read: {ErrorCode.name_of(code)}")
+            self.refresh()
+        raise AssertionError("unreachable")
+
+
+@dataclass(slots=True)
+class LiveLog:
+    """One partition of the live topic. Each `batches` reads on from `position` to the end there is then.
+
+    `position` None begins at the first offset the partition still has. Offsets that were compacted away or
+    deleted while reading show as gaps.
+    """
+
+    topic: LiveTopic
+    partition: int
+    position: int | None = None
+    end: int = -1
+    bad: list[BadRange] = field(default_factory=list)
+
+    @property
+    def source(self) -> str:
+        return f"{OFFSETS_TOPIC}-{self.partition}"
+
+    def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+        if self.position is None:
+            self.position, self.end = self.topic.bounds(self.partition)
+        while True:
+            at = self.position
+            data, self.end = self.topic.fetch(self.partition, at)
+            scanner = Scanner(f"{self.source} from offset {at}")
+            if data:
+                # A Fetch begins with the whole batch that holds its offset, and may end inside one.
+                yield data, (h for h in scanner.headers(data, True) if h.last_offset >= at)
+            self.bad += [bad for bad in scanner.bad if "cut short" not in bad.reason]
+            self.position = max(at, scanner.last_offset + 1)
+            if progress is not None:
+                progress(len(data))
+            if self.position >= self.end or self.position == at:
+                return
