@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kgroup.admin.members import STABLE, partitions_of
-from kgroup.admin.models import CLASSIC, CONSUMER, Finding, GroupDescription, Member
+from kgroup.admin.models import CLASSIC, CONSUMER, SHARE, Finding, GroupDescription, Member
 from kgroup.domain import TopicPartition
 
 INFO, WARN, ERROR = "info", "warn", "error"
@@ -93,7 +93,7 @@ def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    if group.state != STABLE or not _subscriptions_known(group):
+    if group.type == SHARE or group.state != STABLE or not _subscriptions_known(group):
         return
     held = frozenset().union(
         *(partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in group.members)
@@ -109,7 +109,7 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     idle = [m for m in group.members if not m.assignment and not m.target_assignment]
-    if group.state == STABLE and idle and not any(m.raw_assignment for m in idle):
+    if group.type != SHARE and group.state == STABLE and idle and not any(m.raw_assignment for m in idle):
         yield f"{len(idle)} of {len(group.members)} members have no partitions: {_names(idle)}", None
 
 

@@ -96,6 +96,7 @@ class Member:
 
     @property
     def partition_count(self) -> int:
+        """How many partitions the member has now."""
         return sum(len(entry.partitions) for entry in self.assignment)
 
 

@@ -47,6 +47,7 @@ class Selection:
 
     @property
     def empty(self) -> bool:
+        """Whether nothing was asked for, which is not the same as asking for all."""
         return not (self.instance_ids or self.member_ids or self.hosts or self.left_only or self.all)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import ClusterStatus, Node, TopicDescription
 from kgroup.admin.refusals import refused
 from kgroup.errors import ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.create_topics import CreateTopicsRequest
 
 BROKER_DEFAULT = -1
 NO_NODE = -1
@@ -49,24 +53,9 @@ def create_topic(
 
     BrokerRefused with TOPIC_ALREADY_EXISTS and the like. Not repeated when the outcome is unknown.
     """
-    from kgroup.protocol.messages.create_topics import (
-        CreatableTopic,
-        CreatableTopicConfig,
-        CreateTopicsRequest,
-        CreateTopicsResponse,
-    )
+    from kgroup.protocol.messages.create_topics import CreateTopicsResponse
 
-    request = CreateTopicsRequest(
-        topics=(
-            CreatableTopic(
-                name=name,
-                num_partitions=partitions,
-                replication_factor=replication_factor,
-                configs=tuple(CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()),
-            ),
-        ),
-        timeout_ms=int(cluster.retry.timeout_s * 1000),
-    )
+    request = _create_request(name, partitions, replication_factor, configs or {}, cluster.retry.timeout_s)
     # Versions below 4 do not know -1 as "the broker's default".
     lowest = 4 if BROKER_DEFAULT in (partitions, replication_factor) else 2
 
@@ -81,6 +70,24 @@ def create_topic(
 
     cluster.retry.call(ask, idempotent=False)
     return _once_known(cluster, name)
+
+
+def _create_request(
+    name: str, partitions: int, replication_factor: int, configs: Mapping[str, str], timeout_s: float
+) -> CreateTopicsRequest:
+    from kgroup.protocol.messages.create_topics import (
+        CreatableTopic,
+        CreatableTopicConfig,
+        CreateTopicsRequest,
+    )
+
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
+    )
+    return CreateTopicsRequest(topics=(topic,), timeout_ms=int(timeout_s * 1000))
 
 
 def _once_known(cluster: Cluster, name: str) -> TopicDescription:

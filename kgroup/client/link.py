@@ -73,6 +73,7 @@ class Link:
         return True
 
     def close(self) -> None:
+        """Close the socket; answers still under way are lost."""
         self._socket.close()
 
     def _connect(self, deadline: float) -> socket.socket:

@@ -49,10 +49,12 @@ class ConnectionSettings:
 
     @property
     def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
         return self.security_protocol in ("SSL", "SASL_SSL")
 
     @property
     def uses_sasl(self) -> bool:
+        """Whether the client authenticates with SASL."""
         return self.security_protocol.startswith("SASL_")
 
     def _check_sasl(self) -> None:

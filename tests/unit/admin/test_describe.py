@@ -151,13 +151,20 @@ def test_share_and_streams_groups_are_described_as_what_they_are(
     groups.listed |= {"sh": "Share", "st": "Streams"}
 
     def describe_share(node: int, request: sgd.ShareGroupDescribeRequest) -> sgd.ShareGroupDescribeResponse:
-        member = sgd.Member(member_id="s1", client_id="c", client_host="/h", member_epoch=3)
+        member = sgd.Member(
+            member_id="s1",
+            client_id="c",
+            client_host="/h",
+            member_epoch=3,
+            subscribed_topic_names=("orders",),
+        )
         told = sgd.DescribedGroup(group_id="sh", group_state="Stable", group_epoch=3, members=(member,))
         return sgd.ShareGroupDescribeResponse(groups=(told,))
 
     fake.on(sgd.ShareGroupDescribeRequest, describe_share)
     share, streams = admin.describe(["sh", "st"]).groups
     assert (share.type, share.group_epoch, [m.member_id for m in share.members]) == ("share", 3, ["s1"])
+    assert (share.offsets, share.findings) == ((), ())  # nobody owns a partition, so nobody is idle
     assert (streams.type, streams.state, streams.errors[0].item) == ("streams", "Stable", "members")
 
 
