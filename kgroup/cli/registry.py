@@ -33,6 +33,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers and topics: status, topics, create-topic."),
+        CommandEntry("member", LOCAL, "Run a synthetic group member."),
         CommandEntry("config", LOCAL, "Show the settings in force and where each comes from."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),
         CommandEntry("completion", LOCAL, "Print the completion script for a shell."),

@@ -1,0 +1,48 @@
+"""`kgroup member run`: a synthetic member joins, tells, and leaves."""
+
+import json
+import signal
+
+import pytest
+
+from kgroup.cli.exit_codes import ExitCode
+
+
+@pytest.fixture(autouse=True)
+def own_signals():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_joins_tells_and_leaves(on_cluster, cluster, protocol):
+    name = f"member-{protocol}"
+    ran = on_cluster(
+        *("member", "run", name, "--topic", "orders", "--protocol", protocol),
+        *("--for", "1s", "--leave", "-o", "ndjson"),
+    )
+    assert ran.code == 0, ran.err
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert events[0]["event"] == "assigned"
+    assert [p["partition"] for p in events[0]["partitions"]] == [0, 1, 2, 3, 4, 5]
+    assert events[-1]["event"] == "left"
+    assert cluster.state(name) == "Empty"
+
+
+def test_a_static_member_keeps_its_place(on_cluster, cluster):
+    """SM-47: going away without leaving for good."""
+    ran = on_cluster("member", "run", "kept", "--topic", "orders", "--instance-id", "k-0", "--for", "1s")
+    assert ran.code == 0, ran.err
+    (group,) = cluster.admin.describe(["kept"], offsets=False).groups
+    assert [m.instance_id for m in group.members] == ["k-0"]
+
+
+@pytest.mark.parametrize("argv", [["--protocol", "old"], ["--assignor", "best"], ["--for", "soon"]])
+def test_wrong_usage(on_cluster, argv):
+    assert on_cluster("member", "run", "g", "--topic", "orders", *argv).code == ExitCode.USAGE
+
+
+def test_needs_a_cluster_that_runs_on_its_own(kgroup):
+    assert kgroup("member", "run", "g", "--topic", "orders").code == ExitCode.USAGE
