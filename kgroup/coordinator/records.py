@@ -22,7 +22,7 @@ def replay(
     state: State, key: r.RecordKey, value: r.RecordValue | None, offset: int, producer_id: int
 ) -> None:
     """Apply one record; raises InconsistentLog for a record that contradicts those before it."""
-    if isinstance(key, r.OffsetCommitKey):
+    if type(key) is r.OffsetCommitKey:
         _offset(state, key.group, key.topic, key.partition, value, offset, producer_id)
     else:
         _REPLAYS[type(key)](state, key, value, offset, producer_id)

@@ -7,11 +7,12 @@ A control batch (the end of a transaction) has keys that begin like type 0: neve
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message, Struct, codec_of, message
 from kgroup.protocol.types import Absent, Bytes, Int8, Int16, Int32, Int64, Since, String, Tagged, Until, Uuid
 
 TYPE_NAMES = {
@@ -460,8 +461,9 @@ def encode_key(key: RecordKey | UnknownKey) -> bytes:
     """The key's bytes, its type first."""
     if isinstance(key, UnknownKey):
         return key.raw
-    out = bytearray(_INT16.pack(key.TYPE))
-    key.encode_into(out, 0)
+    lead, write = _encoder(type(key), 0, key.TYPE)
+    out = bytearray(lead)
+    write(key, out)
     return bytes(out)
 
 
@@ -471,9 +473,23 @@ def encode_value(value: RecordValue | None, version: int | None = None) -> bytes
         return None
     if version is None:
         version = value.written_version()
-    out = bytearray(_INT16.pack(version))
-    value.encode_into(out, version)
+    lead, write = _encoder(type(value), version, version)
+    out = bytearray(lead)
+    write(value, out)
     return bytes(out)
+
+
+_ENCODERS: dict[tuple[type[Message], int], tuple[bytes, Callable[[Message, bytearray], None]]] = {}
+
+
+def _encoder(
+    cls: type[Message], version: int, lead: int
+) -> tuple[bytes, Callable[[Message, bytearray], None]]:
+    """The int16 a key or value begins with, and what writes the rest; kept, as every commit needs it."""
+    found = _ENCODERS.get((cls, version))
+    if found is None:
+        found = _ENCODERS[cls, version] = (_INT16.pack(lead), codec_of(cls, version).write)
+    return found
 
 
 def _leading_int16(data: bytes, what: str) -> int:

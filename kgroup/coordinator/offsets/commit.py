@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.rebalance import renew_session
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.fencing import CommitCheck, check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import Step
 from kgroup.domain import ZERO_UUID, Topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -105,44 +107,41 @@ def _commit_topic(
             OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code)
             for p in topic.partitions
         )
-    results = []
+    results: list[OffsetCommitResponsePartition] = []
+    records, group_id, now_ms = step.records, request.group_id, step.now_ms
+    expires, topic_id, count = expire_ms >= 0, found.topic_id, found.partitions
+    longest = step.config.offset_metadata_max_bytes
     for partition in topic.partitions:
-        index = partition.partition_index
-        code = _refusal_of(step, found, partition)
-        if code is ErrorCode.NONE:
-            if check is not None:
-                check(found.topic_id, index)
-            step.write(
-                OffsetCommitKey(group=request.group_id, topic=found.name, partition=index),
-                _value(step, found, partition, expire_ms),
-            )
-        results.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
+        index, metadata = partition.partition_index, partition.committed_metadata or ""
+        if not 0 <= index < count:
+            results.append(_result(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            continue
+        if len(metadata) > longest:
+            results.append(_result(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+            continue
+        if check is not None:
+            check(topic_id, index)
+        # An expiry of its own means value version 1, which has neither leader epoch nor topic id.
+        value = OffsetCommitValue(
+            offset=partition.committed_offset,
+            leader_epoch=-1 if expires else partition.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_ms,
+            topic_id=ZERO_UUID if expires else topic_id,
+        )
+        key = OffsetCommitKey(group=group_id, topic=found.name, partition=index)
+        records.append(Record(key, value))
+        results.append(_result(index, ErrorCode.NONE))
     return tuple(results)
 
 
-def _refusal_of(step: Step, topic: Topic, partition: OffsetCommitRequestPartition) -> ErrorCode:
-    if not 0 <= partition.partition_index < topic.partitions:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if metadata_too_large(step, partition.committed_metadata):
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    return ErrorCode.NONE
+@lru_cache(maxsize=4096)
+def _result(partition: int, code: ErrorCode) -> OffsetCommitResponsePartition:
+    """A partition's result; nearly all results of a broker are a few thousand different ones."""
+    return OffsetCommitResponsePartition(partition_index=partition, error_code=code)
 
 
 def metadata_too_large(step: Step, metadata: str | None) -> bool:
     """Whether commit metadata is over offset.metadata.max.bytes; counted in characters, as Kafka does."""
     return metadata is not None and len(metadata) > step.config.offset_metadata_max_bytes
-
-
-def _value(
-    step: Step, topic: Topic, partition: OffsetCommitRequestPartition, expire_ms: int
-) -> OffsetCommitValue:
-    """A commit with an expiry of its own has neither leader epoch nor topic id: value version 1."""
-    expires = expire_ms >= 0
-    return OffsetCommitValue(
-        offset=partition.committed_offset,
-        leader_epoch=-1 if expires else partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp=step.now_ms,
-        expire_timestamp=expire_ms,
-        topic_id=ZERO_UUID if expires else topic.topic_id,
-    )
