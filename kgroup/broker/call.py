@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.coordinator.outcome import Request
@@ -36,14 +37,16 @@ class Call(Request):
         return Call(body, self.version, self.client_id, self.client_host, self.node, answer)
 
 
-class Silence:
-    """Says that a request gets no response (Produce with acks=0)."""
+class Silence(Enum):
+    """What is said to a request that gets no response (Produce with acks=0)."""
 
+    QUIET = auto()
+    HANG_UP = auto()
+    """Close the connection: the only way to say that it went wrong."""
 
-SILENCE = Silence()
 
 Answer: TypeAlias = Message | Silence | None
-"""What a handler returns: the response, SILENCE, or None for a parked call that `call.answer` ends."""
+"""What a handler returns: the response, a Silence, or None for a parked call that `call.answer` ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,6 +205,8 @@ class Connection(asyncio.Protocol):
 
     def _send(self, route: Route, correlation: int, answer: Answer) -> None:
         if answer is None or isinstance(answer, Silence):
+            if answer is Silence.HANG_UP:
+                self._give_up("what could not be done, and wants no answer")
             return
         out = bytearray(route.head)
         answer.encode_into(out, route.version)

@@ -49,7 +49,7 @@ class Dispatcher:
         return registry.served_versions(key) if key in self.apis else None
 
     def handle(self, call: Call) -> Answer:
-        """The response to a call, SILENCE, or None when `call.answer` will be called later.
+        """The response to a call, a Silence, or None when `call.answer` will be called later.
 
         Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
         """

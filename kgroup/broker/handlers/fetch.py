@@ -27,6 +27,8 @@ def fetch(desk: Dispatcher, call: Call) -> Answer:
     """Answer at once if there is enough to read or something to report; else park until there is."""
     request = call.body
     assert isinstance(request, FetchRequest)
+    if request.session_id:
+        return refuse(request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None)
     response, size, failed = read(desk, call, request)
     wait_ms = request.max_wait_ms
     if failed or size >= request.min_bytes or wait_ms <= 0 or not request.topics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import SILENCE, Answer, Api, Call
+from kgroup.broker.call import Answer, Api, Call, Silence
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import partition_log, topic_name
 from kgroup.domain import INTERNAL_TOPICS
@@ -27,7 +27,7 @@ INT32_MAX = (1 << 31) - 1
 
 
 def produce(desk: Dispatcher, call: Call) -> Answer:
-    """Append what was sent, each partition on its own; with acks=0 nobody is told how it went."""
+    """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
     assert isinstance(request, ProduceRequest)
     if request.acks not in (-1, 0, 1):
@@ -37,7 +37,10 @@ def produce(desk: Dispatcher, call: Call) -> Answer:
     else:
         responses = tuple(_topic(desk, call, topic) for topic in request.topic_data)
         response = ProduceResponse(responses=responses)
-    return response if request.acks else SILENCE
+    if request.acks:
+        return response
+    failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
+    return Silence.HANG_UP if failed else Silence.QUIET
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> ProduceResponse:

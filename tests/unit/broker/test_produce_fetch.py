@@ -254,7 +254,9 @@ def test_the_offsets_topic_is_not_for_producers(ready: EmbeddedTransport) -> Non
 
 def test_acks(ready: EmbeddedTransport) -> None:
     silent = Call(produce_request(batch(b"a"), acks=0), 12, "c", "/h", 0)
-    assert isinstance(ready.dispatcher.handle(silent), Silence)
+    assert ready.dispatcher.handle(silent) is Silence.QUIET
+    wrong = Call(produce_request(b"", acks=0), 12, "c", "/h", 0)
+    assert ready.dispatcher.handle(wrong) is Silence.HANG_UP
     assert values(fetch(ready, 0)) == [b"a"]
     odd = ready.request(0, produce_request(batch(b"a"), acks=2), max_version=12)
     assert isinstance(odd, ProduceResponse)
