@@ -162,7 +162,8 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
 
         logs = segment_logs(files)
         sizes = [log.size for log in logs]
-        yield Source([*logs], topic_names_near(files), sizes=sizes, env=env)
+        found: list[PartitionLog] = [*logs]
+        yield Source(found, topic_names_near(files), sizes=sizes, env=env)
         return
     from kgroup.cli.session import identity, open_admin
     from kgroup.domain import offsets_partition_of
@@ -235,9 +236,7 @@ def coverage_text(covered: "Coverage") -> str:
         return f"{text} · complete: nothing compacted, nothing missing"
     if covered.missing:
         share = 100 * covered.missing / (covered.last_offset - covered.first_offset + 1)
-        text += (
-            f" · {covered.missing} offsets ({share:.0f} %) are gone (compacted, or never part of this copy)"
-        )
+        text += f" · {covered.missing} offsets ({share:.0f} %) are gone, compacted or not in this copy"
     when = iso(covered.complete_from_ms)
     return f"{text} · complete only from offset {covered.complete_from} ({when}) on"
 

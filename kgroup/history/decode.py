@@ -145,7 +145,7 @@ class Decoder:
                     yield from self.flush()
                     yield from self._control(chunk, header)
                 elif self._concerns(chunk, header):
-                    yield from self._data(chunk, header, up_to)
+                    yield from self._data(chunk, header)
             except DecodeError as error:
                 yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message, False)
 
@@ -203,13 +203,11 @@ class Decoder:
             if len(key) >= 4 and (kind := _I16.unpack_from(key, 2)[0]) in (0, 1):
                 yield Marker(header.producer_id, kind == 1, record.offset, record.timestamp_ms)
 
-    def _data(self, chunk: bytes, header: BatchHeader, up_to: int | None) -> Iterator[Item]:
+    def _data(self, chunk: bytes, header: BatchHeader) -> Iterator[Item]:
         """The items of one data batch: commits go into their runs, everything else comes out."""
-        rare = header.producer_id != -1 or header.attributes & APPEND_TIME
-        if rare or not self.runs or up_to is not None:
+        if header.producer_id != -1 or header.attributes & APPEND_TIME or not self.runs:
             for record in raw_records(chunk, header):
-                if up_to is None or record.offset <= up_to:
-                    yield from self._one(record)
+                yield from self._one(record)
             return
         data, pos, end = body_of(chunk, header)
         base, base_ts, count = header.base_offset, header.base_timestamp_ms, header.records

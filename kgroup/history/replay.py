@@ -41,7 +41,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A moment: behind the last record with an offset up to `offset`, or stamped up to `time_ms`."""
+    """A moment: behind the last whole batch before the first that passes `offset` or is stamped later."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -157,19 +157,13 @@ def items_of(
 
 
 def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: At) -> Iterator[Item]:
-    """The items up to a moment: whole batches as they are, the one it lies in record by record."""
+    """The items of the batches up to a moment; a batch is written as one, so it is never cut."""
     before: list[BatchHeader] = []
     for header in headers:
-        if at.offset is not None and header.last_offset > at.offset:
+        late = at.offset is not None and header.last_offset > at.offset
+        if late or at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
             decoder.stopped = True
-            yield from decoder.feed(chunk, before)
-            if header.base_offset <= at.offset:
-                yield from decoder.feed(chunk, [header], up_to=at.offset)
-            return
-        if at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
-            decoder.stopped = True
-            yield from decoder.feed(chunk, before)
-            return
+            break
         before.append(header)
     yield from decoder.feed(chunk, before)
 

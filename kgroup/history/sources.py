@@ -25,8 +25,12 @@ class PartitionLog(Protocol):
     """The log of one partition of `__consumer_offsets`, read from its start."""
 
     partition: int
-    source: str
     bad: list[BadRange]
+
+    @property
+    def source(self) -> str:
+        """Where it is, for people."""
+        ...
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         """Chunks with the batches in each, in order; each must be used up before the next is asked for.

@@ -43,7 +43,7 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
         yield f"member {member_id}: {where}"
     for member_id in sorted(state.members.keys() & told.keys()):
         ours, theirs = state.members[member_id], told[member_id]
-        pairs = [
+        pairs: list[tuple[str, object, object]] = [
             ("instance id", ours.instance_id, theirs["instance_id"]),
             ("owns", partitions_text(ours.holds), partitions_text(_flat(theirs["assignment"]))),
         ]

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     "replay-log",
     examples=(
         ("kgroup replay-log orders -b broker:9092", "who joined and left, rebalances and why, rewinds"),
-        ("kgroup replay-log 'pay-*' --since 2026-03-01T02:00 --until 2026-03-01T04:00", "what happened at 03:00"),
-        ("kgroup replay-log orders --files ./backup --at 2026-03-01T03:00", "the group as it was then, no broker"),
+        (
+            "kgroup replay-log 'pay-*' --since 2026-03-01T02:00 --until 2026-03-01T04:00",
+            "what happened at 03:00",
+        ),
+        (
+            "kgroup replay-log orders --files ./backup --at 2026-03-01T03:00",
+            "the group as it was then, no broker",
+        ),
         ("kgroup replay-log orders --events rewound,committed-outside -o ndjson", "one JSON object an event"),
         ("kgroup replay-log orders --verify", "exit code 8 if the log and the cluster disagree"),
     ),
@@ -27,11 +33,14 @@ if TYPE_CHECKING:
 def command(
     env: Env,
     group: Annotated[
-        list[str] | None, typer.Argument(help="Group ids or globs; all groups by default.", metavar="[GROUP]…")
+        list[str] | None,
+        typer.Argument(help="Group ids or globs; all groups by default.", metavar="[GROUP]…"),
     ] = None,
     files: Annotated[
         list[Path] | None,
-        typer.Option("--files", metavar="PATH", help="Segment files or folders; repeatable. No broker needed."),
+        typer.Option(
+            "--files", metavar="PATH", help="Segment files or folders; repeatable. No broker needed."
+        ),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="From this time on (ISO, 03:00, or 2h ago).")
@@ -66,13 +75,14 @@ def command(
 
     Reads __consumer_offsets. Every answer says from where on it is complete: the topic is compacted.
     """
-    from kgroup.cli import history as run
+    from kgroup.cli import history_views as views
+    from kgroup.cli.history import Selection, opened
 
     if sum(map(bool, (at, raw, follow, verify))) > 1:
         raise ConfigError("--at, --raw, --follow and --verify exclude each other")
     if files and (follow or verify):
         raise ConfigError("--files has no cluster to follow or to compare with", "leave --files out")
-    selection = run.Selection.of(
+    selection = Selection.of(
         groups=(*(group or ()), *(group_glob or ())),
         since=since,
         until=until,
@@ -80,16 +90,16 @@ def command(
         instances=tuple(instance or ()),
         collapse=collapse_commits,
     )
-    with run.opened(env, files or [], selection) as source:
+    with opened(env, files or [], selection) as source:
         if raw:
-            return run.show_raw(env, source, selection)
+            return views.show_raw(env, source, selection)
         if follow:
-            return run.follow(env, source, selection)
+            return views.follow(env, source, selection)
         if verify:
-            return run.show_verdict(env, source, selection)
+            return views.show_verdict(env, source, selection)
         if at is not None:
-            return run.show_state(env, source, selection, _moment(at))
-        return run.show_timeline(env, source, selection, html)
+            return views.show_state(env, source, selection, _moment(at))
+        return views.show_timeline(env, source, selection, html)
 
 
 def _moment(text: str) -> "At":
@@ -99,5 +109,3 @@ def _moment(text: str) -> "At":
     if text.isdigit() and len(text) < 13:
         return At(offset=int(text))
     return At(time_ms=parse_time(text))
-
-

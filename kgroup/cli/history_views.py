@@ -1,0 +1,378 @@
+"""The views of `kgroup replay-log`: timeline, state at a moment, raw records, live, verdict."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.history import (
+    LIMITS,
+    Selection,
+    Source,
+    coverage_json,
+    coverage_text,
+    damage,
+    event_json,
+    unseen,
+)
+from kgroup.cli.output import ItemError, Result, schema_id, show
+from kgroup.cli.tables import Column, Table, clean
+from kgroup.cli.times import day_and_clock, iso
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import GroupDescription
+    from kgroup.history.events import Event
+    from kgroup.history.replay import At, Story
+    from kgroup.history.state import GroupState
+
+_EVENT_COLUMNS = (
+    Column("timestamp", "TIME (UTC)"),
+    Column("partition", right=True),
+    Column("offset", right=True),
+    Column("group_id", "GROUP"),
+    Column("type"),
+    Column("epoch", "GEN/EPOCH", right=True),
+    Column("event"),
+    Column("member_id", "MEMBER", wide=True),
+    Column("instance_id", "INSTANCE", wide=True),
+    Column("detail"),
+    Column("cause"),
+    Column("unowned_ms", "UNOWNED-MS", right=True),
+)
+_POLL_S = 0.5
+_VERIFY_TRIES = 5
+
+
+def show_timeline(env: Env, source: Source, selection: Selection, html: Path | None) -> ExitCode:
+    """Events in order, with what is complete; and, if asked for, as a page."""
+    story = source.replay(selection)
+    events = selection.chosen(story.events)
+    errors, code = damage(story)
+    missing = unseen(story, selection)
+    if missing and code is ExitCode.OK:
+        code = ExitCode.NOT_FOUND if len(missing) == len(selection.names or ()) else ExitCode.PARTIAL
+    if html is not None:
+        from kgroup.cli.history_page import write_page
+
+        write_page(html, events, story, source.topic_names)
+        env.note(f"wrote {html}")
+    told = [event_json(event) for event in events]
+    data = {
+        "events": told,
+        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "limits": list(LIMITS),
+    }
+    rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=True)]
+    result = Result(
+        data,
+        (_timeline_text(story, events),),
+        items="events",
+        names=sorted({event.group for event in events if event.group}),
+        errors=[*errors, *missing],
+        exit_code=code,
+        cluster=source.cluster,
+        main=Table(_EVENT_COLUMNS, rows),
+    )
+    return show(env, result)
+
+
+def _epoch(event: "Event") -> str:
+    if event.epoch < 0:
+        return "-"
+    return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
+
+
+def _timeline_text(story: "Story", events: "Sequence[Event]") -> str:
+    """The coverage first, then a line an event, with cause and unowned time below it."""
+    lines = [coverage_text(covered) for covered in story.coverage if covered.records or covered.bad]
+    lines.append("")
+    lines += _event_lines(events)
+    if not events:
+        lines.append("no event matches")
+    suspicious = sum(event.suspicious for event in events)
+    lines.append("")
+    if suspicious:
+        lines.append(
+            f"{suspicious} suspicious: the log cannot settle them (KIP-1251: commits name no member)"
+        )
+    lines.append("not in any record: " + "; ".join(LIMITS[:3]))
+    return "\n".join(lines)
+
+
+def _event_lines(events: "Sequence[Event]", day: str = "") -> Iterator[str]:
+    groups = sorted({event.group for event in events if event.group})
+    width = max((len(group) for group in groups), default=0)
+    for event in events:
+        today, clock = day_and_clock(event.timestamp_ms)
+        if today != day:
+            day = today
+            yield f"{day} (UTC)"
+        where = f"{event.offset}-{event.end_offset}" if event.end_offset > event.offset else f"{event.offset}"
+        group = f"{event.group:<{width}}  " if len(groups) > 1 else ""
+        sure = " " if event.proven else "?"
+        yield f"  {clock}  {where:>11}  {group}{_epoch(event):>5}  {event.kind + sure:<27}  {event.detail}"
+        indent = " " * (33 + (width + 2 if group else 0))
+        if event.cause:
+            yield f"{indent}└ {event.cause}"
+        if event.unowned:
+            yield f"{indent}└ {_unowned_text(event)}"
+
+
+def _unowned_text(event: "Event") -> str:
+    from kgroup.domain import TopicPartition
+    from kgroup.history.events import duration_text, partitions_text
+
+    places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
+    longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)
+    span = duration_text(longest)
+    if shortest != longest:
+        span = f"{duration_text(shortest)} to {span}"
+    return f"{places} had no owner for {span}"
+
+
+def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
+    """The groups as they were, in the words of `describe`."""
+    from dataclasses import asdict
+
+    from kgroup.cli.description import MEMBER_COLUMNS, blocks, member_rows
+
+    story = source.replay(selection, at)
+    found = [description(state, partition) for partition, state in story.states]
+    errors, code = damage(story)
+    missing = [] if found else unseen(story, selection)
+    if missing and code is ExitCode.OK:
+        code = ExitCode.NOT_FOUND
+    shown: list[str | Table] = [coverage_text(c) for c in story.coverage if c.records]
+    for group in found:
+        shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
+    data = {
+        "groups": [asdict(group) for group in found],
+        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "limits": list(LIMITS),
+        "at": {
+            "offset": at.offset,
+            "time_ms": at.time_ms,
+            "time": iso(-1 if at.time_ms is None else at.time_ms),
+        },
+    }
+    rows = [row for group in found for row in member_rows(group, "instance", short=False)]
+    result = Result(
+        data,
+        shown,
+        items="groups",
+        names=[group.group_id for group in found],
+        errors=[*errors, *missing],
+        exit_code=code,
+        cluster=source.cluster,
+        main=Table(MEMBER_COLUMNS, rows),
+    )
+    return show(env, result)
+
+
+def description(state: "GroupState", partition: int) -> "GroupDescription":
+    """A replayed group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
+    from kgroup.admin.models import GroupDescription, Member, OffsetRow, TopicAssignment
+    from kgroup.history.state import CLASSIC, CONSUMER
+
+    view = state.view()
+    consumer = view.kind == CONSUMER
+
+    def assignment(places: Any) -> tuple[TopicAssignment, ...]:
+        topics: dict[str, list[int]] = {}
+        for place in sorted(places):
+            topics.setdefault(place.topic, []).append(place.partition)
+        return tuple(TopicAssignment(topic, tuple(numbers)) for topic, numbers in topics.items())
+
+    members = tuple(
+        Member(
+            member_id=m.member_id,
+            instance_id=m.instance_id,
+            client_id=m.client_id,
+            host=m.host,
+            rack_id=m.rack_id,
+            protocol=m.protocol,
+            member_epoch=m.epoch,
+            state=m.state,
+            subscribed_topics=m.topics,
+            subscribed_regex=m.regex,
+            assignment=assignment(m.holds),
+            target_assignment=None if m.target is None else assignment(m.target),
+            is_leader=None if consumer else m.member_id == view.leader,
+            user_data_bytes=None if consumer else m.user_data,
+        )
+        for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
+    )
+    holders = {place: m for m in state.members.values() for place in m.holds}
+    offsets = tuple(
+        OffsetRow(
+            topic=place.topic,
+            partition=place.partition,
+            committed_offset=commit.offset,
+            log_end_offset=None,
+            lag=None,
+            leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
+            metadata=commit.metadata,
+            member_id=holders[place].member_id if place in holders else None,
+            instance_id=holders[place].instance_id if place in holders else None,
+        )
+        for place, commit in sorted(state.offsets.items())
+    )
+    return GroupDescription(
+        group_id=state.group_id,
+        type=CONSUMER if consumer else CLASSIC,
+        protocol_type=view.protocol_type,
+        state=view.state if view.kind in (CLASSIC, CONSUMER) else "Empty",
+        assignor=view.assignor,
+        generation=view.epoch if view.kind == CLASSIC else None,
+        group_epoch=view.epoch if consumer else None,
+        assignment_epoch=view.assignment_epoch if consumer else None,
+        coordinator=None,
+        offsets_partition=partition,
+        members=members,
+        offsets=offsets,
+        total_lag=None,
+        findings=(),
+    )
+
+
+def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
+    """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
+    import json
+
+    from kgroup.history.raw import raw_rows
+
+    bad: list[Any] = []
+    printed = False
+    as_json = env.output.format in ("json", "ndjson", "yaml")
+    for log in source.logs:
+        for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
+            when = row["timestamp_ms"]
+            if (
+                (selection.since_ms or 0) > when
+                or selection.until_ms is not None
+                and when > selection.until_ms
+            ):
+                continue
+            printed = True
+            if as_json:
+                line = {"schema": schema_id(env.command), **row, "timestamp": iso(when)}
+                print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+            else:
+                print(_raw_line(row))
+        bad += log.bad
+    errors = [ItemError("CORRUPT_MESSAGE", str(b), None, b.source) for b in bad]
+    code = ExitCode.OK if not bad else ExitCode.PARTIAL if printed else ExitCode.FAILED
+    for error in errors:
+        env.note(f"error: {error.message}")
+    return code
+
+
+def _raw_line(row: Mapping[str, Any]) -> str:
+    import json
+
+    day, clock = day_and_clock(row["timestamp_ms"])
+    key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
+    value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+    tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
+    return clean(f"{row['partition']}:{row['offset']}  {day} {clock}  {row['type_name']}{tx}  {key}  {value}")
+
+
+def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
+    """What there is, then what comes, until Ctrl-C."""
+    import json
+
+    from kgroup.history.replay import Reader, in_order
+
+    readers = [
+        Reader(
+            log,
+            topic_names=source.topic_names,
+            names=selection.names,
+            wanted=selection.wanted,
+            collapse=selection.collapse,
+        )
+        for log in source.logs
+    ]
+    as_json, day, first = env.output.format in ("json", "ndjson"), "", True
+    while True:
+        events = [event for reader in readers for event in in_order(reader.advance())]
+        if first and not as_json:
+            for reader in readers:
+                print(coverage_text(reader.coverage), flush=True)
+        first = False
+        for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
+            if as_json:
+                line = {"schema": schema_id(env.command), **event_json(event)}
+                print(json.dumps(line, ensure_ascii=False, separators=(",", ":")), flush=True)
+            else:
+                print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
+                day = day_and_clock(event.timestamp_ms)[0]
+        time.sleep(_POLL_S)
+
+
+def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
+    """Whether the replayed state of each group is what the cluster says; exit code 8 if not."""
+    from kgroup.history.replay import Reader
+
+    assert source.admin is not None
+    readers = [
+        Reader(log, topic_names=source.topic_names, names=selection.names, wanted=selection.wanted)
+        for log in source.logs
+    ]
+    found = _compare(source, readers)
+    rows: list[dict[str, Any]] = [
+        {"group_id": name, "verdict": "differs" if wrong else "same", "differences": wrong}
+        for name, wrong in sorted(found.items())
+    ]
+    bad = [name for name, wrong in sorted(found.items()) if wrong]
+    table = Table((Column("group_id", "GROUP"), Column("verdict"), Column("differences")), rows)
+    blocks: list[str | Table] = [
+        coverage_text(reader.coverage) for reader in readers if reader.coverage.records
+    ]
+    told = (
+        f"{len(rows)} groups: replay = live state" if not bad else f"{len(bad)} of {len(rows)} groups differ"
+    )
+    data = {
+        "groups": rows,
+        "coverage": [coverage_json(reader.coverage) for reader in readers],
+        "limits": list(LIMITS),
+    }
+    result = Result(
+        data,
+        [*blocks, "", table, "", told],
+        items="groups",
+        names=bad,
+        exit_code=ExitCode.BAD_VERDICT if bad else ExitCode.OK,
+        cluster=source.cluster,
+        main=table,
+    )
+    return show(env, result)
+
+
+def _compare(source: Source, readers: Sequence[Any]) -> dict[str, list[str]]:
+    """The differences of each group; a group that changes while it is looked at is looked at again."""
+    from dataclasses import asdict
+
+    from kgroup.history.verify import differences
+
+    found: dict[str, list[str]] = {}
+    for tries_left in reversed(range(_VERIFY_TRIES)):
+        for reader in readers:
+            reader.advance()
+        states = {name: s for reader in readers for name, s in reader.fold.states.items()}
+        again = sorted(states) if not found else sorted(name for name, wrong in found.items() if wrong)
+        described = source.admin.describe([name for name in again if name in states])  # type: ignore[union-attr]
+        said = {group.group_id: asdict(group) for group in described.groups}
+        for name in again:
+            if name in states and name in said:
+                found[name] = list(differences(states[name], said[name]))
+            elif name in states:
+                found[name] = ["in the log, but the cluster does not know it"]
+            else:
+                found.pop(name, None)
+        if not any(found.values()) or not tries_left:
+            break
+        time.sleep(_POLL_S)
+    return found

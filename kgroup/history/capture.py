@@ -1,0 +1,164 @@
+"""Record the live topic batch by batch, so that its history is there when compaction has taken it.
+
+    DIR/topics.json                                    topic ids
+    DIR/__consumer_offsets-7/00000000000000012345.log  segments as Kafka writes them, one a day (UTC)
+
+Batches are kept as the broker sent them, compressed here if they were not. Resumable: what is on disk says
+where to go on, and a torn tail is cut off first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import StorageError
+from kgroup.history.live import LiveTopic
+from kgroup.history.scan import COMPRESSED, CONTROL, BatchHeader, Scanner
+from kgroup.history.sources import CHUNK_BYTES, write_topics_file
+from kgroup.protocol.batches import Batch, encode_batch
+from kgroup.protocol.compression import Compression
+
+DAY_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class PartitionCapture:
+    """The recording of one partition: `next_offset` is what to ask for next, -1 before anything was kept."""
+
+    folder: Path
+    next_offset: int = -1
+    day: int = -1
+    path: Path | None = None
+    batches: int = 0
+    bytes_in: int = 0
+    bytes_kept: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets (first, last) that the broker no longer had when they were asked for."""
+
+    @classmethod
+    def resume(cls, out: Path, partition: int) -> PartitionCapture:
+        """Continue a recording, or begin one; StorageError where the folder cannot be used."""
+        folder = out / f"{OFFSETS_TOPIC}-{partition}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot record into {folder}: {error.strerror}") from None
+        found = cls(folder)
+        segments = sorted(folder.glob("*.log"))
+        while segments and found.next_offset < 0:
+            found._adopt(segments.pop())
+        return found
+
+    def _adopt(self, path: Path) -> None:
+        """Go on with the last segment; cut off what a crash left half written."""
+        scanner, whole, last = Scanner(str(path)), 0, None
+        with path.open("rb+") as file:
+            rest = b""
+            while read := file.read(CHUNK_BYTES):
+                chunk = rest + read
+                for header in scanner.headers(chunk, final=False):
+                    last = header
+                whole += scanner.consumed
+                rest = chunk[scanner.consumed :]
+            if scanner.bad:
+                raise StorageError(
+                    f"{scanner.bad[0]}", hint="move this file away and start the capture again"
+                )
+            file.truncate(whole)
+        if last is None:
+            path.unlink()
+            return
+        self.path, self.next_offset, self.day = path, last.last_offset + 1, last.max_timestamp_ms // DAY_MS
+
+    def append(self, data: bytes, sync: bool = True) -> int:
+        """Keep the new batches of a Fetch answer, durable on return; how many there were."""
+        kept = 0
+        for part in self._segments(data):
+            assert self.path is not None
+            with self.path.open("ab") as file:
+                for batch in part:
+                    kept += 1
+                    self.bytes_kept += file.write(batch)
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+        self.batches += kept
+        return kept
+
+    def _segments(self, data: bytes) -> Iterator[list[bytes]]:
+        """The new batches by the segment they belong to; `path` is that segment's."""
+        part: list[bytes] = []
+        for header in Scanner("fetched").headers(data, final=True):
+            if header.last_offset < self.next_offset:
+                continue
+            if 0 <= self.next_offset < header.base_offset:
+                self.gaps.append((self.next_offset, header.base_offset - 1))
+            day = header.max_timestamp_ms // DAY_MS
+            if self.path is None or day > self.day:
+                if part:
+                    yield part
+                    part = []
+                self.path = self.folder / f"{header.base_offset:020d}.log"
+                self.day = day
+            self.next_offset = header.last_offset + 1
+            self.bytes_in += header.end - header.position
+            part.append(_compact(data, header))
+        if part:
+            yield part
+
+
+def _compact(data: bytes, header: BatchHeader) -> bytes:
+    """The batch with its records compressed, if they are not, or as it is where that does not pay."""
+    raw = data[header.position : header.end]
+    whole = header.last_offset - header.base_offset + 1 == header.records
+    if header.attributes & (COMPRESSED | CONTROL) or not whole or len(raw) < 512:
+        return raw
+    batch = Batch(raw)
+    made = encode_batch(
+        batch.records,
+        base_offset=header.base_offset,
+        leader_epoch=batch.partition_leader_epoch,
+        compression=Compression.ZSTD,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=batch.base_sequence,
+        transactional=batch.transactional,
+    )
+    return made if len(made) < len(raw) and not batch.log_append_time else raw
+
+
+class Capture:
+    """Records all partitions of a live topic into a folder; `poll` keeps what has come."""
+
+    def __init__(self, topic: LiveTopic, out: Path) -> None:
+        self.topic = topic
+        self.out = out
+        self.parts = {p: PartitionCapture.resume(out, p) for p in topic.partitions}
+        self._names: dict[bytes, str] = {}
+        self._keep_names()
+
+    def poll(self) -> int:
+        """Record everything up to the end there is now; how many batches that were."""
+        kept = 0
+        for partition, part in self.parts.items():
+            first, end = self.topic.bounds(partition)
+            at = max(part.next_offset, first)
+            while at < end:
+                data, _ = self.topic.fetch(partition, at)
+                kept += part.append(data)
+                if part.next_offset <= at:
+                    break
+                at = part.next_offset
+        if kept:
+            self.topic.refresh()
+            self._keep_names()
+        return kept
+
+    def _keep_names(self) -> None:
+        if not self.topic.topic_names.keys() <= self._names.keys():
+            self._names |= self.topic.topic_names
+            write_topics_file(self.out, self._names)

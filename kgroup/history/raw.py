@@ -1,0 +1,121 @@
+"""Every record of a log, decoded one by one: for eyes, and for comparing with Kafka's own tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.errors import DecodeError
+from kgroup.history.items import RawRecord
+from kgroup.history.records import group_of, raw_records, type_name
+from kgroup.history.scan import CONTROL
+from kgroup.history.sources import PartitionLog
+from kgroup.protocol.codec import Struct
+from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
+from kgroup.protocol.subscription import Assignment, Subscription
+
+
+def raw_rows(
+    log: PartitionLog,
+    names: Iterable[str] | None = None,
+    wanted: Callable[[str], bool] | None = None,
+    topic_names: Mapping[bytes, str] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Each record of the groups chosen as plain values for JSON; markers of transactions are always there.
+
+    `type` is -1 for control records; `error` says why a key or value could not be decoded.
+    """
+    exact = None if names is None else frozenset(names)
+    for chunk, headers in log.batches():
+        for header in headers:
+            control = bool(header.attributes & CONTROL)
+            try:
+                for record in raw_records(chunk, header):
+                    group = None if control or record.key is None else group_of(record.key)
+                    if not control and exact is not None and group not in exact:
+                        continue
+                    if not control and wanted is not None and not wanted(group or ""):
+                        continue
+                    yield raw_row(record, log.partition, control, topic_names or {})
+            except DecodeError as error:
+                first = RawRecord(header.base_offset, header.base_timestamp_ms, None, None, -1, -1)
+                yield {**_place(first, log.partition), **_typed(-1, "unreadable"), "error": error.message}
+
+
+def raw_row(
+    record: RawRecord, partition: int, control: bool, topic_names: Mapping[bytes, str]
+) -> dict[str, Any]:
+    """One record as plain values."""
+    place = _place(record, partition)
+    key, value = record.key or b"", record.value
+    if control:
+        kind = int.from_bytes(key[2:4], "big") if len(key) >= 4 else -1
+        ends = {0: "abort", 1: "commit"}.get(kind, f"control type {kind}")
+        return {**place, **_typed(-1, "EndTransactionMarker"), "key": {"marker": ends}}
+    number = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
+    row = {**place, **_typed(number, type_name(number)), "group_id": group_of(key)}
+    try:
+        decoded = decode_key(key)
+        if isinstance(decoded, UnknownKey):
+            shown = None if value is None else {"hex": value.hex()}
+            return {**row, "key": {"hex": key.hex()}, "value": shown}
+        row["key"] = plain(decoded, topic_names)
+        row["value_version"] = int.from_bytes(value[:2], "big") if value else None
+        row["value"] = plain(decode_value(decoded, value), topic_names)
+    except DecodeError as error:
+        row |= {"error": error.message, "value": None if value is None else {"hex": value.hex()}}
+    return row
+
+
+def _place(record: RawRecord, partition: int) -> dict[str, Any]:
+    return {
+        "partition": partition,
+        "offset": record.offset,
+        "batch": record.batch,
+        "timestamp_ms": record.timestamp_ms,
+        "producer_id": record.producer_id,
+    }
+
+
+def _typed(number: int, name: str) -> dict[str, Any]:
+    empty = {"group_id": None, "key": None, "value_version": None, "value": None}
+    return {"type": number, "type_name": name, **empty}
+
+
+def plain(value: Any, topic_names: Mapping[bytes, str]) -> Any:
+    """A decoded key or value as dicts, lists and scalars; topic ids get their names beside them."""
+    if isinstance(value, Struct):
+        out: dict[str, Any] = {}
+        for field in fields(value):  # type: ignore[arg-type]
+            name, content = field.name, getattr(value, field.name)
+            if name == "topic_id":
+                out[name] = None if content == ZERO_UUID else uuid_text(content)
+                if content in topic_names:
+                    out["topic"] = topic_names[content]
+            elif isinstance(content, bytes):
+                out[name] = _payload(name, content)
+            else:
+                out[name] = plain(content, topic_names)
+        return out
+    if isinstance(value, tuple):
+        return [plain(item, topic_names) for item in value]
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _payload(name: str, data: bytes) -> Any:
+    """What a consumer put into a group's record, if it is the consumer protocol's; else hex."""
+    try:
+        if name in ("subscription", "metadata"):
+            told = Subscription.decode(data)
+            owned = [str(place) for place in told.owned]
+            topics, generation = list(told.topics), told.generation
+            return {"topics": topics, "owned": owned, "generation": generation, "rack": told.rack}
+        if name == "assignment":
+            given = Assignment.decode(data)
+            places = [str(place) for place in given.partitions]
+            return {"partitions": places, "user_data": (given.user_data or b"").hex()}
+    except DecodeError:
+        pass
+    return {"hex": data.hex()}
