@@ -44,9 +44,10 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
     counts = {
         topic_id: partitions_of(group, topic_id) for topic_id in sorted(group.members[order[0]].topic_ids)
     }
-    targets = [_only(group.members[member_id].current, counts) for member_id in order]
-    sizes = [sum(map(len, target.values())) if target else 0 for target in targets]
-    free = _unowned(targets, counts)
+    owned: dict[bytes, list[tuple[int, ...]]] = {topic_id: [] for topic_id in counts}
+    targets = [group.members[member_id].current for member_id in order]
+    sizes = _survey(targets, owned)
+    free = _unowned(owned, counts)
     quota, extra = divmod(sum(counts.values()), len(order))
     larger = _larger_quotas(sizes, quota, extra)
     hungry: list[tuple[int, int]] = []
@@ -61,18 +62,24 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
     return dict(zip(order, targets, strict=True))
 
 
-def _only(current: Assignment, counts: dict[bytes, int]) -> Assignment:
-    if not current or counts.keys() >= current.keys():
-        return current
-    return {topic_id: owned for topic_id, owned in current.items() if topic_id in counts}
-
-
-def _unowned(targets: list[Assignment], counts: dict[bytes, int]) -> list[Piece]:
-    """What nobody owns, topic by topic."""
-    owned: dict[bytes, list[tuple[int, ...]]] = {topic_id: [] for topic_id in counts}
-    for target in targets:
+def _survey(targets: list[Assignment], owned: dict[bytes, list[tuple[int, ...]]]) -> list[int]:
+    """The targets' sizes, once topics that `owned` does not know are dropped; fills `owned` by topic."""
+    sizes: list[int] = []
+    for index, target in enumerate(targets):
+        size = 0
         for topic_id, partitions in target.items():
-            owned[topic_id].append(partitions)
+            pieces = owned.get(topic_id)
+            if pieces is None:
+                targets[index] = {topic: held for topic, held in target.items() if topic in owned}
+            else:
+                pieces.append(partitions)
+                size += len(partitions)
+        sizes.append(size)
+    return sizes
+
+
+def _unowned(owned: dict[bytes, list[tuple[int, ...]]], counts: dict[bytes, int]) -> list[Piece]:
+    """What nobody owns, topic by topic."""
     everything: dict[int, tuple[int, ...]] = {}
     free: list[Piece] = []
     for topic_id, count in counts.items():
