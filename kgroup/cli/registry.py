@@ -31,6 +31,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
+        CommandEntry("demo", LOCAL, "A tour on an embedded cluster with real consumers."),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers and topics: status, topics, create-topic."),
         CommandEntry("member", LOCAL, "Run a synthetic group member."),

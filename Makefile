@@ -1,0 +1,67 @@
+# kgroup: every target does its own set-up. Python 3.11 or newer is all it needs; only `interop` wants
+# Java 17, Maven and Go as well.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+SEEDS ?= 1000
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show what there is to run
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## Make .venv with kgroup, its extras and the development tools
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "kgroup needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[dev]'
+	@touch $@
+
+.PHONY: spark
+spark: setup ## Add PySpark (the pipeline's extra)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[spark]'
+
+.PHONY: demo
+demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
+	$(BIN)/kgroup demo
+
+.PHONY: test
+test: setup ## All tests that need nothing but Python
+	$(BIN)/pytest -q -m "not interop and not spark"
+
+.PHONY: check
+check: setup ## Style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: interop
+interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go)
+	KGROUP_INTEROP=1 $(BIN)/pytest -q -m interop tests/interop tests/scenarios
+
+.PHONY: simulate
+simulate: setup ## Many simulated nights: make simulate SEEDS=10000
+	$(BIN)/python -m tests.simulation.run --seeds $(SEEDS)
+
+.PHONY: pipeline
+pipeline: spark ## Tests of the Spark pipeline (Java 17)
+	$(BIN)/pytest -q -m spark tests/pipeline
+
+.PHONY: bench
+bench: setup ## Ratios against peers; see docs/performance.md
+	$(BIN)/python -m bench
+
+.PHONY: docs
+docs: setup ## Write man pages, completions and generated tables anew
+	$(BIN)/python -m kgroup.cli.generated .
+
+.PHONY: clean
+clean: ## Remove what the targets made
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info

@@ -1,0 +1,166 @@
+"""`kgroup demo`: a tour on an embedded cluster with real librdkafka consumers, in under a minute."""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.errors import KgroupError, Unreachable
+
+GROUP, TOPIC = "orders-svc", "orders"
+PARTITIONS, RECORDS = 6, 300
+INSTANCES = ("orders-0", "orders-1", "orders-2")
+SETTINGS = ("group.initial.rebalance.delay.ms=500", "group.min.session.timeout.ms=1000")
+PATIENCE_S = 30.0
+QUIET = {"log_level": 0}
+NEXT = """Try next, on a cluster of your own (leave -b out for the embedded one):
+  kgroup list -b HOST:PORT
+  kgroup describe GROUP -b HOST:PORT -o json
+  kgroup remove-members GROUP --instance-id ID -b HOST:PORT      (a plan; --execute does it)
+  kgroup explain FENCED_INSTANCE_ID
+  kgroup serve --local ./data                                    (a cluster for your tests)"""
+
+
+@make("demo", examples=(("kgroup demo", "list, describe, bounce, remove, describe"),), has_json=False)
+def command(env: Env) -> ExitCode:
+    """Show what kgroup does, on an embedded cluster that real consumers join.
+
+    Needs no Kafka: the cluster runs for the tour in a temporary folder. Your own settings are not used.
+    """
+    with tempfile.TemporaryDirectory(prefix="kgroup-demo-") as folder, _cluster(folder) as bootstrap:
+        _say(f"An embedded cluster serves Kafka's protocol on {bootstrap}.")
+        failed = _tour(bootstrap)
+    if failed:
+        raise KgroupError(f"{failed} step(s) of the tour failed", "kgroup demo --debug")
+    print(f"\n{NEXT}")
+    return ExitCode.OK
+
+
+def _tour(bootstrap: str) -> int:
+    """Run the tour; the number of commands that ended with another code than 0."""
+    codes = [_run("cluster", "create-topic", TOPIC, "--partitions", str(PARTITIONS), "-b", bootstrap)]
+    _produce(bootstrap)
+    _say(f"{RECORDS} records are in. Three librdkafka consumers with instance ids join and commit.")
+    fleet = {name: _Consumer(bootstrap, name) for name in INSTANCES}
+    try:
+        _until("the consumers have read and committed", lambda: _settled(fleet))
+        codes += [_run("list", "-b", bootstrap), _run("describe", GROUP, "-b", bootstrap)]
+        _say("A rolling restart: orders-1 stops and comes back. It is static, so nobody else notices.")
+        others = {name: fleet[name].assignments for name in ("orders-0", "orders-2")}
+        fleet.pop("orders-1").stop()
+        fleet["orders-1"] = _Consumer(bootstrap, "orders-1")
+        _until("orders-1 is back", lambda: fleet["orders-1"].partitions == 2)
+        moved = sum(fleet[name].assignments - before for name, before in others.items())
+        _say(f"orders-1 has its partitions again. Rebalances seen by the others: {moved}.")
+        codes += [moved, _run("replay-log", GROUP, "-b", bootstrap)]
+        _say("Now the pod of orders-2 is gone for good; its partitions wait for it. Remove it:")
+        fleet.pop("orders-2").stop()
+        removal = ("remove-members", GROUP, "--instance-id", "orders-2", "--reason", "demo", "-b", bootstrap)
+        codes += [_run(*removal), _run(*removal, "--execute", "--yes")]
+        _until("two consumers have all partitions", lambda: all(c.partitions == 3 for c in fleet.values()))
+        codes.append(_run("describe", GROUP, "-b", bootstrap))
+    finally:
+        for consumer in fleet.values():
+            consumer.stop()
+    return sum(code != 0 for code in codes)
+
+
+def _settled(fleet: "dict[str, _Consumer]") -> bool:
+    read = sum(consumer.read for consumer in fleet.values())
+    return read >= RECORDS and all(consumer.partitions == 2 for consumer in fleet.values())
+
+
+class _Consumer:
+    """A librdkafka consumer with an instance id, polling and committing in a thread of its own."""
+
+    def __init__(self, bootstrap: str, instance_id: str) -> None:
+        self.read = self.partitions = self.assignments = 0
+        self._config = {
+            "bootstrap.servers": bootstrap,
+            "group.id": GROUP,
+            "group.instance.id": instance_id,
+            "client.id": instance_id,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 20_000,
+            "heartbeat.interval.ms": 300,
+            **QUIET,
+        }
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name=instance_id, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the consumer; a static one keeps its place in the group."""
+        self._stop.set()
+        self._thread.join()
+
+    def _poll(self) -> None:
+        from confluent_kafka import Consumer
+
+        consumer = Consumer(self._config)
+        consumer.subscribe([TOPIC], on_assign=self._assigned)
+        try:
+            while not self._stop.is_set():
+                message = consumer.poll(0.1)
+                if message is not None and message.error() is None:
+                    self.read += 1
+                    consumer.commit(message, asynchronous=False)
+        finally:
+            consumer.close()
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        self.partitions = len(partitions)
+        self.assignments += 1
+
+
+def _produce(bootstrap: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
+    for number in range(RECORDS):
+        producer.produce(TOPIC, b"order %d" % number, partition=number % PARTITIONS)
+    if producer.flush(PATIENCE_S):
+        raise Unreachable("the demo's cluster took no records", "kgroup demo --debug")
+
+
+@contextmanager
+def _cluster(folder: str) -> Iterator[str]:
+    """`kgroup serve` in a process of its own; its host:port."""
+    settings = (part for setting in SETTINGS for part in ("--set", setting))
+    argv = [sys.executable, "-m", "kgroup", "serve", "--local", f"{folder}/data", "--port", "0", *settings]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            ready = process.stdout.readline()
+            if "serving on" not in ready:
+                raise KgroupError("the demo's cluster did not start", "kgroup serve")
+            yield ready.split()[-1]
+        finally:
+            process.terminate()
+
+
+def _run(*argv: str) -> int:
+    from kgroup.cli.app import run
+
+    print(f"\n$ kgroup {' '.join(argv)}", flush=True)
+    return run(argv)
+
+
+def _until(what: str, done: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while not done():
+        if time.monotonic() > give_up:
+            raise Unreachable(f"waited {PATIENCE_S:.0f} s until {what}", "kgroup demo --debug")
+        time.sleep(0.05)
+
+
+def _say(text: str) -> None:
+    print(f"\n# {text}", flush=True)
