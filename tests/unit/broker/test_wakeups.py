@@ -68,3 +68,15 @@ def test_the_host_hears_of_an_earlier_deadline_only() -> None:
     wakeups.note(60)
     wakeups.at(40, lambda: None)
     assert heard == [50, 40]
+
+
+def test_a_look_finds_timers_that_moved_forward() -> None:
+    heard: list[int] = []
+    shard = FakeShard("a", [], 50)
+    wakeups = wakeups_of(shard)
+    wakeups.on_earlier = lambda: heard.append(wakeups.due_ms)
+    wakeups.look()
+    shard.due = [20]
+    wakeups.look()
+    wakeups.look()
+    assert heard == [50, 20]

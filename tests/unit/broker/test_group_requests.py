@@ -281,6 +281,32 @@ def test_a_shard_with_a_bug_is_loaded_again(
     assert told.groups[0].topics[0].partitions[0].committed_offset == 5
 
 
+@pytest.mark.parametrize("method", ["wake", "topics_changed"])
+def test_a_bug_at_a_deadline_or_a_change_of_topics_spoils_nothing(
+    ready: EmbeddedTransport, clock: ManualClock, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    answers = parked_join(ready)
+    shard = ready.cluster.shards[offsets_partition_of("g", PARTITIONS)]
+    assert shard is not None
+
+    def broken(*_: object) -> list[Reply]:
+        raise RuntimeError("a bug")
+
+    setattr(shard, method, broken)
+    if method == "wake":
+        clock.advance(60_000)
+        assert commit(ready, "g", 1) in (0, ErrorCode.UNKNOWN_MEMBER_ID)
+    else:
+        create_topic(ready, "another")
+    assert "a bug" in caplog.text
+    (answer,) = answers
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    assert ready.cluster.shards[shard.partition] is not shard
+    for name in groups_of(0, 3):
+        assert commit(ready, name, 1) == 0
+
+
 def test_a_failed_append_is_no_commit(ready: EmbeddedTransport) -> None:
     from kgroup.errors import StorageError
 
