@@ -34,13 +34,13 @@ class Tickets:
 
     def submit(self, partition: int, call: Call) -> Message | None:
         """The shard's answer, or None if the call is parked; NOT_COORDINATOR if it is not led here."""
-        shard = self._cluster.shards[partition]
-        if shard is None or partition % self._brokers != call.node:
-            return refusal(call.body, ErrorCode.NOT_COORDINATOR)
         wakeups = self.wakeups
         now_ms = self._clock.now_ms()
         if now_ms >= wakeups.due_ms:
             wakeups.run(now_ms)
+        shard = self._cluster.shards[partition]
+        if shard is None or partition % self._brokers != call.node:
+            return refusal(call.body, ErrorCode.NOT_COORDINATOR)
         self._last = ticket = self._last + 1
         own: Message | None = None
         try:
@@ -77,6 +77,14 @@ class Tickets:
             if call is not None:
                 call.answer(reply.response)
 
+    def topics_changed(self, replies: Iterable[Reply]) -> None:
+        """Every shard heard of a change of topics: answer whom that released, and look at the timers."""
+        self.deliver(replies)
+        self.wakeups.look()
+        if self._watchers:
+            for partition in range(len(self._cluster.shards)):
+                self._watchers.notify((OFFSETS_TOPIC, partition))
+
     def abandon(self) -> None:
         """Answer every parked call: the shards are about to go."""
         for shard in self._cluster.live_shards():
@@ -99,4 +107,4 @@ class Tickets:
         replies = shard.abandon()
         self._cluster.reload(shard.partition, now_ms)
         self.deliver(replies)
-        self.wakeups.next_ms()
+        self.wakeups.look()

@@ -71,6 +71,13 @@ class Wakeups:
         self.due_ms = found
         return found if found < FAR else None
 
+    def look(self) -> None:
+        """Timers may have moved without a `note`."""
+        before = self.due_ms
+        self.next_ms()
+        if self.due_ms < before and self.on_earlier is not None:
+            self.on_earlier()
+
     def run(self, now_ms: int) -> None:
         """Everything due by now, in the order of the deadlines and each at its own time."""
         while (due := self.next_ms()) is not None and due <= now_ms:

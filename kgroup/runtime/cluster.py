@@ -200,7 +200,12 @@ class Cluster:
         now_ms = self.clock.now_ms()
         replies: list[Reply] = []
         for shard in self.live_shards():
-            replies += shard.topics_changed(self.catalog.image, now_ms)
+            try:
+                replies += shard.topics_changed(self.catalog.image, now_ms)
+            except Exception:
+                log.exception("%s-%d failed at a change of topics", OFFSETS_TOPIC, shard.partition)
+                replies += shard.abandon()
+                self.reload(shard.partition, now_ms)
         return replies
 
     def _open_log(self, topic: str, partition: int) -> Log:

@@ -165,7 +165,7 @@ def _wanted(
             topic = new_topic(desk.cluster, name, -1, -1, {})
         except Refused as refused:
             return _no_topic(wanted, refused.code)
-        desk.tickets.deliver(desk.cluster.create_topic(topic))
+        desk.tickets.topics_changed(desk.cluster.create_topic(topic))
     if topic is None:
         return _no_topic(wanted, _why_missing(name))
     return _topic(desk, topic, operations)

@@ -47,7 +47,7 @@ def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _planned(desk, wanted)
             if not request.validate_only:
-                desk.tickets.deliver(desk.cluster.create_topic(topic))
+                desk.tickets.topics_changed(desk.cluster.create_topic(topic))
             results[wanted.name] = _created(topic)
         except Refused as refused:
             results[wanted.name] = _not_created(wanted, refused.code, refused.message)
@@ -67,7 +67,7 @@ def delete_topics(desk: Dispatcher, call: Call) -> DeleteTopicsResponse:
     for wanted in _named(request, call.version):
         try:
             topic = _existing(desk, wanted)
-            desk.tickets.deliver(desk.cluster.delete_topic(topic.name))
+            desk.tickets.topics_changed(desk.cluster.delete_topic(topic.name))
             for partition in range(topic.partitions):
                 desk.watchers.notify((topic.name, partition))
             results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
@@ -94,7 +94,7 @@ def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
             _check_growth(desk, wanted)
             if not request.validate_only:
-                desk.tickets.deliver(desk.cluster.add_partitions(wanted.name, wanted.count))
+                desk.tickets.topics_changed(desk.cluster.add_partitions(wanted.name, wanted.count))
             results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
         except Refused as refused:
             results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
