@@ -112,7 +112,7 @@ class _Consumer:
                 message = consumer.poll(0.1)
                 if message is not None and message.error() is None:
                     self.read += 1
-                    consumer.commit(message, asynchronous=False)
+                    consumer.commit(message=message, asynchronous=False)
         finally:
             consumer.close()
 
