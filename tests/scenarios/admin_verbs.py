@@ -1,6 +1,6 @@
 """describes, inspects, lists, deletes: what an operator asks of groups.
 
-Such as:
+The rows:
 
     admin describes [group=h] [version=5] [ops=true]             classic groups
     admin inspects [group=h]                                     consumer groups

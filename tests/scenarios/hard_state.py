@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.log.interface import Log
@@ -23,16 +23,11 @@ def hard_state(coordinator: Coordinator) -> dict[str, Any]:
         for topic, by_partition in offsets.of_group(group_id).items()
         for number, stored in by_partition.items()
     }
-    pending = {
-        (group_id, topic, number): tuple(offsets.pending_topic_ids(group_id, topic, number))
-        for group_id in offsets.groups()
-        for topic, number in offsets.pending_partitions(group_id)
-    }
+    pending = offsets._pending  # nobody else needs all of it
     return {
         "groups": groups,
         "offsets": committed,
         "pending": pending,
-        "producers": offsets.open_producers(),
     }
 
 
@@ -61,15 +56,16 @@ def _classic(group: ClassicGroup) -> Any:
     """What the last record says; and, while nothing forms on top of it, that the group shows just that."""
     shown = None
     if group.forming is None:
-        shown = (
-            group.state,
-            group.static,
-            {
-                m.member_id: (m.instance_id, m.assignment, m.session_timeout_ms)
-                for m in group.members.values()
-            },
-        )
+        shown = (group.state, group.static, [_shown(group, member) for member in group.members.values()])
     return {"committed": group.committed, "shown": shown}
+
+
+def _shown(group: ClassicGroup, member: ClassicMember) -> Any:
+    return (
+        (member.member_id, member.instance_id, member.client_id, member.client_host),
+        (member.session_timeout_ms, member.rebalance_timeout_ms),
+        (member.metadata(group.protocol), member.assignment),
+    )
 
 
 def same_hard_state(one: Coordinator, other: Coordinator) -> None:

@@ -123,7 +123,7 @@ class BareMachine:
         created = self._image_version if known is None else self._image().created_version
         if partitions:
             self._made += known is None
-            topic_id = known.topic_id if known else self._made.to_ZERO_UUID
+            topic_id = known.topic_id if known else self._made.to_bytes(16)
             self._topics[name] = Topic(name, topic_id, partitions)
         image = TopicImage.of(self._topics.values(), self._image_version, created)
         self._take(self.shard.topics_changed(image, self.now_ms))

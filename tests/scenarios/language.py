@@ -132,13 +132,18 @@ def _add(scenario: Scenario, line: str, number: int) -> None:
             scenario.restrict(*directive.groups())
             return
         assert line.startswith("config "), f"{scenario.source}:{number}: a row needs its right side: {line}"
-        scenario.config.update(word.split("=", 1) for word in line.split()[1:])  # type: ignore[arg-type]
+        scenario.config.update(_options(line.split()))
         return
     told = [Told.parse(part.strip()) for part in right.split(";") if part.strip() not in ("", "-")]
     if not left.strip():
         scenario.rows[-1].expected.extend(told)
         return
     tokens = left.split()
-    options = dict(word.split("=", 1) for word in tokens if "=" in word)
+    options = _options(tokens)
     words = tuple(word for word in tokens if "=" not in word)
     scenario.rows.append(Row(words, options, told, number))
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    named = (word.partition("=") for word in words if "=" in word)
+    return {name: value for name, _, value in named}

@@ -54,7 +54,7 @@ class Player:
             self.host.check()
         except AssertionError as error:
             where = f"{self.scenario.source}:{row.number}: {row.text}"
-            raise Failed(f"{where}\n{error}") from error
+            raise Failed(f"{where}\n{error}") from None
 
     def _do(self, row: Row) -> list[Told]:
         match row.words[0]:

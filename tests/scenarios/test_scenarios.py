@@ -10,10 +10,15 @@ import pytest
 from .hosts import BareMachine, EmbeddedHost, Host
 from .language import Scenario, load
 from .runner import Failed, play
+from .tcp_host import TcpHost
 
 FOLDER = Path(__file__).parent
 SCENARIOS = [scenario for path in sorted(FOLDER.glob("*/*.scenario")) for scenario in load(path)]
-HOSTS: dict[str, Callable[[dict[str, str]], Host]] = {"bare": BareMachine, "embedded": EmbeddedHost}
+HOSTS: dict[str, Callable[[dict[str, str]], Host]] = {
+    "bare": BareMachine,
+    "embedded": EmbeddedHost,
+    "tcp": TcpHost,
+}
 
 
 @pytest.mark.parametrize(
@@ -27,9 +32,12 @@ HOSTS: dict[str, Callable[[dict[str, str]], Host]] = {"bare": BareMachine, "embe
 )
 def test_scenario(name: str, scenario: Scenario) -> None:
     host = HOSTS[name](scenario.config)
+    told = ""
     try:
         play(scenario, host)
     except Failed as failed:
-        pytest.fail(str(failed), pytrace=False)
+        told = str(failed)
     finally:
         host.close()
+    if told:
+        pytest.fail(told, pytrace=False)

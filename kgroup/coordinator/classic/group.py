@@ -243,7 +243,7 @@ class ClassicGroup:
         self.awaiting_join, self.supporters = 0, {}
         for stored in value.members:
             member = before.get(stored.member_id)
-            if member is None:
+            if member is None or not _agrees(member, stored, value.protocol):
                 member = _member_of(stored, value)
             member.assignment = stored.assignment
             self.add(member)
@@ -252,6 +252,15 @@ class ClassicGroup:
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str]:
     """The union of the topics of ConsumerProtocol subscriptions; raises DecodeError."""
     return frozenset(topic for data in subscriptions for topic in Subscription.decode(data).topics)
+
+
+def _agrees(member: ClassicMember, stored: MemberMetadata, protocol: str | None) -> bool:
+    """Whether a member in memory is the one in the record, or an older one that the log tells of first."""
+    return (
+        any(p.name == protocol and p.metadata == stored.subscription for p in member.protocols)
+        and member.session_timeout_ms == stored.session_timeout
+        and member.rebalance_timeout_ms == stored.rebalance_timeout
+    )
 
 
 def _member_of(stored: MemberMetadata, value: GroupMetadataValue) -> ClassicMember:
