@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kgroup.history.sources import PartitionLog, Progress
 
 _GLOB = frozenset("*?[")
+_COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
 LIMITS = (
     "refused requests (a fenced or refused member, a refused commit) leave no record",
@@ -115,11 +116,11 @@ class Source:
     sizes: list[int] = field(default_factory=list)
     env: Env | None = None
 
-    def replay(self, selection: Selection, at: "At | None" = None) -> "Story":
+    def replay(self, selection: Selection, at: "At | None" = None, keep_owners: bool = False) -> "Story":
         """The whole story of the selected groups, with a progress bar where that is worth one."""
         from kgroup.history.replay import replay
 
-        with self._progress() as progress:
+        with self.progress() as progress:
             return replay(
                 self.logs,
                 topic_names=self.topic_names,
@@ -127,11 +128,13 @@ class Source:
                 wanted=selection.wanted,
                 at=at,
                 collapse=selection.collapse,
+                keep_owners=keep_owners,
                 progress=progress,
             )
 
     @contextmanager
-    def _progress(self) -> "Iterator[Progress | None]":
+    def progress(self) -> "Iterator[Progress | None]":
+        """A progress bar on a terminal for input long enough; None otherwise."""
         import sys
 
         total = sum(self.sizes)
@@ -239,6 +242,20 @@ def coverage_text(covered: "Coverage") -> str:
         text += f" · {covered.missing} offsets ({share:.0f} %) are gone, compacted or not in this copy"
     when = iso(covered.complete_from_ms)
     return f"{text} · complete only from offset {covered.complete_from} ({when}) on"
+
+
+def coverage_lines(story: "Story", selection: Selection) -> list[str]:
+    """The coverage of the partitions that matter; of very many, the sum and the incomplete ones."""
+    read = [c for c in story.coverage if c.records or c.bad]
+    if selection.patterns:
+        read = [c for c in read if story.folds[c.partition].groups] or read
+    if len(read) <= _COVERAGE_LINES:
+        return [coverage_text(covered) for covered in read]
+    whole = [c for c in read if c.from_the_start]
+    records = sum(c.records for c in read)
+    text = f"{len(read)} partitions of __consumer_offsets · {records} records · {len(whole)} of them complete"
+    partial = [coverage_text(c) for c in read if not c.from_the_start]
+    return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else [])]
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:

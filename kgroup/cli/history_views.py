@@ -12,20 +12,20 @@ from kgroup.cli.history import (
     Selection,
     Source,
     coverage_json,
+    coverage_lines,
     coverage_text,
     damage,
     event_json,
     unseen,
 )
+from kgroup.cli.history_describe import description
 from kgroup.cli.output import ItemError, Result, schema_id, show
 from kgroup.cli.tables import Column, Table, clean
 from kgroup.cli.times import day_and_clock, iso
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import GroupDescription
     from kgroup.history.events import Event
     from kgroup.history.replay import At, Story
-    from kgroup.history.state import GroupState
 
 _EVENT_COLUMNS = (
     Column("timestamp", "TIME (UTC)"),
@@ -47,7 +47,7 @@ _VERIFY_TRIES = 5
 
 def show_timeline(env: Env, source: Source, selection: Selection, html: Path | None) -> ExitCode:
     """Events in order, with what is complete; and, if asked for, as a page."""
-    story = source.replay(selection)
+    story = source.replay(selection, keep_owners=html is not None)
     events = selection.chosen(story.events)
     errors, code = damage(story)
     missing = unseen(story, selection)
@@ -56,7 +56,7 @@ def show_timeline(env: Env, source: Source, selection: Selection, html: Path | N
     if html is not None:
         from kgroup.cli.history_page import write_page
 
-        write_page(html, events, story, source.topic_names)
+        write_page(html, events, story)
         env.note(f"wrote {html}")
     told = [event_json(event) for event in events]
     data = {
@@ -67,7 +67,7 @@ def show_timeline(env: Env, source: Source, selection: Selection, html: Path | N
     rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=True)]
     result = Result(
         data,
-        (_timeline_text(story, events),),
+        (_timeline_text(story, events, selection),),
         items="events",
         names=sorted({event.group for event in events if event.group}),
         errors=[*errors, *missing],
@@ -84,10 +84,9 @@ def _epoch(event: "Event") -> str:
     return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
 
 
-def _timeline_text(story: "Story", events: "Sequence[Event]") -> str:
+def _timeline_text(story: "Story", events: "Sequence[Event]", selection: Selection) -> str:
     """The coverage first, then a line an event, with cause and unowned time below it."""
-    lines = [coverage_text(covered) for covered in story.coverage if covered.records or covered.bad]
-    lines.append("")
+    lines = [*coverage_lines(story, selection), ""]
     lines += _event_lines(events)
     if not events:
         lines.append("no event matches")
@@ -144,7 +143,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     missing = [] if found else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
-    shown: list[str | Table] = [coverage_text(c) for c in story.coverage if c.records]
+    shown: list[str | Table] = [*coverage_lines(story, selection)]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
     data = {
@@ -169,72 +168,6 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
         main=Table(MEMBER_COLUMNS, rows),
     )
     return show(env, result)
-
-
-def description(state: "GroupState", partition: int) -> "GroupDescription":
-    """A replayed group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
-    from kgroup.admin.models import GroupDescription, Member, OffsetRow, TopicAssignment
-    from kgroup.history.state import CLASSIC, CONSUMER
-
-    view = state.view()
-    consumer = view.kind == CONSUMER
-
-    def assignment(places: Any) -> tuple[TopicAssignment, ...]:
-        topics: dict[str, list[int]] = {}
-        for place in sorted(places):
-            topics.setdefault(place.topic, []).append(place.partition)
-        return tuple(TopicAssignment(topic, tuple(numbers)) for topic, numbers in topics.items())
-
-    members = tuple(
-        Member(
-            member_id=m.member_id,
-            instance_id=m.instance_id,
-            client_id=m.client_id,
-            host=m.host,
-            rack_id=m.rack_id,
-            protocol=m.protocol,
-            member_epoch=m.epoch,
-            state=m.state,
-            subscribed_topics=m.topics,
-            subscribed_regex=m.regex,
-            assignment=assignment(m.holds),
-            target_assignment=None if m.target is None else assignment(m.target),
-            is_leader=None if consumer else m.member_id == view.leader,
-            user_data_bytes=None if consumer else m.user_data,
-        )
-        for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
-    )
-    holders = {place: m for m in state.members.values() for place in m.holds}
-    offsets = tuple(
-        OffsetRow(
-            topic=place.topic,
-            partition=place.partition,
-            committed_offset=commit.offset,
-            log_end_offset=None,
-            lag=None,
-            leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
-            metadata=commit.metadata,
-            member_id=holders[place].member_id if place in holders else None,
-            instance_id=holders[place].instance_id if place in holders else None,
-        )
-        for place, commit in sorted(state.offsets.items())
-    )
-    return GroupDescription(
-        group_id=state.group_id,
-        type=CONSUMER if consumer else CLASSIC,
-        protocol_type=view.protocol_type,
-        state=view.state if view.kind in (CLASSIC, CONSUMER) else "Empty",
-        assignor=view.assignor,
-        generation=view.epoch if view.kind == CLASSIC else None,
-        group_epoch=view.epoch if consumer else None,
-        assignment_epoch=view.assignment_epoch if consumer else None,
-        coordinator=None,
-        offsets_partition=partition,
-        members=members,
-        offsets=offsets,
-        total_lag=None,
-        findings=(),
-    )
 
 
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.changes import Carry, Step, tell_changes
@@ -27,10 +28,17 @@ from kgroup.history.items import (
     Undecodable,
 )  # fmt: skip
 from kgroup.history.ownership import Ownership
-from kgroup.history.state import CLASSIC, CONSUMER, GroupState, TopicNames, View
+from kgroup.history.state import CLASSIC, CONSUMER, GroupState, Member, TopicNames, View
 
 RUN_OFFSETS = 1_000_000
 """Spans of commits end where the log offset passes a multiple of this, so that none stays open for ever."""
+
+
+class Holdings(NamedTuple):
+    """The members of a group, with what they hold, from a time (ms) on."""
+
+    timestamp_ms: int
+    members: tuple[Member, ...]
 
 
 @dataclass(slots=True)
@@ -64,6 +72,7 @@ class Fold:
 
     `complete_from` is the offset from which the log is known to have no gaps (0: all of it, None: learn it
     from `Gap` items as they come, and claim less in between). `topic_names` maps topic ids to names.
+    With `keep_owners`, `owners` remembers who held what after each change of a group.
     """
 
     def __init__(
@@ -72,10 +81,12 @@ class Fold:
         topic_names: Mapping[bytes, str] | None = None,
         starts_at: int = 0,
         complete_from: int | None = None,
+        keep_owners: bool = False,
     ) -> None:
         self.log_partition = log_partition
         self.names = TopicNames(topic_names)
         self.groups: dict[str, _Group] = {}
+        self.owners: dict[str, list[Holdings]] | None = {} if keep_owners else None
         self.missing = 0
         self.gap_end = starts_at - 1
         self.gap_timestamp_ms = -1
@@ -274,6 +285,9 @@ class Fold:
         if opened.records:
             tell_changes(step, group.carry)
         out += step.events
+        if self.owners is not None and opened.before.members != after.members:
+            held = Holdings(opened.timestamp_ms, tuple(after.members.values()))
+            self.owners.setdefault(name, []).append(held)
         if not after.kind:
             group.ownership.free_since.clear()
 

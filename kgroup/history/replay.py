@@ -81,6 +81,7 @@ def replay(
     wanted: Callable[[str], bool] | None = None,
     at: At | None = None,
     collapse: bool = True,
+    keep_owners: bool = False,
     progress: Progress | None = None,
 ) -> Story:
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
@@ -91,7 +92,9 @@ def replay(
     story, per_partition = Story(), []
     known = dict(topic_names or {})
     for log in logs:
-        reader = Reader(log, topic_names=known, names=names, wanted=wanted, collapse=collapse)
+        reader = Reader(
+            log, topic_names=known, names=names, wanted=wanted, collapse=collapse, keep_owners=keep_owners
+        )
         events = reader.advance(at, progress) + reader.fold.finish()
         story.folds[log.partition] = reader.fold
         story.coverage.append(reader.coverage)
@@ -112,8 +115,10 @@ class Reader:
         names: Iterable[str] | None = None,
         wanted: Callable[[str], bool] | None = None,
         collapse: bool = True,
+        keep_owners: bool = False,
     ) -> None:
         self.log = log
+        self.keep_owners = keep_owners
         self.decoder = Decoder(wanted, names, runs=collapse)
         self.collapse = collapse
         self._names = topic_names
@@ -123,7 +128,8 @@ class Reader:
     def fold(self) -> Fold:
         """The fold of what was read so far."""
         if self._fold is None:
-            self._fold = Fold(self.log.partition, self._names, starts_at=max(self.decoder.first_offset, 0))
+            start = max(self.decoder.first_offset, 0)
+            self._fold = Fold(self.log.partition, self._names, start, keep_owners=self.keep_owners)
         return self._fold
 
     @property

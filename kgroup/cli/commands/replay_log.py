@@ -39,7 +39,7 @@ def command(
     files: Annotated[
         list[Path] | None,
         typer.Option(
-            "--files", metavar="PATH", help="Segment files or folders; repeatable. No broker needed."
+            "--files", metavar="PATH", help="Segment files or folders, no broker needed; repeatable."
         ),
     ] = None,
     since: Annotated[

@@ -10,8 +10,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def _known() -> Mapping[str, Mapping[str, Any]]:
     from kgroup.cli.schemas.groups import GROUPS
+    from kgroup.cli.schemas.history import HISTORY
 
-    return {**LOCAL, **GROUPS}
+    return {**LOCAL, **HISTORY, **GROUPS}
 
 
 def commands() -> tuple[str, ...]:

@@ -1,0 +1,110 @@
+"""`kgroup blame`: what caused a group's last rebalance, rewind or deletion."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+
+if TYPE_CHECKING:
+    from kgroup.history.explain import Blame
+
+
+@make(
+    "blame",
+    examples=(
+        ("kgroup blame orders -b broker:9092", "who or what set off the last rebalance, with the records"),
+        (
+            "kgroup blame orders --files ./backup --until 2026-03-01T04:00",
+            "as of that time, from segment files",
+        ),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[list[str], typer.Argument(help="Group ids.", metavar="GROUP…")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--files", metavar="PATH", help="Segment files or folders, no broker needed; repeatable."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only what happened from this time on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Only what happened up to this time.")
+    ] = None,
+) -> ExitCode:
+    """Say what caused the last rebalance, rewind, deletion and protocol change, with the records as evidence.
+
+    Where the records allow more than one cause, it says so.
+    """
+    from kgroup.cli.history import (
+        LIMITS,
+        Selection,
+        coverage_json,
+        coverage_lines,
+        damage,
+        event_json,
+        opened,
+        unseen,
+    )
+    from kgroup.cli.output import Result, show
+    from kgroup.history.explain import blame
+
+    selection = Selection.of(groups=group, since=since, until=until)
+    with opened(env, files or [], selection) as source:
+        story = source.replay(selection)
+        where = source.cluster
+    events = selection.chosen(story.events)
+    names = selection.names or sorted({event.group for event in events if event.group})
+    found = {name: blame(events, name) for name in names}
+    errors, code = damage(story)
+    missing = unseen(story, selection)
+    if missing and code is ExitCode.OK:
+        code = ExitCode.NOT_FOUND if len(missing) == len(names) else ExitCode.PARTIAL
+    lines = coverage_lines(story, selection)
+    for name, blames in found.items():
+        lines += ["", *_text(name, blames)]
+    data = {
+        "groups": [
+            {
+                "group_id": name,
+                "blames": [
+                    {
+                        "about": b.about,
+                        "event": event_json(b.event),
+                        "evidence": [event_json(event) for event in b.evidence],
+                    }
+                    for b in blames
+                ],
+            }
+            for name, blames in found.items()
+        ],
+        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "limits": list(LIMITS),
+    }
+    shown = ("\n".join(lines),)
+    return show(env, Result(data, shown, "groups", names, [*errors, *missing], code, where))
+
+
+def _text(name: str, blames: "list[Blame]") -> list[str]:
+    from kgroup.cli.times import iso
+
+    lines = [name]
+    for b in blames:
+        event = b.event
+        sure = "" if event.proven else " (not proven by the records)"
+        lines.append(f"  last {b.about}: {iso(event.timestamp_ms)} offset {event.offset}: {event.detail}")
+        lines.append(f"    because: {event.cause or 'the records do not tell'}{sure}")
+        lines += [
+            f"    evidence: {iso(e.timestamp_ms)} offset {e.offset} {e.kind}: {e.detail}" for e in b.evidence
+        ]
+    absent = [about for about in ("rewind", "deletion") if about not in {b.about for b in blames}]
+    if absent:
+        lines.append(f"  no {' and no '.join(absent)} in what was read")
+    return lines

@@ -1,0 +1,227 @@
+"""`kgroup offsets-topic`: what `__consumer_offsets` consists of, and what a key or value in it means."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group as make_group
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.history import Source
+    from kgroup.history.stats import Statistics, Tally
+
+_FILES = typer.Option(
+    "--files", metavar="PATH", help="Segment files or folders, no broker needed; repeatable."
+)
+_SORTS = ("bytes", "records", "commits", "tombstones")
+
+
+@make(
+    "offsets-topic stats",
+    examples=(
+        ("kgroup offsets-topic stats -b broker:9092", "what the topic holds and what keeps it large"),
+        ("kgroup offsets-topic stats --files ./backup -o json", "of segment files, no broker needed"),
+    ),
+)
+def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitCode:
+    """Count bytes and records by type, tombstones, superseded records and open transactions."""
+    from kgroup.cli.history import Selection, opened
+    from kgroup.cli.output import Result, show
+    from kgroup.cli.tables import Column, Table
+    from kgroup.cli.times import iso
+    from kgroup.history.records import type_name
+
+    with opened(env, files or [], Selection()) as source:
+        found, where = _scan(source), source.cluster
+    rows = [
+        {"type": number, "name": type_name(number) if number >= 0 else "no key", **_tally(tally)}
+        for number, tally in sorted(found.by_type().items())
+    ]
+    columns = (
+        Column("type", right=True),
+        Column("name"),
+        Column("records", right=True),
+        Column("bytes", right=True),
+        Column("tombstones", right=True),
+    )
+    total = found.total()
+    remarks = _remarks(found)
+    data = {
+        "types": rows,
+        "total": _tally(total),
+        "batches": found.batches,
+        "compressed_batches": found.compressed_batches,
+        "markers": found.markers,
+        "superseded_records": found.superseded,
+        "superseded_bytes": found.superseded_bytes,
+        "groups": len(found.by_group()),
+        "partitions": [{"partition": p, "bytes": size} for p, size in sorted(found.partitions.items())],
+        "open_transactions": [
+            {
+                "producer_id": t.producer_id,
+                "partition": t.partition,
+                "first_offset": t.first_offset,
+                "since_ms": t.since_ms,
+                "since": iso(t.since_ms),
+                "records": t.records,
+            }
+            for t in found.open_transactions
+        ],
+        "unreadable_batches": found.unreadable,
+        "remarks": remarks,
+    }
+    shown: list[str | Table] = [_summary(found), "", Table(columns, rows), ""]
+    errors, code = _damage(found)
+    shown.append("\n".join(remarks))
+    return show(env, Result(data, shown, "types", (), errors, code, where))
+
+
+@make(
+    "offsets-topic top",
+    examples=(
+        ("kgroup offsets-topic top -b broker:9092", "the groups that take most of the topic"),
+        ("kgroup offsets-topic top --by commits --limit 5", "who commits most often"),
+    ),
+)
+def top(
+    env: Env,
+    files: Annotated[list[Path] | None, _FILES] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="WHAT", help="|".join(_SORTS) + ". Default bytes.", autocompletion=lambda: _SORTS
+        ),
+    ] = "bytes",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups.", min=1)] = 20,
+) -> ExitCode:
+    """List the groups that write most into the topic: bytes, records, commits a minute, tombstones.
+
+    Bytes decide: one classic group's metadata can outweigh a million commits.
+    """
+    from kgroup.cli.history import Selection, opened
+    from kgroup.cli.output import Result, show
+    from kgroup.cli.tables import Column, Table
+
+    if by not in _SORTS:
+        raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(_SORTS))
+    with opened(env, files or [], Selection()) as source:
+        found, where = _scan(source), source.cluster
+    rows = []
+    for name, tally in found.by_group().items():
+        commits = found.commits(name)
+        rate = commits.per_minute
+        more = {"commits": commits.records, "commits_per_minute": None if rate is None else round(rate, 1)}
+        rows.append({"group_id": name, **_tally(tally), **more})
+    rows.sort(key=lambda row: (-row[by], row["group_id"]))
+    rows = rows[:limit]
+    columns = (
+        Column("group_id", "GROUP"),
+        Column("bytes", right=True),
+        Column("records", right=True),
+        Column("commits", right=True),
+        Column("commits_per_minute", "COMMITS/MIN", right=True),
+        Column("tombstones", right=True),
+    )
+    errors, code = _damage(found)
+    names = [row["group_id"] for row in rows]
+    return show(env, Result({"groups": rows}, (Table(columns, rows),), "groups", names, errors, code, where))
+
+
+@make(
+    "offsets-topic decode",
+    examples=(
+        ("kgroup offsets-topic decode 000200037061793a", "a key from hex"),
+        ("kgroup offsets-topic decode 00030003706179 --value 00000000000700", "a key with its value"),
+    ),
+)
+def decode(
+    env: Env,
+    key: Annotated[str, typer.Argument(help="The key in hex; blanks and 0x are left out.", metavar="HEX")],
+    value: Annotated[
+        str | None, typer.Option("--value", metavar="HEX", help="The value in hex; none is a tombstone.")
+    ] = None,
+) -> ExitCode:
+    """Decode one key, and its value, from hex."""
+    import json
+
+    from kgroup.cli.output import Result, show
+    from kgroup.history.items import RawRecord
+    from kgroup.history.raw import raw_row
+
+    record = RawRecord(-1, -1, _hex(key, "the key"), _hex(value, "--value") if value else None, -1, -1)
+    row = raw_row(record, -1, False, {})
+    data = {
+        name: row.get(name) for name in ("type", "type_name", "group_id", "key", "value_version", "value")
+    }
+    data["error"] = row.get("error")
+    text = [f"{data['type_name']} (type {data['type']})"]
+    text.append(f"key    {json.dumps(data['key'], ensure_ascii=False)}")
+    shown = "tombstone" if record.value is None else json.dumps(data["value"], ensure_ascii=False)
+    text.append(f"value  {shown}")
+    if data["error"]:
+        hint = "a key begins with its type, a value with its version"
+        raise ConfigError(f"that does not decode: {data['error']}", hint)
+    return show(env, Result(data, ("\n".join(text),)))
+
+
+def _hex(text: str, what: str) -> bytes:
+    try:
+        return bytes.fromhex(text.replace("0x", "").replace(":", ""))
+    except ValueError:
+        raise ConfigError(f"{what} is not hexadecimal", "two digits a byte, as in 0001") from None
+
+
+def _scan(source: "Source") -> "Statistics":
+    from kgroup.history.stats import scan
+
+    with source.progress() as progress:
+        return scan(source.logs, progress)
+
+
+def _tally(tally: "Tally") -> dict[str, Any]:
+    return {"records": tally.records, "bytes": tally.bytes, "tombstones": tally.tombstones}
+
+
+def _summary(found: "Statistics") -> str:
+    total = found.total()
+    size = sum(found.partitions.values())
+    return (
+        f"{len(found.partitions)} partitions · {size} bytes in {found.batches} batches · "
+        f"{total.records} records of {len(found.by_group())} groups · {found.markers} transaction markers"
+    )
+
+
+def _remarks(found: "Statistics") -> list[str]:
+    """What keeps the topic large, in words."""
+    total, remarks = found.total(), []
+    if total.records:
+        share = 100 * found.superseded / total.records
+        remarks.append(f"superseded, so compaction may take them: {found.superseded} records ({share:.0f} %)")
+        remarks.append(f"tombstones: {total.tombstones} ({100 * total.tombstones / total.records:.0f} %)")
+        name, largest = max(found.by_group().items(), key=lambda item: item[1].bytes)
+        share = 100 * largest.bytes / max(1, total.bytes)
+        remarks.append(f"largest group: {name} with {share:.0f} % of the bytes")
+    remarks += [
+        f"transaction of producer {t.producer_id} on partition {t.partition} is open since offset "
+        f"{t.first_offset}: compaction stops there"
+        for t in found.open_transactions
+    ]
+    return remarks
+
+
+def _damage(found: "Statistics") -> tuple[list[Any], ExitCode]:
+    from kgroup.cli.output import ItemError
+
+    errors = [ItemError("CORRUPT_MESSAGE", str(bad), None, bad.source) for bad in found.bad]
+    if not errors:
+        return [], ExitCode.OK
+    return errors, ExitCode.PARTIAL if found.batches else ExitCode.FAILED
+
+
+_HELP = "Statistics of __consumer_offsets, and its records decoded."
+command = make_group("offsets-topic", _HELP, stats, top, decode)

@@ -1,0 +1,77 @@
+"""A replayed group in the words of `kgroup describe`."""
+
+from collections.abc import Iterable
+
+from kgroup.admin.models import Assignment, GroupDescription, Member, OffsetRow, TopicAssignment
+from kgroup.domain import TopicPartition
+from kgroup.history.state import CLASSIC, CONSUMER, GroupState
+
+
+def description(state: GroupState, partition: int) -> GroupDescription:
+    """The group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
+    view = state.view()
+    consumer = view.kind == CONSUMER
+    return GroupDescription(
+        group_id=state.group_id,
+        type=CONSUMER if consumer else CLASSIC,
+        protocol_type=view.protocol_type,
+        state=view.state if view.kind in (CLASSIC, CONSUMER) else "Empty",
+        assignor=view.assignor,
+        generation=view.epoch if view.kind == CLASSIC else None,
+        group_epoch=view.epoch if consumer else None,
+        assignment_epoch=view.assignment_epoch if consumer else None,
+        coordinator=None,
+        offsets_partition=partition,
+        members=_members(state),
+        offsets=_offsets(state),
+        total_lag=None,
+        findings=(),
+    )
+
+
+def _members(state: GroupState) -> tuple[Member, ...]:
+    consumer, leader = state.kind == CONSUMER, state.view().leader
+    return tuple(
+        Member(
+            member_id=m.member_id,
+            instance_id=m.instance_id,
+            client_id=m.client_id,
+            host=m.host,
+            rack_id=m.rack_id,
+            protocol=m.protocol,
+            member_epoch=m.epoch,
+            state=m.state,
+            subscribed_topics=m.topics,
+            subscribed_regex=m.regex,
+            assignment=_assignment(m.holds),
+            target_assignment=None if m.target is None else _assignment(m.target),
+            is_leader=None if consumer else m.member_id == leader,
+            user_data_bytes=None if consumer else m.user_data,
+        )
+        for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
+    )
+
+
+def _offsets(state: GroupState) -> tuple[OffsetRow, ...]:
+    holders = {place: m for m in state.members.values() for place in m.holds}
+    return tuple(
+        OffsetRow(
+            topic=place.topic,
+            partition=place.partition,
+            committed_offset=commit.offset,
+            log_end_offset=None,
+            lag=None,
+            leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
+            metadata=commit.metadata,
+            member_id=holders[place].member_id if place in holders else None,
+            instance_id=holders[place].instance_id if place in holders else None,
+        )
+        for place, commit in sorted(state.offsets.items())
+    )
+
+
+def _assignment(places: Iterable[TopicPartition]) -> Assignment:
+    topics: dict[str, list[int]] = {}
+    for place in sorted(places):
+        topics.setdefault(place.topic, []).append(place.partition)
+    return tuple(TopicAssignment(topic, tuple(numbers)) for topic, numbers in topics.items())
