@@ -28,6 +28,7 @@ COMMANDS: dict[str, CommandEntry] = {
     for entry in (
         CommandEntry("list", READ, "List the groups of the cluster, of every protocol."),
         CommandEntry("describe", READ, "Describe groups: state, members, offsets, lag and findings."),
+        CommandEntry("lag", READ, "Show how far groups are behind, in records and in time."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),

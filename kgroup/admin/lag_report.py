@@ -1,0 +1,169 @@
+"""How far groups are behind: in records, in time, and whether they catch up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kgroup.admin.describe import describe
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """One partition a group reads or has committed.
+
+    `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
+    unknown. Rates are records a second over the interval measured. `error` says what could not be read.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    time_lag_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    instance_id: str | None
+    member_id: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLagReport:
+    """One group; totals leave out what is unknown and are None when all of it is."""
+
+    group_id: str
+    type: str
+    state: str
+    total_lag: int | None
+    max_time_lag_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    offsets: tuple[PartitionLag, ...]
+
+    @property
+    def catches_up_in_s(self) -> float | None:
+        """How long until the lag is gone at the rates measured; None when it does not shrink."""
+        if self.total_lag is None or self.consumed_per_s is None or self.produced_per_s is None:
+            return None
+        gain = self.consumed_per_s - self.produced_per_s
+        return 0.0 if not self.total_lag else self.total_lag / gain if gain > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The lag of several groups; `errors` names groups and parts of groups that could not be read."""
+
+    groups: tuple[GroupLagReport, ...]
+    errors: tuple[ItemError, ...] = field(default=())
+
+
+def measure(
+    cluster: Cluster, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
+) -> Measured:
+    """The lag of each group now; with `times` in time too, with `interval_s` looked at twice for rates."""
+    wanted = list(dict.fromkeys(group_ids))
+    first: Mapping[tuple[str, str, int], OffsetRow] = {}
+    if interval_s is not None:
+        began = cluster.retry.clock()
+        first = _by_partition(describe(cluster, wanted))
+        cluster.retry.sleep(interval_s)
+        interval_s = cluster.retry.clock() - began
+    told = describe(cluster, wanted)
+    ages = _ages(cluster, told.groups) if times else {}
+    groups = tuple(_report(group, first, interval_s, ages, times) for group in told.groups)
+    return Measured(groups, told.errors + tuple(e for group in told.groups for e in group.errors))
+
+
+def _by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
+    return {(g.group_id, row.topic, row.partition): row for g in told.groups for row in g.offsets}
+
+
+def _ages(
+    cluster: Cluster, groups: Sequence[GroupDescription]
+) -> dict[tuple[TopicPartition, int], int | KgroupError | None]:
+    """How old the record at each position is: positions of several groups in as few rounds as possible."""
+    from kgroup.admin.record_times import record_times
+
+    left = {
+        (TopicPartition(row.topic, row.partition), row.committed_offset)
+        for group in groups
+        for row in group.offsets
+        if row.lag and row.committed_offset is not None
+    }
+    found: dict[tuple[TopicPartition, int], int | KgroupError | None] = {}
+    while left:
+        # One position a partition at a time: a fetch request names a partition once.
+        positions = dict(left)
+        left -= set(positions.items())
+        now_ms = time.time_ns() // 1_000_000
+        for partition, written in record_times(cluster, positions).items():
+            age = max(now_ms - written, 0) if isinstance(written, int) and written >= 0 else written
+            found[partition, positions[partition]] = None if age == -1 else age
+    return found
+
+
+def _report(
+    group: GroupDescription,
+    first: Mapping[tuple[str, str, int], OffsetRow],
+    interval_s: float | None,
+    ages: Mapping[tuple[TopicPartition, int], int | KgroupError | None],
+    times: bool,
+) -> GroupLagReport:
+    rows = []
+    for row in group.offsets:
+        age: int | KgroupError | None = None
+        if times and row.lag is not None and row.committed_offset is not None:
+            key = TopicPartition(row.topic, row.partition), row.committed_offset
+            age = ages.get(key) if row.lag else 0
+        before = first.get((group.group_id, row.topic, row.partition))
+        rows.append(_row(row, age, before, interval_s))
+    known_ages = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
+    return GroupLagReport(
+        group_id=group.group_id,
+        type=group.type,
+        state=group.state,
+        total_lag=group.total_lag,
+        max_time_lag_ms=max(known_ages, default=None),
+        consumed_per_s=_sum(row.consumed_per_s for row in rows),
+        produced_per_s=_sum(row.produced_per_s for row in rows),
+        offsets=tuple(rows),
+    )
+
+
+def _row(
+    row: OffsetRow, age: int | KgroupError | None, before: OffsetRow | None, interval_s: float | None
+) -> PartitionLag:
+    consumed = produced = None
+    if before is not None and interval_s:
+        consumed = _rate(before.committed_offset, row.committed_offset, interval_s)
+        produced = _rate(before.log_end_offset, row.log_end_offset, interval_s)
+    unread = f"the record there cannot be read: {age.message}" if isinstance(age, KgroupError) else None
+    return PartitionLag(
+        topic=row.topic,
+        partition=row.partition,
+        committed_offset=row.committed_offset,
+        log_end_offset=row.log_end_offset,
+        lag=row.lag,
+        time_lag_ms=age if isinstance(age, int) else None,
+        consumed_per_s=consumed,
+        produced_per_s=produced,
+        instance_id=row.instance_id,
+        member_id=row.member_id,
+        error=row.error or unread,
+    )
+
+
+def _rate(before: int | None, after: int | None, interval_s: float) -> float | None:
+    return None if before is None or after is None else round((after - before) / interval_s, 3)
+
+
+def _sum(rates: Iterable[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return round(sum(known), 3) if known else None

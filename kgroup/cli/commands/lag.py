@@ -1,0 +1,76 @@
+"""`kgroup lag`: how far groups are behind, in records and in time."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.lag_report import GroupLagReport
+
+
+@make(
+    "lag",
+    examples=(
+        ("kgroup lag orders -b broker:9092", "partition by partition, with the member that reads it"),
+        ("kgroup lag 'pay*' --by-topic --time", "per topic, and how old the oldest unread record is"),
+        ("kgroup lag orders --rate 10s", "does it catch up, and when"),
+        ("kgroup lag orders --fail-above 5m -q", "exit code 8 when something waits longer than that"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    by_topic: Annotated[bool, typer.Option("--by-topic", help="One row a topic.")] = False,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="DURATION", help="Look twice, this far apart, for rates.")
+    ] = None,
+    time: Annotated[
+        bool, typer.Option("--time", help="Also in time: the age of the oldest record not yet read.")
+    ] = False,
+    fail_above: Annotated[
+        str | None,
+        typer.Option("--fail-above", metavar="N|DURATION", help="Exit code 8 when a group's lag is larger."),
+    ] = None,
+) -> ExitCode:
+    """Show how far groups are behind, partition by partition and in total.
+
+    Deleted topics and partitions that cannot be read are named and left out of the totals.
+    """
+    from kgroup.admin.lag_report import measure
+    from kgroup.cli.group_names import resolve
+    from kgroup.cli.lagging import result
+    from kgroup.cli.output import show
+    from kgroup.cli.session import identity, open_admin
+
+    limit = _limit(fail_above) if fail_above is not None else None
+    interval_s = parse_duration(rate) if rate is not None else None
+    if interval_s == 0:
+        raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
+    with open_admin(env) as admin:
+        in_time = time or bool(limit and limit["unit"] == "ms")
+        measured = measure(admin.cluster, resolve(admin, group), times=in_time, interval_s=interval_s)
+        where = identity(admin, env)
+    over = [g.group_id for g in measured.groups if limit and _exceeds(g, limit)]
+    verdict = {**limit, "over": over} if limit else None
+    for told in measured.groups:
+        for row in told.offsets:
+            if row.error:
+                env.note(f"{told.group_id}: {row.topic}-{row.partition} left out: {row.error}")
+    return show(env, result(measured, verdict, by_topic, in_time, where))
+
+
+def _limit(text: str) -> dict[str, Any]:
+    """A bare number is records here, not milliseconds."""
+    if text.strip().isdigit():
+        return {"limit": int(text), "unit": "records"}
+    return {"limit": int(parse_duration(text) * 1000), "unit": "ms"}
+
+
+def _exceeds(group: "GroupLagReport", limit: dict[str, Any]) -> bool:
+    value = group.total_lag if limit["unit"] == "records" else group.max_time_lag_ms
+    return value is not None and value > limit["limit"]

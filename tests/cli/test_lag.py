@@ -1,0 +1,119 @@
+"""`kgroup lag`: per partition and topic, in time, with a verdict; what cannot be read is said, not fatal."""
+
+import itertools
+import time
+
+import jsonschema
+import pytest
+from logs import append, delete_topic
+
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.schemas import schema_for
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def topic(cluster):
+    name = f"lag-{next(_numbers)}"
+    cluster.create_topic(name, 2)
+    return name
+
+
+def document(ran, code=ExitCode.OK):
+    assert ran.code == code, ran.err
+    jsonschema.validate(ran.document, schema_for("lag"))
+    return ran.document["data"]
+
+
+def test_partition_by_partition_with_the_instance_that_reads_it(on_cluster, cluster, topic):
+    append(cluster, topic, 0, ["a", "b", "c"])
+    cluster.commit(topic, topic, {0: 1, 1: 0})
+    cluster.classic_group(topic, topic, {"i-0": [0], "i-1": [1]})
+    (group,) = document(on_cluster("lag", topic, "-o", "json"))["groups"]
+    assert group["total_lag"] == 2
+    assert [(r["partition"], r["lag"], r["instance_id"]) for r in group["offsets"]] == [
+        (0, 2, "i-0"),
+        (1, 0, "i-1"),
+    ]
+    out = on_cluster("lag", topic).out
+    assert out.startswith(f"{topic}   Stable   lag 2\n")
+    assert "i-0" in out
+
+
+def test_by_topic(on_cluster, cluster, topic):
+    append(cluster, topic, 0, ["a"])
+    append(cluster, topic, 1, ["b", "c"])
+    cluster.commit(topic, topic, {0: 0, 1: 0})
+    ran = on_cluster("lag", topic, "--by-topic", "-o", "csv")
+    assert ran.out == f"group_id,topic,partitions,lag\n{topic},{topic},2,3\n"
+
+
+def test_time_lag_is_the_age_of_the_oldest_unread_record(on_cluster, cluster, topic):
+    now = int(time.time() * 1000)
+    append(cluster, topic, 0, ["a", "b", "c"], timestamps=[now - 7_200_000, now - 3_600_000, now])
+    cluster.commit(topic, topic, {0: 1, 1: 0})
+    (group,) = document(on_cluster("lag", topic, "--time", "-o", "json"))["groups"]
+    assert [row["time_lag_ms"] for row in group["offsets"]][1] == 0
+    assert 3_600_000 <= group["max_time_lag_ms"] < 3_700_000
+    assert "oldest unread 1h" in on_cluster("lag", topic, "--time").out
+
+
+def test_time_lag_looks_behind_the_first_record_of_a_batch_and_past_transactions(on_cluster, cluster, topic):
+    now = int(time.time() * 1000)
+    append(cluster, topic, 0, ["old"] * 50, timestamps=[now - 9_000_000] * 49 + [now - 1_000])
+    cluster.commit(topic, topic, {0: 49})
+    (group,) = document(on_cluster("lag", topic, "--time", "-o", "json"))["groups"]
+    assert 1_000 <= group["max_time_lag_ms"] < 600_000
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [("2", ExitCode.BAD_VERDICT), ("3", ExitCode.OK), ("1h", ExitCode.BAD_VERDICT), ("3h", ExitCode.OK)],
+)
+def test_fail_above(on_cluster, cluster, topic, limit, code):
+    two_hours_ago = int(time.time() * 1000) - 7_200_000
+    append(cluster, topic, 0, ["a", "b", "c"], timestamps=[two_hours_ago] * 3)
+    cluster.commit(topic, topic, {0: 0})
+    ran = on_cluster("lag", topic, "--fail-above", limit, "-o", "json")
+    data = document(ran, code)
+    assert data["verdict"]["over"] == ([topic] if code else [])
+    assert ran.document["status"] == "ok"
+
+
+def test_a_deleted_topic_is_said_and_not_fatal(on_cluster, cluster, topic):
+    cluster.classic_group(topic, topic, {"i-0": [0, 1]})
+    delete_topic(cluster, topic)
+    ran = on_cluster("lag", topic, "-o", "json")
+    (group,) = document(ran)["groups"]
+    assert group["total_lag"] is None
+    assert all("does not exist" in row["error"] for row in group["offsets"])
+    assert f"{topic}-0 left out" in ran.err
+
+
+def test_an_unknown_group_beside_a_known_one(on_cluster, cluster, topic):
+    cluster.commit(topic, topic, {0: 0})
+    ran = on_cluster("lag", topic, "never-was")
+    assert ran.code == ExitCode.PARTIAL
+    assert on_cluster("lag", "never-was").code == ExitCode.NOT_FOUND
+    assert on_cluster("lag", "never-was-*").code == ExitCode.NOT_FOUND
+
+
+def test_rates(on_cluster, cluster, topic):
+    cluster.commit(topic, topic, {0: 0})
+    append(cluster, topic, 0, ["a"])
+    (group,) = document(on_cluster("lag", topic, "--rate", "10ms", "-o", "json"))["groups"]
+    assert (group["consumed_per_s"], group["produced_per_s"], group["catches_up_in_s"]) == (0.0, 0.0, None)
+    assert "does not catch up" in on_cluster("lag", topic, "--rate", "10ms").out
+
+
+def test_globs(on_cluster, cluster, topic):
+    for n in range(2):
+        cluster.commit(f"{topic}-g{n}", topic, {0: 0})
+    ran = on_cluster("lag", f"{topic}-g*", "-o", "name")
+    assert ran.out.split() == [f"{topic}-g0", f"{topic}-g1"]
+
+
+@pytest.mark.parametrize("argv", [["--rate", "0"], ["--fail-above", "soon"], ["--rate", "x"]])
+def test_wrong_usage(on_cluster, argv):
+    assert on_cluster("lag", "g", *argv).code == ExitCode.USAGE
