@@ -88,10 +88,14 @@ def test_acknowledged_commits_survive_kill_9(
 def _progress(committers: list[Committer]) -> None:
     """Wait until every member has had some more commits acknowledged."""
     goals = [each.acknowledged + COMMITS_A_ROUND for each in committers]
-    eventually(
-        lambda: all(each.acknowledged >= goal for each, goal in zip(committers, goals, strict=True)),
-        60, f"all members commit on; {[(each.member.name, each.refused[-1:]) for each in committers]}",
-    )  # fmt: skip
+
+    def on() -> bool:
+        behind = [each for each, goal in zip(committers, goals, strict=True) if each.acknowledged < goal]
+        seen = [(each.member.name, each.sent, each.acknowledged, each.refused[-1:]) for each in behind]
+        assert not behind, seen
+        return True
+
+    eventually(on, 60, "all members commit on")
 
 
 def _kill_amid_commits(server: Server, committers: list[Committer]) -> None:
