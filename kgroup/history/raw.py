@@ -118,4 +118,4 @@ def _payload(name: str, data: bytes) -> Any:
             return {"partitions": places, "user_data": (given.user_data or b"").hex()}
     except DecodeError:
         pass
-    return {"hex": data.hex()}
+    return {"hex": data.hex()} if data else ""

@@ -29,7 +29,8 @@ from kgroup.history.sources import write_topics_file
 from .kafka import RealKafka
 from .waiting import eventually
 
-TARGET = Path(__file__).resolve().parents[1] / "data" / "incidents"
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = ROOT / "tests" / "data" / "incidents"
 PARTITIONS = 24
 TOPICS = {"orders": 4, "pay": 2}
 BROKER = {
@@ -46,10 +47,10 @@ class Member:
 
     def __init__(self, kafka: RealKafka, group: str, **settings: str) -> None:
         config = {"bootstrap.servers": kafka.bootstrap, "group.id": group, **settings}
-        command = [sys.executable, "-m", __spec__.name, "--member", json.dumps(config)]
+        command = [sys.executable, "-m", "tests.interop.record_incidents", "--member", json.dumps(config)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
+            stderr=subprocess.STDOUT, text=True, cwd=ROOT,
         )  # fmt: skip
 
     def owns(self, count: int, timeout: float = 40) -> None:
@@ -82,12 +83,18 @@ class Member:
     def close(self) -> None:
         """A clean shutdown, as an application does it."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self._end()
 
     def kill(self) -> None:
         """A crash: the member gets no chance to say anything."""
         self.process.kill()
-        self.process.wait(20)
+        self._end()
+
+    def _end(self) -> None:
+        self.process.wait(30)
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()  # type: ignore[union-attr]
 
 
 def run_member(config: dict[str, str]) -> None:

@@ -1,0 +1,172 @@
+"""The history against Kafka: its own decoder on the same segments, its own view of the same groups."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kgroup.history.raw import raw_rows
+from kgroup.history.sources import segment_logs
+from kgroup.protocol.subscription import Subscription
+
+from .conftest import require
+from .record_incidents import TARGET, TOPICS, Member, classic, consumer
+from .server import TOOLS, Server, java
+
+pytestmark = pytest.mark.interop
+INCIDENTS = sorted(folder for folder in TARGET.iterdir() if folder.is_dir())
+DEFAULTS: tuple[object, ...] = (None, 0, [], False, -1, "")
+
+
+@pytest.fixture(scope="module")
+def dumped() -> dict[str, dict[int, Any]]:
+    """What kafka-dump-log says of every recorded segment: folder → offset → (key, payload) or marker."""
+    require("java", "mvn")
+    files = [str(path) for folder in INCIDENTS for path in folder.rglob("*.log")]
+    arguments = ("--offsets-decoder", "--print-data-log", "--files", ",".join(files))
+    done = subprocess.run(
+        java(TOOLS["kafka-dump-log"], *arguments), capture_output=True, text=True, check=True
+    )
+    found: dict[str, dict[int, Any]] = {}
+    place: dict[int, Any] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("Dumping "):
+            place = found.setdefault(Path(line[8:]).parent.parent.name, {})
+        elif match := re.match(r"\| offset: (\d+) .* key: (\{.*?\}\}) payload: (.*)$", line):
+            payload = None if match[3] == "<DELETE>" else json.loads(match[3])
+            place[int(match[1])] = (json.loads(match[2]), payload)
+        elif match := re.match(r"\| offset: (\d+) .* endTxnMarker: (\w+)", line):
+            place[int(match[1])] = match[2].lower()
+    return found
+
+
+@pytest.mark.parametrize("folder", INCIDENTS, ids=lambda folder: folder.name)
+def test_raw_records_are_those_of_kafka_dump_log(folder: Path, dumped: dict[str, dict[int, Any]]) -> None:
+    theirs = dumped[folder.name]
+    (log,) = segment_logs([folder])
+    ours = {row["offset"]: row for row in raw_rows(log)}
+    assert ours.keys() == theirs.keys()
+    for offset, row in ours.items():
+        told = theirs[offset]
+        if isinstance(told, str):
+            assert row["key"] == {"marker": told}
+            continue
+        key, payload = told
+        assert row["type"] == int(key["type"])
+        assert list(unlike(row["key"], key["data"])) == []
+        assert (row["value"] is None) == (payload is None)
+        if payload is not None:
+            assert row["value_version"] == int(payload["version"])
+            assert list(unlike(row["value"], payload["data"])) == []
+
+
+def unlike(ours: Any, theirs: Any, at: str = "") -> Iterator[str]:
+    """Where the two differ. A field that Kafka leaves out has its default value with us."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        told = {re.sub("([A-Z])", r"_\1", name).lower(): value for name, value in theirs.items()}
+        for name in ours.keys() | told.keys():
+            if name not in told:
+                if ours[name] not in DEFAULTS:
+                    yield f"{at}.{name} is ours only"
+            elif name not in ours:
+                yield f"{at}.{name} is theirs only"
+            elif name in ("subscription", "assignment", "metadata"):
+                yield from unlike_payload(ours[name], told[name], f"{at}.{name}")
+            else:
+                yield from unlike(ours[name], told[name], f"{at}.{name}")
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            yield from unlike(a, b, f"{at}[{i}]")
+    elif ours != theirs:
+        yield f"{at}: {ours!r} is {theirs!r} there"
+
+
+def unlike_payload(ours: Any, theirs: Any, at: str) -> Iterator[str]:
+    """Subscriptions and assignments, which Kafka prints in full or as base64."""
+    if isinstance(theirs, str) and isinstance(ours, dict):
+        theirs = {"topics": list(Subscription.decode(base64.b64decode(theirs)).topics)}
+    if isinstance(theirs, dict) and "assignedPartitions" in theirs:
+        places = [f"{t['topic']}-{p}" for t in theirs["assignedPartitions"] for p in t["partitions"]]
+        if ours["partitions"] != places:
+            yield at
+    elif isinstance(theirs, dict):
+        if ours["topics"] != theirs["topics"]:
+            yield at
+    elif ours != theirs:
+        yield at
+
+
+def kgroup(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kgroup.cli.app", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def busy(server: Server) -> Iterator[tuple[Server, list[Member]]]:
+    """A broker with a classic, a consumer and a mixed group at work, all with commits."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    there = set(admin.list_topics(timeout=20).topics)
+    for made in admin.create_topics(
+        [NewTopic(t, n, 1) for t, n in TOPICS.items() if t not in there]
+    ).values():
+        made.result(20)
+    producer = Producer({"bootstrap.servers": server.bootstrap})
+    for topic, partitions in TOPICS.items():
+        for n in range(20):
+            producer.produce(topic, b"x", partition=n % partitions)
+    producer.flush(20)
+    at: Any = SimpleNamespace(bootstrap=server.bootstrap)
+    members: list[Member] = []
+    try:
+        for group, config, count in (
+            ("replay-classic", classic("pay-0"), 4),
+            ("replay-consumer", consumer("pay-0", topics="orders,pay"), 6),
+            ("replay-consumer", consumer(topics="orders,pay"), 3),
+            ("replay-mixed", classic("m-0"), 4),
+            ("replay-mixed", consumer(), 2),
+        ):
+            members.append(Member(at, group, **config))
+            members[-1].owns(count)
+        for member in members:
+            member.tell("commit")
+        yield server, members
+    finally:
+        for member in members:
+            if member.process.poll() is None:
+                member.close()
+
+
+def test_the_replayed_state_is_what_the_cluster_says(
+    busy: tuple[Server, list[Member]], tmp_path: Path
+) -> None:
+    """With members, after they left, and from a capture; all groups of the whole session are compared."""
+    server, members = busy
+    where = ("-b", server.bootstrap)
+    assert (done := kgroup("replay-log", "--verify", *where)).returncode == 0, done.stdout + done.stderr
+    for member in members:
+        member.close()
+    done = kgroup("replay-log", "--verify", *where, "-o", "json")
+    verdicts = json.loads(done.stdout)["data"]["groups"]
+    assert done.returncode == 0, [v for v in verdicts if v["verdict"] != "same"]
+    assert {"replay-classic", "replay-consumer", "replay-mixed"} <= {v["group_id"] for v in verdicts}
+    assert kgroup("capture", "--once", "--out", str(tmp_path), *where).returncode == 0
+    live, kept = (
+        kgroup("replay-log", *where, "-o", "ndjson"),
+        kgroup("replay-log", "--files", str(tmp_path), "-o", "ndjson"),
+    )
+    assert live.stdout == kept.stdout
+    events = [json.loads(line) for line in live.stdout.splitlines()]
+    kinds = {e["event"] for e in events if e["group_id"] == "replay-mixed"}
+    assert {"upgraded", "downgraded", "committed"} <= kinds
