@@ -39,10 +39,11 @@ class Dispatcher:
 
     @cached_property
     def apis(self) -> dict[int, Api]:
-        """Every API that is served, by key."""
+        """Every API that is served, by key; kgroup's own only when client-side assignors are switched on."""
         from kgroup.broker.handlers import ALL
 
-        return {api.key: api for api in ALL}
+        own = registry.PRIVATE_APIS if not self.cluster.group_config.client_assignors else ()
+        return {api.key: api for api in ALL if api.key not in own}
 
     def versions(self, key: int) -> range | None:
         """The versions of an API that are served; None for none."""

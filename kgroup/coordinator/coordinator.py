@@ -18,8 +18,8 @@ from kgroup.coordinator.classic.join import join
 from kgroup.coordinator.classic.leave import leave
 from kgroup.coordinator.classic.sync import sync
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer import client_assignor, subscription, timers
 from kgroup.coordinator.consumer import heartbeat as consumer_heartbeat
-from kgroup.coordinator.consumer import subscription, timers
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import fence
 from kgroup.coordinator.ids import Ids
@@ -38,6 +38,12 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kgroup.protocol.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
@@ -209,6 +215,8 @@ HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
     DescribeGroupsRequest: describe.describe_groups,
     DeleteGroupsRequest: deletion.delete_groups,
     ConsumerGroupHeartbeatRequest: consumer_heartbeat.heartbeat,
+    ConsumerGroupPrepareAssignmentRequest: client_assignor.prepare,
+    ConsumerGroupInstallAssignmentRequest: client_assignor.install,
     ConsumerGroupDescribeRequest: describe.describe_consumer_groups,
 }
 

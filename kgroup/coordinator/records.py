@@ -143,8 +143,13 @@ def _target(state: State, key: r.ConsumerGroupTargetAssignmentMemberKey, value: 
         return
     if value is None:
         group.targets.pop(key.member_id, None)
+        group.assignor_says.pop(key.member_id, None)
+        return
+    group.targets[key.member_id] = {t.topic_id: t.partitions for t in value.topic_partitions}
+    if value.error or value.metadata_version or value.metadata_bytes:
+        group.assignor_says[key.member_id] = value
     else:
-        group.targets[key.member_id] = {t.topic_id: t.partitions for t in value.topic_partitions}
+        group.assignor_says.pop(key.member_id, None)
 
 
 def _assignment(

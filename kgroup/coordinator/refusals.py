@@ -10,6 +10,8 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import (
     consumer_group_describe,
     consumer_group_heartbeat,
+    consumer_group_install_assignment,
+    consumer_group_prepare_assignment,
     delete_groups,
     describe_groups,
     heartbeat,
@@ -38,6 +40,18 @@ def _join(request: Any, code: ErrorCode, _: str | None) -> Message:
 
 def _heartbeat_848(_: Any, code: ErrorCode, message: str | None) -> Message:
     return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _prepare_assignment(_: Any, code: ErrorCode, message: str | None) -> Message:
+    return consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentResponse(
+        error_code=code, error_message=message
+    )
+
+
+def _install_assignment(_: Any, code: ErrorCode, message: str | None) -> Message:
+    return consumer_group_install_assignment.ConsumerGroupInstallAssignmentResponse(
+        error_code=code, error_message=message
+    )
 
 
 def _leave(_: Any, code: ErrorCode, __: str | None) -> Message:
@@ -143,4 +157,6 @@ _REFUSALS: dict[type[Message], Callable[[Any, ErrorCode, str | None], Message]] 
     delete_groups.DeleteGroupsRequest: _delete_groups,
     consumer_group_heartbeat.ConsumerGroupHeartbeatRequest: _heartbeat_848,
     consumer_group_describe.ConsumerGroupDescribeRequest: _consumer_describe,
+    consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentRequest: _prepare_assignment,
+    consumer_group_install_assignment.ConsumerGroupInstallAssignmentRequest: _install_assignment,
 }

@@ -20,6 +20,7 @@ from kgroup.protocol.group_records import RecordKey, RecordValue
 
 if TYPE_CHECKING:
     from kgroup.coordinator.classic.group import ClassicGroup
+    from kgroup.coordinator.consumer.client_assignor import Computation
     from kgroup.coordinator.groups import Group
 
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 class State:
     """Groups and offsets (hard, but for what a group calls soft), timers, and what was given at birth.
 
+    `computations` and `refused_epochs` belong to client-side assignors, by group; soft.
     `converted` holds the soft half of groups that a step turns classic, until their record is replayed.
     """
 
@@ -40,6 +42,8 @@ class State:
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     topic_hashes: dict[str, tuple[Topic, int]] = field(default_factory=dict)
     assignors: Mapping[str, Assignor] = field(default_factory=lambda: SERVER_ASSIGNORS)
+    computations: dict[str, Computation] = field(default_factory=dict)
+    refused_epochs: dict[str, int] = field(default_factory=dict)
     converted: dict[str, ClassicGroup] = field(default_factory=dict)
 
 

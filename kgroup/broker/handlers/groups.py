@@ -16,6 +16,12 @@ from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
 )
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.consumer_group_install_assignment import (
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kgroup.protocol.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+)
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
@@ -183,6 +189,8 @@ APIS = (
             TxnOffsetCommitRequest,
         )
     ),
+    Api(ConsumerGroupPrepareAssignmentRequest.API, to_shard, refuse),
+    Api(ConsumerGroupInstallAssignmentRequest.API, to_shard, refuse),
     Api(OffsetFetchRequest.API, offset_fetch, refuse),
     Api(DescribeGroupsRequest.API, describe_groups, refuse),
     Api(ConsumerGroupDescribeRequest.API, describe_consumer_groups, refuse),

@@ -9,7 +9,10 @@ from enum import StrEnum
 
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState
-from kgroup.protocol.group_records import ConsumerGroupRegularExpressionValue
+from kgroup.protocol.group_records import (
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
 
 FREE = -1
 
@@ -32,7 +35,7 @@ class ConsumerGroup:
     """One consumer group. A group known only through some of its records starts at epoch 1.
 
     Soft: `refresh_deadline_ms` and `refresh_epoch` (when topic metadata is looked at again) and
-    `resolving` (regular expressions being resolved).
+    `told` (at which epoch a member was last told what a client-side assignor says).
     """
 
     group_id: str
@@ -43,11 +46,12 @@ class ConsumerGroup:
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     targets: dict[str, Assignment] = field(default_factory=dict)
+    assignor_says: dict[str, ConsumerGroupTargetAssignmentMemberValue] = field(default_factory=dict)
     resolved: dict[str, ConsumerGroupRegularExpressionValue] = field(default_factory=dict)
     has_partition_metadata: bool = False
     refresh_deadline_ms: int = 0
     refresh_epoch: int = 0
-    resolving: bool = False
+    told: dict[str, int] = field(default_factory=dict)
     by_name: Counter[str] = field(default_factory=Counter)
     by_regex: Counter[str] = field(default_factory=Counter)
     by_assignor: Counter[str] = field(default_factory=Counter)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from kgroup.coordinator.consumer import client_assignor
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import leave, refuse_if_not_holder
 from kgroup.coordinator.consumer.member import (
@@ -25,7 +26,7 @@ from kgroup.coordinator.consumer.subscription import (
     refresh,
     update_regex,
 )
-from kgroup.coordinator.consumer.target import Target, update_target
+from kgroup.coordinator.consumer.target import Target, stored_target, update_target
 from kgroup.coordinator.consumer.timers import limit_revocation, renew_session
 from kgroup.coordinator.consumer.validation import validate
 from kgroup.coordinator.migration.upgrade import group_to_join
@@ -54,30 +55,71 @@ def heartbeat(step: Step, request: Request) -> ConsumerGroupHeartbeatResponse:
     owned = _owned(request)
     before = _member(step, group, request, owned)
     after = replace(before, metadata=_metadata(step, before, request))
-    after, assigned_anew = advance(step, group, before, after, owned)
+    client_assignor.refuse_if_no_overlap(step, group, after)
+    after, epoch = advance(step, group, before, after, owned)
     renew_session(step, group.group_id, after)
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id,
         member_epoch=after.epoch,
         heartbeat_interval_ms=heartbeat_interval_ms(step.state, group.group_id),
     )
+    assigned_anew = after.current.assigned != before.current.assigned
     if joins or assigned_anew or _is_full(request):
         response.assignment = _assignment(after.current.assigned)  # type: ignore[misc]
+    if step.config.client_assignors:
+        _add_client_side(step, group, after, epoch, response)
     return response
+
+
+def _add_client_side(
+    step: Step,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    epoch: int,
+    response: ConsumerGroupHeartbeatResponse,
+) -> None:
+    """What only client-side assignors need in the answer: who computes, and what the assignor says."""
+    if client_assignor.in_use(step, group, epoch, member):
+        shall = client_assignor.shall_compute(step, group, member)
+        response.should_compute_assignment = shall  # type: ignore[misc]
+    said = group.assignor_says.get(member.member_id)
+    if said is None or (response.assignment is None and member.epoch == group.told.get(member.member_id)):
+        return
+    group.told[member.member_id] = member.epoch
+    assigned = response.assignment or _assignment(member.current.assigned)
+    response.assignment = Assignment(  # type: ignore[misc]
+        topic_partitions=assigned.topic_partitions,
+        error=said.error,
+        pending_topic_partitions=_pending(group, member),
+        metadata_version=said.metadata_version,
+        metadata_bytes=said.metadata_bytes,
+    )
+
+
+def _pending(group: ConsumerGroup, member: ConsumerMember) -> tuple[TopicPartitions, ...]:
+    """Partitions of the member's target that others have not let go of yet (CP-19)."""
+    assigned = member.current.assigned
+    pending = {
+        topic_id: tuple(n for n in numbers if n not in assigned.get(topic_id, {}))
+        for topic_id, numbers in group.target_of(member.member_id).items()
+    }
+    return tuple(TopicPartitions(topic_id=t, partitions=n) for t, n in pending.items() if n)
 
 
 def advance(
     step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, owned: Owned | None
-) -> tuple[ConsumerMember, bool]:
+) -> tuple[ConsumerMember, int]:
     """Take over what the member says of itself, compute targets when due, and move it one step.
 
-    Returns the member as it is then, and whether its assigned partitions changed. Shared by members of
-    both protocols.
+    Returns the member as it is then, and the group epoch.
     """
     news = announce(step, group, before, after)
-    target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
+    if client_assignor.in_use(step, group, news.epoch, after):
+        target = Target(group.assignment_epoch, stored_target(group, after))
+    else:
+        target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
     after = move(step, group, after, target, owned, subscription_changed=news.subscription_changed)
-    return after, after.current.assigned != before.current.assigned
+    return after, news.epoch
 
 
 class News(NamedTuple):
@@ -94,11 +136,13 @@ def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: Co
     if after.metadata != before.metadata or not known:
         write_metadata(step, group.group_id, after)
     names_changed = set(before.names) != set(after.names)
+    offers_changed = before.metadata.client_assignors != after.metadata.client_assignors
     regex = update_regex(step, group, before, after)
     changed = names_changed or regex is not RegexChange.NONE
     bump = changed if after.is_classic else names_changed or regex is RegexChange.UPDATED_AND_RESOLVED
     subscriptions = Subscriptions.with_change(group, before, after)
     epoch = group.epoch
+    bump = bump or (offers_changed and step.config.client_assignors)
     if bump or metadata_expired(step, group):
         epoch = refresh(step, group, subscriptions, bump=bump)
     return News(epoch, subscriptions.homogeneous(), changed)
@@ -240,6 +284,11 @@ def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerG
         ),
         server_assignor=known.server_assignor if request.server_assignor is None else request.server_assignor,
         classic_member_metadata=None,
+        client_assignors=(
+            known.client_assignors
+            if request.client_assignors is None or not step.config.client_assignors
+            else client_assignor.recorded(request.client_assignors)
+        ),
     )
 
 

@@ -34,7 +34,7 @@ def update_target(
 
     Within the assignment interval of the last computation the old target stays in force.
     """
-    if group.assignment_epoch >= group_epoch or not _may_compute(step, group):
+    if group.assignment_epoch >= group_epoch or not may_compute(step, group):
         return Target(group.assignment_epoch, stored_target(group, after))
     targets = _compute(step, group, before, after, homogeneous)
     for member_id, partitions in targets.items():
@@ -52,7 +52,8 @@ def stored_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
     return group.target_of(member.member_id)
 
 
-def _may_compute(step: Step, group: ConsumerGroup) -> bool:
+def may_compute(step: Step, group: ConsumerGroup) -> bool:
+    """Whether the assignment interval since the last computation is over."""
     interval = assignment_interval_ms(step.state, group.group_id)
     last = group.assignment_timestamp_ms
     return last == 0 or interval == 0 or step.now_ms >= last + interval

@@ -1,0 +1,244 @@
+"""Client-side assignors: a member computes the target (KIP-848 describes them, no released Kafka has them).
+
+An experiment, off unless `kgroup.client.assignors.enable` is true. A group uses them while every member
+offers one that all can run. Then a heartbeat's answer names one member (`should_compute_assignment`); it
+fetches the group at an epoch with ConsumerGroupPrepareAssignment and hands its result in with
+ConsumerGroupInstallAssignment. A member that refuses makes the server's assignor compute that epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.consumer.records import listed, write_target_epoch
+from kgroup.coordinator.consumer.settings import session_timeout_ms
+from kgroup.coordinator.consumer.target import may_compute
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.group_records import (
+    ClientAssignor,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from kgroup.protocol.messages.consumer_group_heartbeat import Assignor as Offered
+from kgroup.protocol.messages.consumer_group_install_assignment import (
+    INVALID_ASSIGNMENT,
+    ConsumerGroupInstallAssignmentRequest,
+    ConsumerGroupInstallAssignmentResponse,
+)
+from kgroup.protocol.messages.consumer_group_install_assignment import Member as Installed
+from kgroup.protocol.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
+    Member,
+    TopicMetadata,
+    TopicPartitions,
+)
+
+
+@dataclass(slots=True)
+class Computation:
+    """Who computes, until when it is waited for, and what was handed out; soft state."""
+
+    member_id: str
+    deadline_ms: int
+    epoch: int | None = None
+    subscribed: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    partitions: Mapping[bytes, int] = field(default_factory=dict)
+
+
+def recorded(offered: tuple[Offered, ...]) -> tuple[ClientAssignor, ...]:
+    """What a heartbeat offers, as record 5 keeps it; in the member's order of preference."""
+    return tuple(
+        ClientAssignor(
+            name=one.name,
+            minimum_version=one.minimum_version,
+            maximum_version=one.maximum_version,
+            reason=one.reason,
+            metadata_version=one.metadata_version,
+            metadata_bytes=one.metadata_bytes,
+        )
+        for one in offered
+    )
+
+
+def chosen_assignor(members: Collection[ConsumerMember]) -> str | None:
+    """The assignor most members prefer among those all can run; None when there is none.
+
+    All can run one when all offer it, and each one's metadata version is within everybody's range.
+    """
+    offers = [{a.name: a for a in member.metadata.client_assignors} for member in members]
+    if not offers or not all(offers):
+        return None
+    common = [name for name in offers[0] if all(name in offer for offer in offers)]
+    common = [name for name in common if _compatible([offer[name] for offer in offers])]
+    if not common:
+        return None
+    votes = [next(name for name in offer if name in common) for offer in offers]
+    return max(common, key=votes.count)
+
+
+def refuse_if_no_overlap(step: Step, group: ConsumerGroup, after: ConsumerMember) -> None:
+    """UNSUPPORTED_ASSIGNOR for a member whose assignors have nothing in common with the others'."""
+    if not step.config.client_assignors or not after.metadata.client_assignors:
+        return
+    members = {**group.members, after.member_id: after}.values()
+    offering = [member for member in members if member.metadata.client_assignors]
+    if chosen_assignor(offering) is None:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            "None of the client assignors can be run by every member of the group.",
+        )
+
+
+def in_use(step: Step, group: ConsumerGroup, epoch: int, after: ConsumerMember) -> bool:
+    """Whether a member, not the server, computes the target of `epoch`."""
+    if not step.config.client_assignors or group.assignment_epoch >= epoch:
+        return False
+    if step.state.refused_epochs.get(group.group_id) == epoch:
+        return False
+    return chosen_assignor({**group.members, after.member_id: after}.values()) is not None
+
+
+def shall_compute(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether this heartbeat's member is the one to compute; it becomes so when nobody else is at it."""
+    if not may_compute(step, group):
+        return False
+    computations = step.state.computations
+    current = computations.get(group.group_id)
+    gone = (
+        current is not None
+        and current.member_id not in group.members
+        and current.member_id != member.member_id
+    )
+    if current is None or gone or step.now_ms >= current.deadline_ms:
+        bound = step.now_ms + session_timeout_ms(step.state, group.group_id)
+        current = computations[group.group_id] = Computation(member.member_id, bound)
+    return current.member_id == member.member_id
+
+
+def prepare(
+    step: Step, request: ConsumerGroupPrepareAssignmentRequest
+) -> ConsumerGroupPrepareAssignmentResponse:
+    """Hand the chosen member the group at its present epoch: members, their assignors' metadata, topics."""
+    group, computation = _checked(step, request.group_id, request.member_id, request.member_epoch)
+    by_name = step.state.image.by_name
+    found = {
+        m.member_id: [by_name[n] for n in group.topics_of(m) if n in by_name] for m in group.members.values()
+    }
+    topics = {topic.topic_id: topic for subscribed in found.values() for topic in subscribed}
+    computation.epoch = group.epoch
+    computation.subscribed = {m: frozenset(t.topic_id for t in topics) for m, topics in found.items()}
+    computation.partitions = {topic_id: topic.partitions for topic_id, topic in topics.items()}
+    name = chosen_assignor(group.members.values()) or ""
+    return ConsumerGroupPrepareAssignmentResponse(
+        group_epoch=group.epoch,
+        assignor_name=name,
+        members=tuple(_described(group, member, name) for member in group.members.values()),
+        topics=tuple(
+            TopicMetadata(topic_id=t.topic_id, topic_name=t.name, num_partitions=t.partitions)
+            for t in topics.values()
+        ),
+    )
+
+
+def install(
+    step: Step, request: ConsumerGroupInstallAssignmentRequest
+) -> ConsumerGroupInstallAssignmentResponse:
+    """Make the chosen member's result the target of the epoch it was computed for.
+
+    The group may have moved on since: then that epoch's target is in force until the next is computed.
+    """
+    group, computation = _checked(step, request.group_id, request.member_id, request.member_epoch)
+    if request.error:
+        step.state.refused_epochs[group.group_id] = group.epoch
+        del step.state.computations[group.group_id]
+        return ConsumerGroupInstallAssignmentResponse()
+    fault = _fault(computation, request)
+    if fault is not None:
+        return ConsumerGroupInstallAssignmentResponse(error_code=INVALID_ASSIGNMENT, error_message=fault)
+    given = {member.member_id: member for member in request.members}
+    for member_id in group.members:
+        if member_id in computation.subscribed:
+            _write(step, group, member_id, given.get(member_id) or Installed(member_id=member_id))
+    write_target_epoch(step, group.group_id, request.group_epoch, step.now_ms)
+    del step.state.computations[group.group_id]
+    return ConsumerGroupInstallAssignmentResponse()
+
+
+def _checked(step: Step, group_id: str, member_id: str, epoch: int) -> tuple[ConsumerGroup, Computation]:
+    group = step.state.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+    member = group.members.get(member_id)
+    if member is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
+    if epoch != member.epoch:
+        raise Refused(ErrorCode.STALE_MEMBER_EPOCH, f"The member is at epoch {member.epoch}, not {epoch}.")
+    computation = step.state.computations.get(group_id)
+    if computation is None or computation.member_id != member_id:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} was not asked to compute.")
+    return group, computation
+
+
+def _fault(computation: Computation, request: ConsumerGroupInstallAssignmentRequest) -> str | None:
+    """What does not fit to what was handed out; None for an assignment that can be installed."""
+    if request.group_epoch != computation.epoch:
+        return f"computed for epoch {request.group_epoch}, but epoch {computation.epoch} was handed out"
+    taken: set[tuple[bytes, int]] = set()
+    for member in request.members:
+        subscribed = computation.subscribed.get(member.member_id)
+        if subscribed is None:
+            return f"no member {member.member_id}"
+        for topic in member.topic_partitions:
+            if topic.topic_id not in subscribed:
+                return f"member {member.member_id} does not subscribe to topic id {topic.topic_id.hex()}"
+            for partition in topic.partitions:
+                if not 0 <= partition < computation.partitions[topic.topic_id]:
+                    return f"topic id {topic.topic_id.hex()} has no partition {partition}"
+                if (topic.topic_id, partition) in taken:
+                    return f"partition {partition} of topic id {topic.topic_id.hex()} is given away twice"
+                taken.add((topic.topic_id, partition))
+    return None
+
+
+def _write(step: Step, group: ConsumerGroup, member_id: str, given: Installed) -> None:
+    """Record 7 with what the assignor says to the member; with an error the old partitions stay."""
+    target = {t.topic_id: tuple(sorted(t.partitions)) for t in given.topic_partitions}
+    if given.error:
+        target = dict(group.target_of(member_id))
+    value = ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=listed(target),
+        error=given.error,
+        metadata_version=given.metadata_version,
+        metadata_bytes=given.metadata_bytes,
+    )
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group.group_id, member_id=member_id)
+    step.write(key, value)
+
+
+def _described(group: ConsumerGroup, member: ConsumerMember, assignor: str) -> Member:
+    offered = next(a for a in member.metadata.client_assignors if a.name == assignor)
+    return Member(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=member.instance_id,
+        rack_id=member.metadata.rack_id,
+        subscribed_topic_names=tuple(sorted(group.topics_of(member))),
+        reason=offered.reason,
+        metadata_version=offered.metadata_version,
+        metadata_bytes=offered.metadata_bytes,
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, partitions=numbers)
+            for topic_id, numbers in group.target_of(member.member_id).items()
+        ),
+    )
+
+
+def _compatible(offered: list[ClientAssignor]) -> bool:
+    least = max(one.minimum_version for one in offered)
+    most = min(one.maximum_version for one in offered)
+    return all(least <= one.metadata_version <= most for one in offered)
