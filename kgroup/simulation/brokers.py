@@ -1,0 +1,296 @@
+"""Brokers: they lead shards, answer requests, stall, crash, and hand shards over to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+from typing import Any, Protocol
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.outcome import Reply, Request
+from kgroup.coordinator.refusals import refusal
+from kgroup.domain import TopicImage, offsets_partition_of
+from kgroup.errors import ErrorCode, StorageError
+from kgroup.log.memory import MemoryLog
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.runtime.shard import Shard
+from kgroup.simulation.network import Connection, InFlight, Network
+from kgroup.simulation.schedule import Schedule
+
+
+class Watcher(Protocol):
+    """Hears of everything a shard does, as soon as it is done."""
+
+    def loaded(self, partition: Partition) -> None:
+        """The shard was rebuilt from its log."""
+        ...
+
+    def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
+        """A request was carried out, or (None) timers fired."""
+        ...
+
+
+class Unwatched:
+    """Watches nothing."""
+
+    def loaded(self, partition: Partition) -> None: ...
+
+    def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None: ...
+
+
+class DiskFault(Enum):
+    """At the next append: it fails; it tears, and the broker dies with it; it is the last the broker does."""
+
+    FAILS = "fails"
+    TEARS = "tears"
+    LAST = "last"
+
+
+@dataclass(slots=True)
+class Partition:
+    """One partition of `__consumer_offsets`: its log, and the shard at the broker that leads it, if any."""
+
+    number: int
+    log: MemoryLog
+    shard: Shard | None = None
+    leader: int | None = None
+    incarnation: int = 0
+    loading: bool = False
+    next_append: DiskFault | None = None
+    broker_dies: bool = False
+    wake_at_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Broker:
+    """One broker: it is up or down, may stall (with all its requests waiting), and has a clock of its own."""
+
+    id: int
+    cluster: Brokers
+    up: bool = True
+    stalled: bool = False
+    clock_ahead_ms: int = 0
+    mailbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    tickets: dict[int, tuple[Connection, Partition | None]] = field(default_factory=dict)
+
+    def arrived(self, connection: Connection, ticket: int, sent: InFlight, data: bytes) -> None:
+        """See `network.Broker`."""
+        if not self.up:
+            return
+        if self.stalled:
+            self.mailbox.append((self.arrived, (connection, ticket, sent, data)))
+            return
+        self.cluster.handle(self, connection, ticket, sent, data)
+
+    def closed(self, tickets: list[int]) -> None:
+        """See `network.Broker`."""
+        for ticket in tickets:
+            _, partition = self.tickets.pop(ticket, (None, None))
+            if partition is not None and partition.shard is not None:
+                partition.shard.forget(ticket)
+
+
+class Brokers:
+    """All brokers, the partitions they lead, and the topics they know."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        rng: Random,
+        *,
+        brokers: int,
+        partitions: int,
+        config: GroupConfig,
+        image: TopicImage,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self.schedule = schedule
+        self.config = config
+        self.image = image
+        self.watcher: Watcher = watcher or Unwatched()
+        self.brokers = {number: Broker(number, self) for number in range(brokers)}
+        self.network = Network(schedule, rng, dict(self.brokers))
+        self._seed = rng.getrandbits(32)
+        self.partitions = [self._partition(number) for number in range(partitions)]
+        for partition in self.partitions:
+            self.lead(partition, partition.number % brokers)
+
+    def partition_of(self, group_id: str) -> Partition:
+        """The partition that holds a group."""
+        return self.partitions[offsets_partition_of(group_id, len(self.partitions))]
+
+    def coordinator_of(self, group_id: str) -> int | None:
+        """The broker that leads the group's partition now; None while there is none."""
+        return self.partition_of(group_id).leader
+
+    def now_ms(self, broker_id: int) -> int:
+        """The time by the broker's clock."""
+        return self.schedule.now_ms + self.brokers[broker_id].clock_ahead_ms
+
+    def lead(self, partition: Partition, broker_id: int, load_ms: int = 0) -> None:
+        """Have a broker take a partition over: it loads the log, and answers once that is done."""
+        self.resign(partition)
+        partition.leader = broker_id
+        partition.incarnation += 1
+        partition.loading = load_ms > 0
+        if load_ms:
+            self.schedule.after(load_ms, self._load, partition, partition.incarnation)
+        else:
+            self._load(partition, partition.incarnation)
+
+    def resign(self, partition: Partition) -> None:
+        """Nobody leads the partition any more; who waits is told, if the broker still can."""
+        shard, leader = partition.shard, partition.leader
+        partition.shard = partition.leader = partition.wake_at_ms = None
+        if shard is None or leader is None:
+            return
+        replies = shard.abandon()
+        if self.brokers[leader].up:
+            self._answer(self.brokers[leader], replies)
+
+    def crash(self, broker: Broker) -> None:
+        """The broker is gone at once: its connections break, nobody leads its partitions."""
+        broker.up = broker.stalled = False
+        broker.mailbox.clear()
+        for partition in self.partitions:
+            if partition.leader == broker.id:
+                self.resign(partition)
+        self.network.break_all(broker_id=broker.id)
+        broker.tickets.clear()
+
+    def stall(self, broker: Broker) -> None:
+        """The broker stands still: a slow disk, a long pause of its garbage collector."""
+        broker.stalled = broker.up
+
+    def resume(self, broker: Broker, timers_first: bool) -> None:
+        """The broker goes on: with the requests that came meanwhile, or with what fell due meanwhile."""
+        if not broker.stalled:
+            return
+        broker.stalled = False
+        if timers_first:
+            self._wake_all(broker)
+        waiting, broker.mailbox = broker.mailbox, []
+        for action, args in waiting:
+            action(*args)
+        self._wake_all(broker)
+
+    def topics_changed(self, image: TopicImage) -> None:
+        """Have every shard learn of the new topics."""
+        self.image = image
+        for partition in self.partitions:
+            if partition.shard is not None and partition.leader is not None:
+                broker = self.brokers[partition.leader]
+                replies = partition.shard.topics_changed(image, self.now_ms(broker.id))
+                self._stepped(broker, partition, None, replies)
+
+    def handle(
+        self, broker: Broker, connection: Connection, ticket: int, sent: InFlight, data: bytes
+    ) -> None:
+        """Carry out a request that arrived, or refuse it."""
+        body = type(sent.message).decode(data, sent.version)
+        partition = self.partition_of(group_of(body))
+        broker.tickets[ticket] = (connection, partition)
+        code = self._unserved(broker, partition, body)
+        if code is not None:
+            answer = HeartbeatResponse() if code is ErrorCode.NONE else refusal(body, code)
+            self._answer(broker, [Reply(ticket, answer)])
+            return
+        assert partition.shard is not None
+        client = connection.client.name
+        request = Request(body, sent.version, client, f"/{client}")
+        replies = partition.shard.submit(ticket, request, self.now_ms(broker.id))
+        self._stepped(broker, partition, body, replies)
+
+    def _unserved(self, broker: Broker, partition: Partition, body: Message) -> ErrorCode | None:
+        if partition.leader != broker.id:
+            return ErrorCode.NOT_COORDINATOR
+        if not partition.loading:
+            return None
+        # A classic heartbeat is welcome while the log is being read (Kafka's GroupCoordinatorService).
+        return (
+            ErrorCode.NONE if isinstance(body, HeartbeatRequest) else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        )
+
+    def _stepped(
+        self, broker: Broker, partition: Partition, body: Message | None, replies: list[Reply]
+    ) -> None:
+        self.watcher.stepped(partition, body, replies)
+        if partition.broker_dies:
+            partition.broker_dies = False
+            self.crash(broker)
+            return
+        self._answer(broker, replies)
+        self._watch_timers(broker, partition)
+
+    def _answer(self, broker: Broker, replies: list[Reply]) -> None:
+        for reply in replies:
+            connection, _ = broker.tickets.pop(reply.ticket, (None, None))
+            if connection is not None:
+                self.network.answer(connection, reply.ticket, reply.response)
+
+    def _partition(self, number: int) -> Partition:
+        partition = Partition(number, MemoryLog(lambda raw: _before_append(partition)))
+        return partition
+
+    def _load(self, partition: Partition, incarnation: int) -> None:
+        if partition.incarnation != incarnation or partition.leader is None:
+            return
+        seed = self._seed + (partition.number << 32) + (incarnation << 40)
+        partition.loading = False
+        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image)
+        partition.shard.load(self.now_ms(partition.leader))
+        self.watcher.loaded(partition)
+        self._watch_timers(self.brokers[partition.leader], partition)
+
+    def _watch_timers(self, broker: Broker, partition: Partition) -> None:
+        assert partition.shard is not None
+        due = partition.shard.next_wake_ms()
+        if due is None:
+            return
+        due -= broker.clock_ahead_ms
+        if partition.wake_at_ms is None or due < partition.wake_at_ms:
+            partition.wake_at_ms = due
+            self.schedule.at(due, self._wake, partition, partition.incarnation, due)
+
+    def _wake(self, partition: Partition, incarnation: int, due_ms: int) -> None:
+        if partition.incarnation != incarnation or partition.wake_at_ms != due_ms:
+            return
+        partition.wake_at_ms = None
+        if partition.shard is None or partition.leader is None:
+            return
+        broker = self.brokers[partition.leader]
+        if not broker.stalled:
+            self._fire(broker, partition)
+
+    def _wake_all(self, broker: Broker) -> None:
+        for partition in self.partitions:
+            if partition.leader == broker.id and partition.shard is not None:
+                self._fire(broker, partition)
+
+    def _fire(self, broker: Broker, partition: Partition) -> None:
+        assert partition.shard is not None
+        self._stepped(broker, partition, None, partition.shard.wake(self.now_ms(broker.id)))
+
+
+def group_of(body: Message) -> str:
+    """The one group a request is about."""
+    if isinstance(body, OffsetFetchRequest):
+        return body.groups[0].group_id
+    if isinstance(body, DeleteGroupsRequest):
+        return body.groups_names[0]
+    return str(body.group_id)  # type: ignore[attr-defined]
+
+
+def _before_append(partition: Partition) -> None:
+    fault, partition.next_append = partition.next_append, None
+    if fault is None:
+        return
+    partition.broker_dies = fault is not DiskFault.FAILS
+    if fault is not DiskFault.LAST:
+        # What tore is cut off when the log is next opened, so that it never was.
+        raise StorageError(f"the append {fault.value}")

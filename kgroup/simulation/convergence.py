@@ -1,0 +1,106 @@
+"""When a group has come to rest: every process has what it should have, and the coordinator agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
+from kgroup.domain import TopicPartition
+from kgroup.simulation.groups import SimulatedGroup
+from kgroup.simulation.invariants import Violation, epoch_of
+from kgroup.simulation.world import World
+
+
+def unrest(world: World, group: SimulatedGroup) -> str | None:
+    """Why the group has not come to rest; None once it has."""
+    partition = world.brokers.partition_of(group.group_id)
+    if partition.shard is None:
+        return "nobody leads its offsets partition"
+    known = partition.shard.coordinator.state.groups.get(group.group_id)
+    running = [process for process in group.processes if process.running]
+    if known is None:
+        return "the coordinator does not know it" if running else None
+    wanted = [process for process in group.processes if process.wanted]
+    if len(wanted) != len(running):
+        return f"{len(wanted)} processes are wanted, {len(running)} run"
+    at_rest = ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
+    if running and known.state != at_rest:
+        return f"it is {known.state}"
+    ids = {process.member.member_id for process in running if process.member is not None}
+    if ids != known.members.keys():
+        return f"members {sorted(known.members)}, but processes {sorted(ids)}"
+    return _behind(group, known) or _not_read(world, group)
+
+
+def _behind(group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str | None:
+    for process in group.processes:
+        if process.member is None:
+            continue
+        at = (
+            known.members[process.member.member_id].epoch
+            if isinstance(known, ConsumerGroup)
+            else known.generation
+        )
+        if epoch_of(process) != at:
+            return f"{process.name} is at {epoch_of(process)}, not at {at}"
+    return None
+
+
+def _not_read(world: World, group: SimulatedGroup) -> str | None:
+    running = [process for process in group.processes if process.running]
+    names = set(world.image.by_name) if group.regex else set(group.topics)
+    wanted = {
+        TopicPartition(name, number)
+        for name in names
+        if name in world.image.by_name
+        for number in range(world.image.by_name[name].partitions)
+    }
+    held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
+    if running and set(held) != wanted:
+        missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
+        return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
+    unread = [p for process in running for p in process.holding if p not in process.positions]
+    return f"{len(unread)} partitions have no position" if unread else None
+
+
+def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:
+    """Let time pass until all groups are at rest; raises Violation if one is not in time."""
+    deadline = world.now_ms + within_ms
+    reasons: dict[str, str] = {}
+    while world.now_ms < deadline:
+        world.schedule.run_until(world.now_ms + 500)
+        found = ((group.group_id, unrest(world, group)) for group in groups)
+        reasons = {group_id: reason for group_id, reason in found if reason is not None}
+        if not reasons:
+            return
+    raise Violation("every group comes to rest", "; ".join(f"{g}: {why}" for g, why in reasons.items()))
+
+
+def snapshot(world: World, groups: Sequence[SimulatedGroup]) -> dict[str, object]:
+    """Epochs, and who holds what: what may not change while nothing happens."""
+    seen: dict[str, object] = {}
+    for group in groups:
+        shard = world.brokers.partition_of(group.group_id).shard
+        known = None if shard is None else shard.coordinator.state.groups.get(group.group_id)
+        if isinstance(known, ConsumerGroup):
+            seen[group.group_id] = (known.epoch, known.assignment_epoch)
+        elif known is not None:
+            seen[group.group_id] = known.generation
+        for process in group.processes:
+            seen[process.name] = process.holding
+    return seen
+
+
+def changes(before: dict[str, object], after: dict[str, object]) -> str:
+    """What differs between two snapshots, for people."""
+    return ", ".join(
+        f"{name}: {_text(before.get(name))} → {_text(after.get(name))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _text(value: object) -> str:
+    return str(sorted(map(str, value))) if isinstance(value, frozenset) else str(value)

@@ -1,0 +1,313 @@
+"""What goes wrong in a run: brokers, disks, clocks, networks, processes, operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.simulation.brokers import DiskFault
+from kgroup.simulation.groups import Kind, SimulatedGroup, add_process
+from kgroup.simulation.network import Weather
+from kgroup.simulation.process import Process
+from kgroup.simulation.world import World
+
+GOOD_WEATHER = Weather()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that was done to the run, for people."""
+
+    at_ms: int
+    what: str
+
+
+class Faults:
+    """Does things to a world at random moments until `stop`, which also heals whatever can be healed."""
+
+    def __init__(
+        self,
+        world: World,
+        rng: Random,
+        groups: Sequence[SimulatedGroup],
+        on_change: Callable[[Process], None],
+    ) -> None:
+        self._world, self._rng, self._groups = world, rng, groups
+        self._on_change = on_change
+        self._over = False
+        self._topics_made = 0
+        self.done: list[Fault] = []
+        self.jumped_ms = 0
+        self._kinds: tuple[tuple[int, Callable[[], str | None]], ...] = (
+            (3, self._crash_broker),
+            (3, self._move_coordinator),
+            (3, self._disk),
+            (3, self._stall_broker),
+            (1, self._jump_clock),
+            (5, self._pause_process),
+            (5, self._kill_process),
+            (5, self._bounce_process),
+            (3, self._stop_for_good),
+            (4, self._cut),
+            (4, self._hold),
+            (3, self._break),
+            (2, self._slow_handover),
+            (2, self._storm),
+            (2, self._topics),
+            (2, self._remove_member),
+            (1, self._delete_group),
+            (1, self._reset_offsets),
+            (2, self._twin),
+            (4, self._migrate),
+        )
+
+    def start(self, every_ms: int) -> None:
+        """Begin; on average one thing goes wrong in `every_ms`."""
+        delay = int(self._rng.expovariate(1 / every_ms))
+        self._world.schedule.after(delay, self._next, every_ms)
+
+    def stop(self) -> None:
+        """Nothing more goes wrong, and everything that is down or cut off comes back."""
+        self._over = True
+        world = self._world
+        for partition in world.brokers.partitions:
+            partition.next_append = None
+        for broker in world.brokers.brokers.values():
+            broker.up = True
+            world.brokers.resume(broker, timers_first=True)
+        for partition in world.brokers.partitions:
+            if partition.leader is None:
+                world.brokers.lead(partition, self._rng.randrange(len(world.brokers.brokers)))
+        world.network.weather = GOOD_WEATHER
+        world.network.heal()
+        for group in self._groups:
+            for process in list(group.processes):
+                process.habits.handover_ms = min(process.habits.handover_ms, 700)
+                process.resume()
+                if process.name.endswith("-twin"):
+                    process.stop()
+                else:
+                    process.start()
+
+    def _next(self, every_ms: int) -> None:
+        if self._over:
+            return
+        weights = [weight for weight, _ in self._kinds]
+        (kind,) = self._rng.choices([kind for _, kind in self._kinds], weights)
+        what = kind()
+        if what is not None:
+            self.done.append(Fault(self._world.now_ms, what))
+        self.start(every_ms)
+
+    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self._world.schedule.after(delay_ms, self._unless_over, action)
+
+    def _unless_over(self, action: Callable[[], None]) -> None:
+        if not self._over:
+            action()
+
+    def _group(self) -> SimulatedGroup:
+        return self._rng.choice(self._groups)
+
+    def _process(self) -> Process:
+        return self._rng.choice(self._group().processes)
+
+    def _broker_id(self) -> int:
+        return self._rng.randrange(len(self._world.brokers.brokers))
+
+    def _crash_broker(self) -> str | None:
+        brokers, rng = self._world.brokers, self._rng
+        broker = brokers.brokers[self._broker_id()]
+        if not broker.up:
+            return None
+        brokers.crash(broker)
+        self._later(rng.randint(500, 15_000), lambda: setattr(broker, "up", True))
+        self._later(rng.randint(100, 6_000), self._elect)
+        return f"broker {broker.id} crashes"
+
+    def _elect(self) -> None:
+        """Give partitions without a leader to brokers that are up; try again while there is none."""
+        world = self._world
+        up = [broker.id for broker in world.brokers.brokers.values() if broker.up]
+        for partition in world.brokers.partitions:
+            if partition.leader is None and up:
+                world.brokers.lead(partition, self._rng.choice(up), self._rng.choice((0, 50, 2_000)))
+        if not up:
+            self._later(1_000, self._elect)
+
+    def _move_coordinator(self) -> str | None:
+        world, rng = self._world, self._rng
+        partition = rng.choice(world.brokers.partitions)
+        broker = world.brokers.brokers[self._broker_id()]
+        if not broker.up:
+            return None
+        world.brokers.lead(partition, broker.id, rng.choice((0, 20, 3_000)))
+        return f"offsets partition {partition.number} moves to broker {broker.id}"
+
+    def _disk(self) -> str:
+        partition = self._rng.choice(self._world.brokers.partitions)
+        partition.next_append = self._rng.choice(list(DiskFault))
+        self._later(self._rng.randint(2_000, 20_000), self._elect)
+        return f"next append to offsets partition {partition.number}: {partition.next_append.value}"
+
+    def _stall_broker(self) -> str:
+        brokers, rng = self._world.brokers, self._rng
+        broker = brokers.brokers[self._broker_id()]
+        brokers.stall(broker)
+        length, timers_first = rng.choice((300, 3_000, 14_000)), rng.random() < 0.5
+        self._later(length, lambda: brokers.resume(broker, timers_first))
+        return f"broker {broker.id} stands still for {length} ms"
+
+    def _jump_clock(self) -> str:
+        broker = self._world.brokers.brokers[self._broker_id()]
+        jump = self._rng.choice((200, 3_000, 20_000))
+        broker.clock_ahead_ms += jump
+        self.jumped_ms += jump
+        return f"the clock of broker {broker.id} jumps {jump} ms ahead"
+
+    def _pause_process(self) -> str:
+        process = self._process()
+        length = self._rng.choice((500, 5_000, 15_000, 40_000))
+        process.pause()
+        self._later(length, process.resume)
+        return f"{process.name} stands still for {length} ms"
+
+    def _kill_process(self) -> str:
+        process = self._process()
+        process.kill()
+        self._later(self._rng.choice((100, 4_000, 20_000)), process.start)
+        return f"{process.name} is killed"
+
+    def _bounce_process(self) -> str:
+        process = self._process()
+        process.stop()
+        self._later(self._rng.choice((100, 2_000, 20_000)), process.start)
+        return f"{process.name} restarts"
+
+    def _stop_for_good(self) -> str:
+        process = self._process()
+        process.stop(for_good=True)
+        self._later(self._rng.choice((100, 2_000, 20_000)), process.start)
+        return f"{process.name} leaves for good, and comes back"
+
+    def _pair(self) -> tuple[str, int]:
+        return self._process().name, self._broker_id()
+
+    def _cut(self) -> str:
+        network, rng = self._world.network, self._rng
+        name = self._process().name
+        pairs = {(name, broker_id) for broker_id in self._world.brokers.brokers if rng.random() < 0.7}
+        length = rng.choice((1_000, 8_000, 30_000))
+        network.cut |= pairs
+        self._later(length, lambda: network.cut.difference_update(pairs))
+        return f"{name} cannot reach brokers {sorted(b for _, b in pairs)} for {length} ms"
+
+    def _hold(self) -> str:
+        network = self._world.network
+        pair = self._pair()
+        length = self._rng.choice((200, 2_000, 9_000))
+        network.hold(pair)
+        self._later(length, lambda: network.release(pair))
+        return f"messages between {pair[0]} and broker {pair[1]} are held for {length} ms"
+
+    def _break(self) -> str:
+        process = self._process()
+        self._world.network.break_all(name=process.name)
+        return f"connections of {process.name} break"
+
+    def _storm(self) -> str:
+        network = self._world.network
+        network.weather = Weather(5, self._rng.choice((200, 2_000)), self._rng.choice((0.0, 0.02, 0.1)))
+        self._later(self._rng.randint(1_000, 15_000), lambda: setattr(network, "weather", GOOD_WEATHER))
+        return "the network gets bad"
+
+    def _slow_handover(self) -> str:
+        process = self._process()
+        process.habits.handover_ms = self._rng.choice((3_000, 15_000, 40_000))
+        self._later(30_000, lambda: setattr(process.habits, "handover_ms", 50))
+        return f"{process.name} takes {process.habits.handover_ms} ms to give partitions up"
+
+    def _topics(self) -> str:
+        world, rng = self._world, self._rng
+        names = sorted(world.image.by_name)
+        choice = rng.random()
+        if choice < 0.6 or len(names) < 2:
+            name = rng.choice(names)
+            more = world.image.by_name[name].partitions + rng.randint(1, 3)
+            world.set_topic(name, more)
+            return f"topic {name} has {more} partitions"
+        if choice < 0.8:
+            self._topics_made += 1
+            world.set_topic(f"t-new{self._topics_made}", 2)
+            return f"topic t-new{self._topics_made} is created"
+        name = rng.choice(names)
+        world.set_topic(name, 0)
+        return f"topic {name} is deleted"
+
+    def _remove_member(self) -> str | None:
+        group = self._group()
+        instances = sorted(group.instances.values())
+        if not instances:
+            return None
+        instance = self._rng.choice(instances)
+        who = MemberIdentity(member_id="", group_instance_id=instance)
+        self._world.operator.send(group.group_id, LeaveGroupRequest(group_id=group.group_id, members=(who,)))
+        return f"the operator removes {instance}"
+
+    def _delete_group(self) -> str:
+        group = self._group()
+        for process in group.processes:
+            process.stop(for_good=True)
+            self._later(self._rng.randint(8_000, 15_000), process.start)
+        request = DeleteGroupsRequest(groups_names=(group.group_id,))
+        delay = self._rng.randint(500, 8_000)
+        self._later(delay, lambda: self._world.operator.send(group.group_id, request))
+        return f"the operator stops {group.group_id} and deletes it"
+
+    def _reset_offsets(self) -> str | None:
+        from kgroup.domain import TopicPartition
+        from kgroup.members.commits import commit_request
+
+        group = self._group()
+        topic = self._rng.choice(group.topics)
+        request: OffsetCommitRequest = commit_request(
+            group.group_id, -1, "", None, {TopicPartition(topic, 0): self._rng.randint(0, 50)}
+        )
+        self._world.operator.send(group.group_id, request, version=9)
+        return f"the operator sets an offset of {group.group_id}"
+
+    def _twin(self) -> str | None:
+        """A second process with the instance id of another: one of the two must lose."""
+        group = self._group()
+        if not group.instances:
+            return None
+        original = self._rng.choice(group.static)
+        name = f"{original.name}-twin"
+        twin = next((p for p in group.processes if p.name == name), None)
+        if twin is None and not original.name.endswith("-twin"):
+            group.instances[name] = group.instances[original.name]
+            if original.name in group.classic:
+                group.classic.add(name)
+            twin = add_process(self._world, self._rng, group, name, original.habits, self._on_change)
+        if twin is None:
+            return None
+        twin.start()
+        self._later(self._rng.choice((2_000, 10_000)), twin.kill)
+        return f"{name} starts with the instance id of {original.name}"
+
+    def _migrate(self) -> str | None:
+        """Restart a process with the other protocol."""
+        mixed = [group for group in self._groups if group.kind is Kind.MIXED]
+        if not mixed:
+            return None
+        group = self._rng.choice(mixed)
+        process = self._rng.choice(group.processes)
+        process.stop(for_good=process.name not in group.instances)
+        group.classic ^= {process.name}
+        self._later(self._rng.choice((100, 2_000)), process.start)
+        protocol = "classic" if process.name in group.classic else "consumer"
+        return f"{process.name} restarts with the {protocol} protocol"

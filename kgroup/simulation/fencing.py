@@ -1,0 +1,112 @@
+"""Who may do what, told a second time and independently: from the records alone (KIP-345, 848, 1251)."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.groups import Group
+from kgroup.domain import TopicImage
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+
+ByMember: TypeAlias = HeartbeatRequest | SyncGroupRequest
+FENCES = frozenset(
+    {
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+    }
+)
+"""The refusals that say the sender is not the member it takes itself for, or not now."""
+
+
+def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicImage) -> bool:
+    """Whether the group must take this commit: by exactly these members, at exactly these epochs.
+
+    Classic: a member at the group's generation, unless assignments are being handed out. Consumer:
+    assignment epoch ≤ the commit's epoch ≤ member epoch, for each partition (KIP-1251).
+    """
+    epoch = request.generation_id_or_member_epoch
+    if group is None:
+        return epoch < 0
+    if isinstance(group, ConsumerGroup):
+        return _may_commit_consumer(group, request, epoch, image)
+    if epoch < 0 and group.state is ClassicState.EMPTY:
+        return True
+    if not is_member(group, request.member_id, request.group_instance_id):
+        return False
+    return epoch == group.generation and group.state is not ClassicState.COMPLETING
+
+
+def _may_commit_consumer(
+    group: ConsumerGroup, request: OffsetCommitRequest, epoch: int, image: TopicImage
+) -> bool:
+    if epoch < 0 and not group.members:
+        return True
+    member = group.members.get(request.member_id)
+    if member is None or epoch > member.epoch:
+        return False
+    if epoch == member.epoch:
+        return True
+    held = {
+        (topic_id, number): since
+        for partitions in (member.current.assigned, member.current.revoking)
+        for topic_id, numbers in partitions.items()
+        for number, since in numbers.items()
+    }
+    wanted = (
+        (found.topic_id, part.partition_index)
+        for topic in request.topics
+        if (found := image.by_name.get(topic.name)) is not None
+        for part in topic.partitions
+        if part.partition_index < found.partitions
+    )
+    return all(held.get(where, epoch + 1) <= epoch for where in wanted)
+
+
+def is_member(group: Group | None, member_id: str, instance_id: str | None) -> bool:
+    """Whether the ids name a member of the group, together."""
+    if group is None or member_id not in group.members:
+        return False
+    return instance_id is None or group.static.get(instance_id) == member_id
+
+
+def may_beat(group: Group | None, request: ByMember) -> bool:
+    """Whether a classic heartbeat or sync is that of a member at the group's present generation."""
+    if not is_member(group, request.member_id, request.group_instance_id):
+        return False
+    if isinstance(group, ClassicGroup):
+        return request.generation_id == group.generation
+    assert group is not None
+    return request.generation_id == group.members[request.member_id].epoch
+
+
+def may_report(group: Group | None, request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether a consumer-protocol heartbeat is of a member at its epoch, or repeats one left unanswered.
+
+    `group` is as it was before the heartbeat. One that joins or leaves is not fenced by epoch.
+    """
+    if request.member_epoch <= 0:
+        return True
+    if not isinstance(group, ConsumerGroup):
+        return False
+    if not is_member(group, request.member_id, request.instance_id):
+        return False
+    current = group.members[request.member_id].current
+    if request.member_epoch == current.epoch:
+        return True
+    if request.member_epoch != current.previous_epoch or request.topic_partitions is None:
+        return False
+    return all(
+        set(topic.partitions) <= current.assigned.get(topic.topic_id, {}).keys()
+        for topic in request.topic_partitions
+    )

@@ -1,0 +1,141 @@
+"""Groups as a run makes them up: of which kind, how large, how patient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+
+from kgroup.coordinator.assignors.client_side import ClientAssignor, ClientRangeAssignor
+from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
+from kgroup.domain import uuid_text
+from kgroup.members.classic import ClassicMember, ClassicTimings
+from kgroup.members.consumer import ConsumerMember
+from kgroup.members.effects import Member
+from kgroup.simulation.process import Habits, Process
+from kgroup.simulation.world import World
+
+
+class Kind(StrEnum):
+    """The protocols a group's members speak; `MIXED` is a group that is being migrated, either way."""
+
+    EAGER = "eager"
+    COOPERATIVE = "cooperative"
+    CONSUMER = "consumer"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """A group's timeouts in ms, as its classic members give them; the broker's settings hold for others."""
+
+    session_ms: int = 45_000
+    rebalance_ms: int = 300_000
+    heartbeat_ms: int = 3_000
+
+    @property
+    def timings(self) -> ClassicTimings:
+        return ClassicTimings(self.session_ms, self.rebalance_ms, self.heartbeat_ms)
+
+
+@dataclass(slots=True)
+class SimulatedGroup:
+    """A group and its processes. `classic` names those that speak the classic protocol now."""
+
+    group_id: str
+    kind: Kind
+    topics: tuple[str, ...]
+    regex: str | None
+    patience: Patience
+    assignors: tuple[ClientAssignor, ...]
+    processes: list[Process]
+    instances: dict[str, str]
+    classic: set[str]
+
+    @property
+    def static(self) -> list[Process]:
+        """The processes whose members are static."""
+        return [process for process in self.processes if process.name in self.instances]
+
+
+def made_up(world: World, rng: Random, number: int) -> SimulatedGroup:
+    """A group of a random kind and size, with timeouts short enough to be hit, on some of the topics."""
+    kind = rng.choice(list(Kind))
+    names = sorted(world.image.by_name)
+    topics = tuple(rng.sample(names, rng.randint(1, len(names))))
+    patience = Patience(rng.choice((6_000, 8_000, 12_000)), rng.choice((5_000, 10_000, 20_000)), 2_000)
+    group = SimulatedGroup(
+        group_id=f"{kind}-{number}",
+        kind=kind,
+        topics=topics,
+        regex="t.*" if kind is Kind.CONSUMER and rng.random() < 0.25 else None,
+        patience=patience,
+        assignors=_assignors(kind, rng),
+        processes=[],
+        instances={},
+        classic=set(),
+    )
+    static = rng.choice((0.0, 0.0, 0.5, 1.0))
+    for index in range(rng.randint(1, 5)):
+        name = f"{group.group_id}-p{index}"
+        if rng.random() < static:
+            group.instances[name] = f"{group.group_id}-i{index}"
+        if kind in (Kind.EAGER, Kind.COOPERATIVE) or (kind is Kind.MIXED and rng.random() < 0.5):
+            group.classic.add(name)
+        behind = rng.choice((0, 0, 0, 1)) if name in group.instances else rng.choice((0, 0, 1, 3))
+        habits = Habits(
+            commit_every_ms=rng.choice((3_000, 7_000, 11_000)),
+            request_timeout_ms=rng.choice((4_000, 30_000)),
+            rebalance_timeout_ms=patience.rebalance_ms,
+            handover_ms=rng.choice((0, 50, 700)),
+            older_by=behind,
+        )
+        add_process(world, rng, group, name, habits)
+    return group
+
+
+def add_process(
+    world: World,
+    rng: Random,
+    group: SimulatedGroup,
+    name: str,
+    habits: Habits,
+    on_change: Callable[[Process], None] = lambda process: None,
+) -> Process:
+    """One more process for a group, not started yet."""
+    make = _maker(rng, group, name)
+    process = world.add(group.group_id, name, make, replace(habits), on_change)
+    group.processes.append(process)
+    return process
+
+
+def _maker(rng: Random, group: SimulatedGroup, name: str) -> Callable[[int], Member]:
+    def make(incarnation: int) -> Member:
+        instance = group.instances.get(name)
+        if name in group.classic:
+            timings = group.patience.timings
+            return ClassicMember(
+                group.group_id, group.topics, group.assignors, instance_id=instance, timings=timings
+            )
+        return ConsumerMember(
+            group.group_id,
+            uuid_text(rng.randbytes(16)),
+            () if group.regex else group.topics,
+            group.regex,
+            instance_id=instance,
+            rebalance_timeout_ms=group.patience.rebalance_ms,
+        )
+
+    return make
+
+
+def _assignors(kind: Kind, rng: Random) -> tuple[ClientAssignor, ...]:
+    if kind is Kind.COOPERATIVE:
+        return (CooperativeStickyAssignor(),)
+    choices: tuple[tuple[ClientAssignor, ...], ...] = (
+        (ClientRangeAssignor(),),
+        (RoundRobinAssignor(), ClientRangeAssignor()),
+    )
+    return rng.choice(choices)

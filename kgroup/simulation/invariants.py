@@ -1,0 +1,383 @@
+"""What must hold after every event, whatever happened before. `docs/simulation.md` lists the exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import LEFT_EPOCH
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.outcome import Record, Reply
+from kgroup.domain import TopicImage, TopicPartition
+from kgroup.errors import ErrorCode
+from kgroup.log.memory import MemoryLog
+from kgroup.members.classic import ClassicMember
+from kgroup.members.consumer import ConsumerMember
+from kgroup.protocol import group_records as r
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.simulation import fencing
+from kgroup.simulation.brokers import Partition
+from kgroup.simulation.hard_state import difference, group_difference
+from kgroup.simulation.process import Process
+from kgroup.simulation.world import World
+
+Where = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+class Violation(AssertionError):
+    """An invariant does not hold. `name` is what docs/simulation.md calls it."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name}: {detail}")
+        self.name, self.detail = name, detail
+
+
+@dataclass(slots=True)
+class Follower:
+    """A second coordinator of a partition that is fed by nothing but the log."""
+
+    coordinator: Coordinator
+    next_offset: int = 0
+    verified: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def group(self, group_id: str) -> Group | None:
+        return self.coordinator.state.groups.get(group_id)
+
+
+class Auditor:
+    """Follows every log, and compares what shards do and members believe with it. Raises `Violation`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._followers: dict[int, Follower] = {}
+        self._acknowledged: dict[Where, int] = {}
+        self._committed: dict[Where, int] = {}
+        self._epochs: dict[str, tuple[int, int]] = {}
+
+    @property
+    def _image(self) -> TopicImage:
+        return self._world.image
+
+    def follower(self, partition: Partition) -> Follower:
+        """The partition's follower, up to what it has read so far."""
+        found = self._followers.get(partition.number)
+        if found is None:
+            coordinator = Coordinator(self._world.config, "follower", self._image)
+            found = self._followers[partition.number] = Follower(coordinator)
+        return found
+
+    def loaded(self, partition: Partition) -> None:
+        """See `brokers.Watcher`: what was loaded is what had been served, with every acknowledged commit."""
+        self._follow(partition)
+        assert partition.shard is not None
+        self.equal(partition)
+
+    def equal(self, partition: Partition) -> None:
+        """The shard's whole state is what its log says."""
+        assert partition.shard is not None
+        follower = self.follower(partition)
+        found = difference(partition.shard.coordinator, follower.coordinator)
+        if found is not None:
+            raise Violation("reload equals live", found)
+        self._nothing_lost(follower)
+
+    def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
+        """See `brokers.Watcher`: the request was the sender's to make, and its effects are in the log."""
+        follower = self.follower(partition)
+        own = replies[0].response if replies and request is not None else None
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            self._heartbeat_was_fenced(follower, request, own)
+        touched: set[str] = set()
+        if partition.log.end_offset > follower.next_offset:
+            touched = self._follow(partition, by_admin=_is_by_admin(request))
+        assert partition.shard is not None
+        live = partition.shard.coordinator
+        group_id = getattr(request, "group_id", None)
+        if group_id is not None:
+            touched.add(group_id)
+        for name in sorted(touched):
+            self._same(follower, live, name)
+        match request:
+            case OffsetCommitRequest():
+                self._commit_was_right(live, follower, request, replies)
+            case HeartbeatRequest() | SyncGroupRequest():
+                self._beat_was_fenced(live, request, own)
+            case DeleteGroupsRequest():
+                self._deleted(live, follower, own)
+
+    def owners_changed(self, process: Process) -> None:
+        """A process believes to own something else than before."""
+        member = process.member
+        if member is None or not process.holding:
+            return
+        partition = self._world.brokers.partition_of(member.group_id)
+        group = self.follower(partition).group(member.group_id)
+        if isinstance(group, ConsumerGroup):
+            self._within_assignment(process, group)
+        self._disjoint(member.group_id, group)
+
+    def _follow(self, partition: Partition, *, by_admin: bool = False) -> set[str]:
+        """Read on in the log; the groups whose records came."""
+        follower = self.follower(partition)
+        touched: set[str] = set()
+        log: MemoryLog = partition.log
+        for batch in log.batches(follower.next_offset):
+            left: set[str] = set()
+            for stored in batch.records:
+                key = r.decode_key(stored.key or b"")
+                assert not isinstance(key, r.UnknownKey)
+                record = Record(key, r.decode_value(key, stored.value))
+                self._before(follower, record, left)
+                try:
+                    follower.coordinator.replay(record, stored.offset)
+                except Exception as error:
+                    raise Violation("the log can be read", f"{error} at offset {stored.offset}") from error
+                self._after(follower, record, by_admin)
+                if not isinstance(key, r.OffsetCommitKey):
+                    touched.add(_group_of(key))
+            follower.next_offset = batch.last_offset + 1
+        for group_id in sorted(touched):
+            follower.verified.pop(group_id, None)
+            self._epochs_grow(follower, group_id)
+        return touched
+
+    def _before(self, follower: Follower, record: Record, left: set[str]) -> None:
+        """A record that takes something away or back, seen against what was there.
+
+        `left` are the groups that members have left in this batch. A group nobody is in may be deleted, or
+        made anew in the other protocol: it starts from the beginning.
+        """
+        key, value = record.key, record.value
+        match key:
+            case r.ConsumerGroupCurrentMemberAssignmentKey() if value is not None:
+                self._member_epoch_grows(follower, key, value)
+            case r.ConsumerGroupMemberMetadataKey() if value is None:
+                left.add(key.group_id)
+            case r.ConsumerGroupMetadataKey() if value is None and key.group_id not in left:
+                self._epochs.pop(key.group_id, None)
+            case r.GroupMetadataKey() if value is None:
+                group = follower.group(key.group)
+                if isinstance(group, ClassicGroup) and not group.committed.members:
+                    self._epochs.pop(key.group, None)
+
+    def _member_epoch_grows(
+        self, follower: Follower, key: r.ConsumerGroupCurrentMemberAssignmentKey, value: Any
+    ) -> None:
+        group = follower.group(key.group_id)
+        member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
+        if member is not None and member.epoch > value.member_epoch != LEFT_EPOCH:
+            raise Violation(
+                "epochs never go back",
+                f"member {key.member_id} of {key.group_id} from {member.epoch} to {value.member_epoch}",
+            )
+
+    def _after(self, follower: Follower, record: Record, by_admin: bool) -> None:
+        key, value = record.key, record.value
+        if not isinstance(key, r.OffsetCommitKey):
+            return
+        where = (key.group, key.topic, key.partition)
+        before = self._committed.get(where, -1)
+        if value is None:
+            if key.topic in self._image.by_name and not by_admin:
+                raise Violation("acknowledged commits stay", f"{where} removed, was {before}")
+            self._committed.pop(where, None)
+            self._acknowledged.pop(where, None)
+            return
+        assert isinstance(value, r.OffsetCommitValue)
+        if value.offset < before and not by_admin:
+            raise Violation("commits never go back", f"{where} from {before} to {value.offset}")
+        self._committed[where] = value.offset
+
+    def _epochs_grow(self, follower: Follower, group_id: str) -> None:
+        group = follower.group(group_id)
+        if group is None:
+            return
+        now = (
+            (group.committed.generation, 0)
+            if isinstance(group, ClassicGroup)
+            else (group.epoch, group.assignment_epoch)
+        )
+        before = self._epochs.get(group_id, (-1, -1))
+        if now[0] < before[0] or (now[1] and now[1] < before[1]):
+            raise Violation("epochs never go back", f"group {group_id} from {before} to {now}")
+        self._epochs[group_id] = now
+
+    def _same(self, follower: Follower, live: Coordinator, group_id: str) -> None:
+        """The group as served is the group as logged. What was compared once is not compared again."""
+        group = live.state.groups.get(group_id)
+        mark = _mark(group)
+        if follower.verified.get(group_id) == mark:
+            return
+        found = group_difference(group, follower.group(group_id))
+        if found is not None:
+            raise Violation("reload equals live", f"group {group_id}: {found}")
+        if isinstance(group, ConsumerGroup):
+            follower.verified[group_id] = mark
+
+    def _nothing_lost(self, follower: Follower) -> None:
+        offsets = follower.coordinator.state.offsets
+        known = set(offsets.groups())
+        for (group_id, topic, number), offset in self._acknowledged.items():
+            stored = offsets.get(group_id, topic, number) if group_id in known else None
+            if group_id in follower.coordinator.state.groups and (
+                stored is None or stored.value.offset != offset
+            ):
+                raise Violation(
+                    "acknowledged commits stay", f"{group_id} {topic}-{number}: {offset}, now {stored}"
+                )
+
+    def _heartbeat_was_fenced(
+        self, follower: Follower, request: ConsumerGroupHeartbeatRequest, response: Any
+    ) -> None:
+        if response is None or response.error_code:
+            return
+        if not fencing.may_report(follower.group(request.group_id), request):
+            raise Violation(
+                "only members at their epoch act",
+                f"heartbeat of {request.member_id} at epoch {request.member_epoch} was accepted",
+            )
+
+    def _beat_was_fenced(self, live: Coordinator, request: fencing.ByMember, response: Any) -> None:
+        if response is None or response.error_code not in (0, ErrorCode.REBALANCE_IN_PROGRESS):
+            return
+        group = live.state.groups.get(request.group_id)
+        if response.error_code == 0 and not fencing.may_beat(group, request):
+            raise Violation(
+                "only members at their epoch act",
+                f"{type(request).__name__} of {request.member_id} at {request.generation_id} was accepted",
+            )
+
+    def _commit_was_right(
+        self, live: Coordinator, follower: Follower, request: OffsetCommitRequest, replies: list[Reply]
+    ) -> None:
+        for reply in replies:
+            response = reply.response
+            if not isinstance(response, OffsetCommitResponse):
+                continue
+            taken = [(t.name, p) for t in response.topics for p in t.partitions if not p.error_code]
+            codes = {p.error_code for t in response.topics for p in t.partitions}
+            allowed = fencing.may_commit(live.state.groups.get(request.group_id), request, self._image)
+            if taken and not allowed:
+                raise Violation("a fenced member never commits", f"{request}")
+            if allowed and fencing.FENCES & codes:
+                raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
+            self._acknowledge(live, follower, request, {(name, p.partition_index) for name, p in taken})
+
+    def _acknowledge(
+        self,
+        live: Coordinator,
+        follower: Follower,
+        request: OffsetCommitRequest,
+        taken: set[tuple[str, int]],
+    ) -> None:
+        for topic in request.topics:
+            for part in topic.partitions:
+                if (topic.name, part.partition_index) not in taken:
+                    continue
+                where = (request.group_id, topic.name, part.partition_index)
+                for coordinator in (follower.coordinator, live):
+                    stored = coordinator.state.offsets.get(*where)
+                    if stored is None or stored.value.offset != part.committed_offset:
+                        raise Violation("acknowledged commits stay", f"{where}: {stored}")
+                self._acknowledged[where] = part.committed_offset
+
+    def _deleted(self, live: Coordinator, follower: Follower, response: Any) -> None:
+        for result in response.results:
+            if result.error_code:
+                continue
+            for coordinator in (live, follower.coordinator):
+                left = result.group_id in coordinator.state.groups
+                if left or result.group_id in set(coordinator.state.offsets.groups()):
+                    raise Violation("what is deleted is gone", f"group {result.group_id}")
+
+    def _within_assignment(self, process: Process, group: ConsumerGroup) -> None:
+        """A member at its epoch, or one answer behind, holds only what the coordinator says it may."""
+        member = process.member
+        assert member is not None
+        known = group.members.get(member.member_id)
+        if known is None or epoch_of(process) not in (known.epoch, known.current.previous_epoch):
+            return
+        allowed = {
+            TopicPartition(name, number)
+            for held in (known.current.assigned, known.current.revoking)
+            for topic_id, numbers in held.items()
+            if (name := self._image.name_of(topic_id)) is not None
+            for number in numbers
+        }
+        beyond = {p for p in process.holding - allowed if p.topic in self._image.by_name}
+        if beyond:
+            raise Violation(
+                "one owner at a time",
+                f"{process.name} ({member.member_id}) holds {sorted(map(str, beyond))} beyond its assignment",
+            )
+
+    def _disjoint(self, group_id: str, group: Group | None) -> None:
+        """No two members at the group's epoch hold one partition.
+
+        Members the coordinator has removed, and classic ones of an older generation, do not know yet that
+        they own nothing any more: what keeps them harmless is that they cannot commit.
+        """
+        held: dict[TopicPartition, str] = {}
+        for process in self._world.processes.get(group_id, ()):
+            if not process.holding or not is_current(process, group):
+                continue
+            for partition in process.holding:
+                other = held.setdefault(partition, process.name)
+                if other != process.name:
+                    raise Violation(
+                        "one owner at a time", f"{partition} of {group_id}: {other} and {process.name}"
+                    )
+
+
+def is_current(process: Process, group: Group | None) -> bool:
+    """Whether the process is a member of the group as committed, and at its epoch."""
+    member = process.member
+    if member is None or group is None:
+        return False
+    if isinstance(group, ConsumerGroup):
+        known = group.members.get(member.member_id)
+        return known is not None and epoch_of(process) in (known.epoch, known.current.previous_epoch)
+    return epoch_of(process) == group.committed.generation and any(
+        stored.member_id == member.member_id for stored in group.committed.members
+    )
+
+
+def epoch_of(process: Process) -> int:
+    """The generation or epoch the process's member believes to be at."""
+    member = process.member
+    if isinstance(member, ClassicMember):
+        return member.generation
+    return member.epoch if isinstance(member, ConsumerMember) else -1
+
+
+def _mark(group: Group | None) -> tuple[Any, ...]:
+    """Equal only for a consumer group that nothing has been put into since; members are never changed."""
+    if not isinstance(group, ConsumerGroup):
+        return ()
+    return (
+        group.epoch,
+        group.assignment_epoch,
+        group.assignment_timestamp_ms,
+        group.metadata_hash,
+        *group.members.values(),
+    )
+
+
+def _is_by_admin(request: Message | None) -> bool:
+    if isinstance(request, OffsetCommitRequest):
+        return request.generation_id_or_member_epoch < 0
+    return isinstance(request, DeleteGroupsRequest | OffsetDeleteRequest)
+
+
+def _group_of(key: Any) -> str:
+    return str(key.group_id if hasattr(key, "group_id") else key.group)

@@ -1,0 +1,355 @@
+"""A client process: one group member, what it reads and commits, and the answers it waits for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any, TypeAlias
+
+from kgroup.domain import TopicPartition
+from kgroup.members.consumer import ConsumerMember
+from kgroup.members.effects import (
+    Assigned,
+    Committed,
+    CoordinatorMoved,
+    Effect,
+    Failed,
+    Left,
+    Lost,
+    Member,
+    NeedTopics,
+    Revoke,
+    Send,
+    WakeAt,
+)
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.registry import response_class_of
+from kgroup.simulation.brokers import Brokers
+from kgroup.simulation.network import Connection, InFlight
+
+FETCH_VERSION = 9
+PARKED_SLACK_MS = 5_000
+OnChange: TypeAlias = Callable[["Process"], None]
+
+
+@dataclass(slots=True)
+class Habits:
+    """How a process behaves; times in ms. `older_by` is how many versions its library is behind.
+
+    `handover_ms` is what it takes from being asked to give partitions up to having done so.
+    """
+
+    commit_every_ms: int = 5_000
+    request_timeout_ms: int = 30_000
+    rebalance_timeout_ms: int = 300_000
+    handover_ms: int = 0
+    look_up_ms: int = 100
+    restart_after_ms: int | None = 2_000
+    older_by: int = 0
+
+
+class Process:
+    """Runs members one after the other: each `start` makes a new one with `make_member(incarnation)`.
+
+    `holding` is what the process believes to own: it reads and commits these. `end_of(partition)` tells
+    how far it could have read. `on_change` hears whenever `holding` has changed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        brokers: Brokers,
+        rng: Random,
+        make_member: Callable[[int], Member],
+        end_of: Callable[[TopicPartition], int],
+        habits: Habits | None = None,
+        on_change: OnChange = lambda process: None,
+    ) -> None:
+        self._name = name
+        self._brokers, self._schedule, self._rng = brokers, brokers.schedule, rng
+        self.make_member = make_member
+        self._end_of = end_of
+        self.habits = habits or Habits()
+        self.on_change = on_change
+        self.member: Member | None = None
+        self.incarnation = 0
+        self.holding: frozenset[TopicPartition] = frozenset()
+        self.positions: dict[TopicPartition, int] = {}
+        self.paused = False
+        self.wanted = False
+        self._leaving = False
+        self.failures: list[int] = []
+        self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._coordinator: int | None = None
+        self._looking = False
+        self._outbox: deque[Send] = deque()
+        self._wake_ms: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def running(self) -> bool:
+        return self.member is not None
+
+    def start(self) -> None:
+        """Start the process, unless it runs; it is `wanted` from now on."""
+        self.wanted = True
+        if self.member is not None:
+            return
+        self.incarnation += 1
+        self.member = self.make_member(self.incarnation)
+        self._take(self.member.start(self._schedule.now_ms))
+        delay = self._rng.randint(1, max(self.habits.commit_every_ms, 1))
+        self._later(delay, self._commit_tick)
+
+    def stop(self, for_good: bool = False) -> None:
+        """Ask the process to leave its group and end; a paused one does so when it goes on."""
+        self.wanted = False
+        if self.member is not None:
+            self._leaving = True
+            self._awake(self._leave, self.member, for_good)
+
+    def kill(self) -> None:
+        """End the process at once; nobody is told."""
+        self.wanted = self.paused = False
+        self._end()
+
+    def pause(self) -> None:
+        """The process stands still and hears nothing, but believes what it believed."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """The process goes on, with everything that came meanwhile, in order."""
+        self.paused = False
+        missed, self._missed = self._missed, []
+        for action, args in missed:
+            self._awake(action, *args)
+
+    def topics_changed(self) -> None:
+        """The client's metadata is refreshed."""
+        if self.member is not None:
+            self._awake(self._refresh, self.member)
+
+    def answered(self, connection: Connection, sent: InFlight, data: bytes) -> None:
+        """See `network.Endpoint`."""
+        self._awake(self._answered, self.member, sent, data)
+
+    def gave_up(self, connection: Connection, requests: list[InFlight]) -> None:
+        """See `network.Endpoint`."""
+        for sent in requests:
+            self._awake(self._unanswered, self.member, sent.message)
+
+    def _awake(self, action: Callable[..., None], *args: Any) -> None:
+        if self.paused:
+            self._missed.append((action, args))
+        else:
+            action(*args)
+
+    def _later(self, delay_ms: int, action: Callable[[Member], None]) -> None:
+        """Call `action` with the present member then, if it still is."""
+        self._schedule.after(delay_ms, self._awake, self._if_current, self.member, action)
+
+    def _if_current(self, member: Member, action: Callable[[Member], None]) -> None:
+        if member is self.member:
+            action(member)
+
+    def _answered(self, member: Member | None, sent: InFlight, data: bytes) -> None:
+        if member is None or member is not self.member:
+            return
+        request = sent.message
+        response = response_class_of(request).decode(data, sent.version)
+        if isinstance(response, OffsetFetchResponse):
+            self._on_fetched(member, response)
+        else:
+            self._take(member.receive(request, response, self._schedule.now_ms))
+
+    def _unanswered(self, member: Member | None, request: Message) -> None:
+        if member is None or member is not self.member:
+            return
+        self._coordinator = None
+        if isinstance(request, OffsetFetchRequest):
+            self._later(self.habits.look_up_ms, self._fetch_positions)
+        else:
+            self._take(member.unanswered(request, self._schedule.now_ms))
+
+    def _refresh(self, member: Member) -> None:
+        if member is self.member:
+            self._take(member.update_topics(self._brokers.image.by_name, self._schedule.now_ms))
+
+    def _leave(self, member: Member, for_good: bool) -> None:
+        if member is self.member:
+            self._take(member.leave(self._schedule.now_ms, for_good))
+
+    def _take(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if self.member is None:
+                return
+            match effect:
+                case Send():
+                    self._send(effect)
+                case WakeAt():
+                    self._wake_at(effect.ms)
+                case NeedTopics():
+                    self._later(self.habits.look_up_ms, self._refresh)
+                case CoordinatorMoved():
+                    self._coordinator = None
+                case Revoke():
+                    self._give_up(self.member, effect)
+                case Assigned() | Lost():
+                    self._note_holding(self.member)
+                    self._fetch_positions(self.member)
+                case Committed():
+                    pass
+                case Failed():
+                    self._failed(effect)
+                case Left():
+                    self._end()
+                    self._restart_later()
+
+    def _give_up(self, member: Member, revoke: Revoke) -> None:
+        """Commit, and confirm once the application is done; a member that leaves waits for nothing."""
+        due = {p: self.positions[p] for p in revoke.partitions if p in self.positions}
+        if due:
+            self._take(member.commit(due, self._schedule.now_ms))
+        if self._leaving:
+            self._note_holding(member)
+        else:
+            self._later(self.habits.handover_ms, self._gave_up)
+
+    def _gave_up(self, member: Member) -> None:
+        effects = member.revoked(self._schedule.now_ms)
+        self._note_holding(member)
+        self._take(effects)
+
+    def _note_holding(self, member: Member) -> None:
+        owned = member.owned
+        if owned == self.holding:
+            return
+        self.holding = owned
+        for partition in [p for p in self.positions if p not in owned]:
+            del self.positions[partition]
+        self.on_change(self)
+
+    def _failed(self, failed: Failed) -> None:
+        self.failures.append(failed.code)
+        self._end()
+        self._restart_later()
+
+    def _restart_later(self) -> None:
+        if self.wanted and self.habits.restart_after_ms is not None:
+            self._schedule.after(self.habits.restart_after_ms, self._restart, self.incarnation)
+
+    def _restart(self, incarnation: int) -> None:
+        if self.wanted and incarnation == self.incarnation:
+            self.start()
+
+    def _end(self) -> None:
+        self.member = None
+        self._coordinator, self._wake_ms, self._looking, self._leaving = None, None, False, False
+        self._outbox.clear()
+        self._missed.clear()
+        self.positions.clear()
+        if self.holding:
+            self.holding = frozenset()
+            self.on_change(self)
+        self._brokers.network.break_all(name=self._name)
+
+    def _send(self, send: Send) -> None:
+        if self._coordinator is not None and not self._outbox:
+            self._transmit(send)
+            return
+        self._outbox.append(send)
+        if not self._looking:
+            self._looking = True
+            self._later(self.habits.look_up_ms, self._found_coordinator)
+
+    def _found_coordinator(self, member: Member) -> None:
+        self._looking = False
+        self._coordinator = self._brokers.coordinator_of(member.group_id)
+        waiting, self._outbox = self._outbox, deque()
+        for send in waiting:
+            if self._coordinator is not None:
+                self._transmit(send)
+            else:
+                self._later(self.habits.look_up_ms, partial(self._not_found, send.request))
+
+    def _not_found(self, request: Message, member: Member) -> None:
+        self._unanswered(member, request)
+
+    def _transmit(self, send: Send) -> None:
+        assert self._coordinator is not None
+        request = send.request
+        versions = request.VERSIONS
+        newest = min(versions[-1], 99 if send.max_version is None else send.max_version)
+        version = max(newest - self.habits.older_by, send.min_version, versions[0])
+        parked = isinstance(request, JoinGroupRequest | SyncGroupRequest)
+        habits = self.habits
+        timeout = habits.rebalance_timeout_ms + PARKED_SLACK_MS if parked else habits.request_timeout_ms
+        self._brokers.network.send(self, self._coordinator, request, version, timeout)
+
+    def _wake_at(self, ms: int) -> None:
+        self._wake_ms = ms
+        self._schedule.at(ms, self._awake, self._wake, self.member, ms)
+
+    def _wake(self, member: Member, ms: int) -> None:
+        if member is self.member and self._wake_ms == ms:
+            self._wake_ms = None
+            self._take(member.wake(self._schedule.now_ms))
+
+    def _commit_tick(self, member: Member) -> None:
+        """Commit how far it has read, and read on."""
+        due = {p: at for p, at in self.positions.items() if p in self.holding}
+        if due:
+            self._take(member.commit(due, self._schedule.now_ms))
+        for partition in self.positions:
+            self.positions[partition] = max(self.positions[partition], self._end_of(partition))
+        if self.member is member:
+            self._later(self.habits.commit_every_ms, self._commit_tick)
+
+    def _fetch_positions(self, member: Member) -> None:
+        """Ask for the committed offset of every partition held that is not being read yet."""
+        wanted = sorted(p for p in self.holding if p not in self.positions)
+        if not wanted:
+            return
+        topics: dict[str, list[int]] = {}
+        for partition in wanted:
+            topics.setdefault(partition.topic, []).append(partition.partition)
+        modern = isinstance(member, ConsumerMember)
+        group = OffsetFetchRequestGroup(
+            group_id=member.group_id,
+            member_id=member.member_id if modern else None,
+            member_epoch=member.epoch if isinstance(member, ConsumerMember) else -1,
+            topics=tuple(
+                OffsetFetchRequestTopics(name=name, partition_indexes=tuple(numbers))
+                for name, numbers in topics.items()
+            ),
+        )
+        request = OffsetFetchRequest(groups=(group,), require_stable=True)
+        self._send(Send(request, min_version=FETCH_VERSION, max_version=FETCH_VERSION))
+
+    def _on_fetched(self, member: Member, response: OffsetFetchResponse) -> None:
+        group = response.groups[0]
+        again = bool(group.error_code)
+        for topic in group.topics:
+            for found in topic.partitions:
+                partition = TopicPartition(topic.name, found.partition_index)
+                if found.error_code:
+                    again = True
+                elif partition in self.holding and partition not in self.positions:
+                    self.positions[partition] = max(found.committed_offset, 0)
+        if again:
+            self._coordinator = None
+            self._later(self.habits.look_up_ms, self._fetch_positions)

@@ -1,0 +1,53 @@
+"""Virtual time: what happens next, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+
+class Schedule:
+    """Actions by moment; those of one moment in the order they were added.
+
+    `steps` counts the actions carried out: with the seed it names one state of a run.
+    """
+
+    __slots__ = ("_added", "_heap", "now_ms", "steps")
+
+    def __init__(self, start_ms: int) -> None:
+        self.now_ms = start_ms
+        self.steps = 0
+        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._added = 0
+
+    def at(self, ms: int, action: Callable[..., None], *args: Any) -> None:
+        """Carry `action` out at `ms`, or now if that is past."""
+        self._added += 1
+        heappush(self._heap, (max(ms, self.now_ms), self._added, action, args))
+
+    def after(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
+        """Carry `action` out `delay_ms` from now."""
+        self.at(self.now_ms + delay_ms, action, *args)
+
+    def next_ms(self) -> int | None:
+        """The moment of the next action, or None."""
+        return self._heap[0][0] if self._heap else None
+
+    def run_next(self) -> bool:
+        """Go to the next action and carry it out; False if there is none."""
+        if not self._heap:
+            return False
+        self.now_ms, _, action, args = heappop(self._heap)
+        self.steps += 1
+        action(*args)
+        return True
+
+    def run_until(self, ms: int, after_each: Callable[[], None] | None = None) -> None:
+        """Carry out everything up to `ms`, which is the time then."""
+        heap = self._heap
+        while heap and heap[0][0] <= ms:
+            self.run_next()
+            if after_each is not None:
+                after_each()
+        self.now_ms = max(self.now_ms, ms)
