@@ -59,7 +59,7 @@ class Names:
 
     def topic_id(self, name: str) -> bytes:
         """A topic's id; for a name without a topic, an id that no topic has."""
-        return self.topic_ids.get(name, b"no such topic id"[:16])
+        return self.topic_ids.setdefault(name, name.encode().rjust(16, b"?"))
 
     def topic_of_id(self, topic_id: bytes) -> str:
         return next((name for name, known in self.topic_ids.items() if known == topic_id), topic_id.hex())

@@ -74,7 +74,7 @@ class Player:
                 return [self._state(row)]
             case actor:
                 self._ask(actor, VERBS[row.words[1]], row)
-        return self._told(self.host.collect(len(row.expected)))
+        return self._told(self.host.collect(len(row.expected) - len(self._early)))
 
     def _ask(self, actor: str, verb: Verb, row: Row) -> None:
         version = int(row.options.get("version", verb.request.VERSIONS[-1]))

@@ -82,7 +82,7 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
     member_id = request.member_id
     if member_id in group.pending_joiners:
         if request.group_instance_id is not None:
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "a static member is never handed a member id first")
+            return refused_join(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         add_member(step, group, _member(step, request, member_id))
         return None
     refuse_if_unknown(group, member_id, request.group_instance_id)

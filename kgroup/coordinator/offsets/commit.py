@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeAlias
 
 from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
@@ -26,13 +27,24 @@ from kgroup.protocol.messages.offset_commit import (
 GROUP_ID_NOT_FOUND_SINCE = 9
 TOPIC_IDS_SINCE = 10
 
+Known: TypeAlias = list[tuple[OffsetCommitRequestTopic, Topic | None]]
+"""The topics of a request, each with the topic that exists, if one does."""
+
 
 def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit what may be committed; topics and partitions that do not exist are refused one by one.
 
-    A member that may not commit has every partition refused, and nothing is written.
+    A member that may not commit has every partition that exists refused, and nothing is written.
     """
     known = [(topic, _lookup(step, topic)) for topic in request.topics]
+    try:
+        return _commit(step, request, known)
+    except Refused as refused:
+        step.records.clear()
+        return _refused(step, known, refused.code)
+
+
+def _commit(step: Step, request: OffsetCommitRequest, known: Known) -> OffsetCommitResponse:
     check: CommitCheck | None = None
     if any(_some_exist(topic, found) for topic, found in known):
         check = _validate(step, request)
@@ -47,6 +59,38 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
     )
     step.state.counters.offset_commit += len(step.records)
     return OffsetCommitResponse(topics=topics)
+
+
+def _refused(step: Step, known: Known, code: ErrorCode) -> OffsetCommitResponse:
+    """Refuse what exists with `code`; what does not exist stays unknown, whoever asks."""
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=_unknown_topic(step, topic)
+                if found is None
+                else _refused_each(topic, found, code),
+            )
+            for topic, found in known
+        )
+    )
+
+
+def _refused_each(
+    topic: OffsetCommitRequestTopic, found: Topic, code: ErrorCode
+) -> tuple[OffsetCommitResponsePartition, ...]:
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return tuple(
+        _result(p.partition_index, code if 0 <= p.partition_index < found.partitions else unknown)
+        for p in topic.partitions
+    )
+
+
+def _unknown_topic(step: Step, topic: OffsetCommitRequestTopic) -> tuple[OffsetCommitResponsePartition, ...]:
+    by_id = step.version >= TOPIC_IDS_SINCE
+    code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return tuple(_result(p.partition_index, code) for p in topic.partitions)
 
 
 def _lookup(step: Step, topic: OffsetCommitRequestTopic) -> Topic | None:
@@ -101,12 +145,7 @@ def _commit_topic(
     expire_ms: int,
 ) -> tuple[OffsetCommitResponsePartition, ...]:
     if found is None:
-        by_id = step.version >= TOPIC_IDS_SINCE
-        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return tuple(
-            OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code)
-            for p in topic.partitions
-        )
+        return _unknown_topic(step, topic)
     results: list[OffsetCommitResponsePartition] = []
     records, group_id, now_ms = step.records, request.group_id, step.now_ms
     expires, topic_id, count = expire_ms >= 0, found.topic_id, found.partitions

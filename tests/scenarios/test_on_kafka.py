@@ -1,0 +1,48 @@
+"""The same scenarios on Apache Kafka itself: what they say is what Kafka does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from interop.conftest import require
+
+from .kafka_host import KafkaBroker, KafkaHost
+from .language import Scenario
+from .runner import Failed, play
+from .test_scenarios import SCENARIOS
+
+pytestmark = pytest.mark.interop
+
+
+def _broker_settings(scenario: Scenario) -> tuple[bool, list[tuple[str, str]]]:
+    return scenario.waits, sorted(scenario.config.items())
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaBroker]:
+    require("java", "mvn")
+    made = KafkaBroker()
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(scenario, id=scenario.title)
+        for scenario in sorted(SCENARIOS, key=_broker_settings)
+        if "kafka" in scenario.hosts
+    ],
+)
+def test_scenario_on_kafka(broker: KafkaBroker, scenario: Scenario) -> None:
+    host = KafkaHost(broker, scenario.config, waits=scenario.waits)
+    told = ""
+    try:
+        play(scenario, host)
+    except Failed as failed:
+        told = str(failed)
+    finally:
+        host.close()
+    if told:
+        pytest.fail(told, pytrace=False)
