@@ -10,7 +10,7 @@ HEAD = """# Protocol coverage
 
 Written by `docs/protocol_coverage.py`; `make docs` refreshes it and a test holds it to the code.
 
-Every message of every version is held byte for byte against [kio](https://pypi.org/project/kio/) in both
+Every message of every version is held byte for byte against kio in both
 directions over generated values (`tests/conformance/test_kio.py`), and damaged bytes raise only
 `DecodeError` (`tests/conformance/test_robustness.py`). *Served* means that kgroup's own broker answers it
 (`tests/conformance/test_broker_answers.py`, every version); the others are spoken as a client only.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kgroup.coordinator.checks import refuse_if_unknown
 from kgroup.coordinator.classic.group import NEVER, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.rebalance import (
@@ -32,7 +34,8 @@ def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> J
     step.state.groups[request.group_id] = group
     response = _join(step, group, request)
     if not step.records:
-        step.write(GroupMetadataKey(group=request.group_id), NEVER)
+        created = replace(NEVER, current_state_timestamp=step.now_ms)
+        step.write(GroupMetadataKey(group=request.group_id), created)
     return response
 
 
