@@ -81,6 +81,7 @@ class Broker:
     def arrived(self, connection: Connection, ticket: int, sent: InFlight, data: bytes) -> None:
         """See `network.Broker`."""
         if not self.up:
+            self.cluster.network.break_connection(connection)
             return
         if self.stalled:
             self.mailbox.append((self.arrived, (connection, ticket, sent, data)))

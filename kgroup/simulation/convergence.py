@@ -12,6 +12,10 @@ from kgroup.simulation.groups import SimulatedGroup
 from kgroup.simulation.invariants import Violation, epoch_of
 from kgroup.simulation.world import World
 
+LOOK_EVERY_MS = 500
+REST_LASTS_MS = 15_000
+"""Longer than clients take to learn of new partitions."""
+
 
 def unrest(world: World, group: SimulatedGroup) -> str | None:
     """Why the group has not come to rest; None once it has."""
@@ -66,14 +70,16 @@ def _not_read(world: World, group: SimulatedGroup) -> str | None:
 
 
 def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:
-    """Let time pass until all groups are at rest; raises Violation if one is not in time."""
+    """Let time pass until all groups are at rest, and were so for a while; Violation if not in time."""
     deadline = world.now_ms + within_ms
     reasons: dict[str, str] = {}
+    rest_ms = 0
     while world.now_ms < deadline:
-        world.schedule.run_until(world.now_ms + 500)
+        world.schedule.run_until(world.now_ms + LOOK_EVERY_MS)
         found = ((group.group_id, unrest(world, group)) for group in groups)
         reasons = {group_id: reason for group_id, reason in found if reason is not None}
-        if not reasons:
+        rest_ms = 0 if reasons else rest_ms + LOOK_EVERY_MS
+        if rest_ms >= REST_LASTS_MS:
             return
     raise Violation("every group comes to rest", "; ".join(f"{g}: {why}" for g, why in reasons.items()))
 

@@ -90,6 +90,7 @@ def made_up(world: World, rng: Random, number: int) -> SimulatedGroup:
             request_timeout_ms=rng.choice((4_000, 30_000)),
             rebalance_timeout_ms=patience.rebalance_ms,
             handover_ms=rng.choice((0, 50, 700)),
+            metadata_every_ms=15_000,
             older_by=behind,
         )
         add_process(world, rng, group, name, habits)

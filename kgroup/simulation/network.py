@@ -163,8 +163,9 @@ class Network:
             action(*args)
 
     def heal(self) -> None:
-        """End every cut and hold."""
+        """End every cut and hold; what was waiting in vain is told so."""
         self.cut.clear()
+        self.break_all()
         for pair in list(self._held):
             self.release(pair)
 

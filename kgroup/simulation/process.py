@@ -56,6 +56,7 @@ class Habits:
     handover_ms: int = 0
     look_up_ms: int = 100
     restart_after_ms: int | None = 2_000
+    metadata_every_ms: int = 300_000
     older_by: int = 0
 
 
@@ -102,7 +103,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        return self.member is not None
+        return self.member is not None and not self._leaving
 
     def start(self) -> None:
         """Start the process, unless it runs; it is `wanted` from now on."""
@@ -114,6 +115,7 @@ class Process:
         self._take(self.member.start(self._schedule.now_ms))
         delay = self._rng.randint(1, max(self.habits.commit_every_ms, 1))
         self._later(delay, self._commit_tick)
+        self._later(self._rng.randint(1, self.habits.metadata_every_ms), self._metadata_tick)
 
     def stop(self, for_good: bool = False) -> None:
         """Ask the process to leave its group and end; a paused one does so when it goes on."""
@@ -137,11 +139,6 @@ class Process:
         missed, self._missed = self._missed, []
         for action, args in missed:
             self._awake(action, *args)
-
-    def topics_changed(self) -> None:
-        """The client's metadata is refreshed."""
-        if self.member is not None:
-            self._awake(self._refresh, self.member)
 
     def answered(self, connection: Connection, sent: InFlight, data: bytes) -> None:
         """See `network.Endpoint`."""
@@ -188,6 +185,11 @@ class Process:
     def _refresh(self, member: Member) -> None:
         if member is self.member:
             self._take(member.update_topics(self._brokers.image.by_name, self._schedule.now_ms))
+
+    def _metadata_tick(self, member: Member) -> None:
+        """Refresh what the client knows of topics, as clients do from time to time."""
+        self._refresh(member)
+        self._later(self.habits.metadata_every_ms, self._metadata_tick)
 
     def _leave(self, member: Member, for_good: bool) -> None:
         if member is self.member:

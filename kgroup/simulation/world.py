@@ -88,14 +88,12 @@ class World:
         return since * self.records_per_s // 1000
 
     def set_topic(self, name: str, partitions: int) -> None:
-        """Create a topic, give it more partitions, or delete it (0); clients learn of it by and by."""
+        """Create a topic, give it more partitions, or delete it (0); clients learn of it when they ask."""
         if partitions:
             self._put(name, partitions)
         else:
             self._topics.pop(name, None)
         self.brokers.topics_changed(self._next_image())
-        for process in self.everybody():
-            self.schedule.after(self.rng.randint(0, 5_000), process.topics_changed)
 
     def _put(self, name: str, partitions: int) -> None:
         known = self._topics.get(name)
