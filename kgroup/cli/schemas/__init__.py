@@ -11,9 +11,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def _known() -> Mapping[str, Mapping[str, Any]]:
     from kgroup.cli.schemas.groups import GROUPS
     from kgroup.cli.schemas.history import HISTORY
+    from kgroup.cli.schemas.migrate import MIGRATE
     from kgroup.cli.schemas.offsets import OFFSETS
 
-    return {**LOCAL, **HISTORY, **GROUPS, **OFFSETS}
+    return {**LOCAL, **HISTORY, **GROUPS, **OFFSETS, **MIGRATE}
 
 
 def commands() -> tuple[str, ...]:

@@ -1,0 +1,347 @@
+"""What a broker checks before and during an upgrade to the consumer protocol, said of one group in advance.
+
+Order and conditions are those of Kafka 4.3.1's coordinator: protocol served, migration policy, protocol type,
+size, embedded bytes, user data. What follows decides nothing there and changes something for the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kgroup.admin.members import STABLE
+from kgroup.admin.migrate_models import (
+    ALREADY,
+    BLOCK,
+    BLOCKED,
+    INFO,
+    OK,
+    POLICIES,
+    READY,
+    UPGRADE,
+    WARN,
+    Check,
+    Evidence,
+    MigrationPlan,
+    Seat,
+)
+from kgroup.admin.models import CLASSIC, CONSUMER
+
+EMPTY = "Empty"
+POLICY = "group.consumer.migration.policy"
+PROTOCOLS = "group.coordinator.rebalance.protocols"
+CONSUMER_MAX_SIZE = "group.consumer.max.size"
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
+ASSIGNORS = "group.consumer.assignors"
+REFUSAL = 'The broker refuses the first consumer-protocol member with GROUP_ID_NOT_FOUND ("does not exist").'
+COOPERATIVE_STICKY = "cooperative-sticky"
+KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
+SHOWN = 5
+
+
+def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
+    """The verdict on rolling a group's clients to the consumer protocol, stopping each before its successor
+    starts.
+
+    `patterns` are the subscription patterns of the clients, which no broker tells.
+    """
+    from kgroup.admin.migrate_patterns import check_patterns
+
+    group = found.group
+    if group.type == CONSUMER:
+        return _converted(found, patterns)
+    checks = list(served(found))
+    if group.state == EMPTY:
+        checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
+    else:
+        checks += _online(found)
+    checks += check_patterns(patterns, found.topic_names, UPGRADE)
+    checks += _consequences(found)
+    return verdict_of(found, UPGRADE, checks)
+
+
+def _online(found: Evidence) -> Iterator[Check]:
+    yield policy(found, UPGRADE)
+    yield _protocol_type(found)
+    yield from _size(found)
+    yield _embedded(found)
+    yield _user_data(found)
+    yield from _user_data_to_come(found)
+    if found.group.state != STABLE:
+        yield Check(
+            "state",
+            WARN,
+            f"the group is {found.group.state}: subscriptions are not shown, and all this may change",
+            f"wait until it is stable, then again: kgroup upgrade plan {found.group.group_id}",
+            {"state": found.group.state},
+        )
+
+
+def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
+    """A consumer group: done, or under way while members still speak the classic protocol."""
+    from kgroup.admin.migrate_patterns import check_patterns
+
+    group = found.group
+    classic = [member.name for member in group.members if member.protocol == CLASSIC]
+    evidence = {"members": len(group.members), "classic": classic}
+    if not classic:
+        done = Check(
+            "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
+        )
+        return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (done,))
+    count = f"{len(classic)} of {len(group.members)} members"
+    checks = [
+        Check("type", OK, f"the group is converted; {count} still speak the classic protocol", None, evidence)
+    ]
+    checks += served(found)
+    checks += _room(found, len(group.members), any(m.instance_id for m in group.members))
+    checks += check_patterns(patterns, found.topic_names, UPGRADE)
+    return verdict_of(found, UPGRADE, checks)
+
+
+def verdict_of(found: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
+    """Blocked when a check blocks, else ready."""
+    told = tuple(checks)
+    verdict = BLOCKED if any(check.status == BLOCK for check in told) else READY
+    return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, told)
+
+
+def served(found: Evidence) -> Iterator[Check]:
+    """Whether the coordinator takes consumer-protocol members at all."""
+    protocols = (found.settings or {}).get(PROTOCOLS)
+    evidence = {
+        "broker": found.broker,
+        "consumer_group_heartbeat": found.serves_heartbeat,
+        "group_version": found.group_version,
+        PROTOCOLS: protocols,
+    }
+    code, refused = "consumer_protocol", "consumer-protocol members are answered UNSUPPORTED_VERSION"
+    if not found.serves_heartbeat:
+        why = (
+            f"broker {found.broker} does not serve ConsumerGroupHeartbeat (KIP-848 is in Kafka 4.0 and later)"
+        )
+        yield Check(code, BLOCK, why, "upgrade the brokers first", evidence)
+    elif found.group_version == 0:
+        hint = "kafka-features --bootstrap-server … upgrade --feature group.version=1"
+        yield Check(code, BLOCK, f"the feature group.version is 0: {refused}", hint, evidence)
+    elif protocols is not None and CONSUMER not in _words(protocols):
+        hint = f"add consumer to {PROTOCOLS} on every broker and restart them"
+        yield Check(code, BLOCK, f"{PROTOCOLS}={protocols}: {refused}", hint, evidence)
+    elif found.group_version is None:
+        said = "ConsumerGroupHeartbeat is served; the level of group.version is not told"
+        yield Check(code, INFO, f"unknown: {said}", None, evidence)
+    else:
+        message = f"served by broker {found.broker}, group.version={found.group_version}"
+        yield Check(code, OK, message, None, evidence)
+
+
+def policy(found: Evidence, direction: str) -> Check:
+    """Whether the cluster's migration policy lets a live group change over."""
+    value = (found.settings or {}).get(POLICY)
+    evidence = {POLICY: value, "broker": found.broker}
+    code = "migration_policy"
+    if value is None:
+        why = found.settings_error or "the broker does not have this setting"
+        return Check(code, INFO, f"unknown: {why}", "kgroup needs DESCRIBE_CONFIGS on the cluster", evidence)
+    if value.lower() in POLICIES[direction]:
+        return Check(code, OK, f"{POLICY}={value} (broker {found.broker})", None, evidence)
+    message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
+    message += f" {REFUSAL}" if direction == UPGRADE else " The group stays a consumer group."
+    hint = f"set it to bidirectional or {direction}, or stop all members and convert the empty group: "
+    return Check(code, BLOCK, message, hint + f"kgroup {direction} execute {found.group.group_id}", evidence)
+
+
+def _protocol_type(found: Evidence) -> Check:
+    kind = found.group.protocol_type
+    evidence = {"protocol_type": kind}
+    if kind == "consumer":
+        return Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
+    message = f"the protocol type is {kind!r}, not consumer: this is no group of consumers. {REFUSAL}"
+    return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
+
+
+def _size(found: Evidence) -> Iterator[Check]:
+    count, most = len(found.seats), found.number(CONSUMER_MAX_SIZE)
+    evidence = {"members": count, CONSUMER_MAX_SIZE: most}
+    if most is not None and count > most:
+        message = f"{count} members, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
+        yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", evidence)
+    else:
+        yield from _room(found, count, any(seat.instance_id for seat in found.seats))
+
+
+def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
+    """Whether a successor fits in; a static member's place is taken until its successor has it."""
+    most = found.number(CONSUMER_MAX_SIZE)
+    evidence = {"members": count, CONSUMER_MAX_SIZE: most}
+    if most is None:
+        why = found.settings_error or "the broker does not tell it"
+        yield Check("size", INFO, f"unknown: {CONSUMER_MAX_SIZE}: {why}", None, evidence)
+    elif count < most:
+        yield Check("size", OK, f"{count} members, below {CONSUMER_MAX_SIZE}={most}", None, evidence)
+    elif static:
+        message = (
+            f"the group is full ({CONSUMER_MAX_SIZE}={most}) and a static member keeps its place while it is "
+            "restarted: its successor is refused with GROUP_MAX_SIZE_REACHED"
+        )
+        hint = f"raise {CONSUMER_MAX_SIZE}, or take each out first: kgroup remove-members"
+        yield Check("size", BLOCK, message, hint, evidence)
+    else:
+        message = (
+            f"the group is full ({CONSUMER_MAX_SIZE}={most}): stop each member before its successor starts"
+        )
+        yield Check("size", WARN, message, None, evidence)
+
+
+def _embedded(found: Evidence) -> Check:
+    faulty = {seat.name: list(seat.faults) for seat in found.seats if seat.faults}
+    shown = [seat for seat in found.seats if seat.subscription is not None]
+    versions = sorted({seat.subscription_version for seat in shown if seat.subscription_version is not None})
+    given = sorted({s.assignment_version for s in found.seats if s.assignment_version is not None})
+    evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
+    count = f"{len(shown)}/{len(found.seats)} members"
+    if faulty and found.group.protocol_type == "consumer":
+        message = f"the embedded bytes of {_names(list(faulty))} do not parse. {REFUSAL}"
+        hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
+        return Check("embedded_protocol", BLOCK, message, hint, evidence)
+    if len(shown) < len(found.seats):
+        message = (
+            f"unknown: subscriptions are shown for {count}; the broker shows those of stable groups only"
+        )
+        return Check("embedded_protocol", INFO, message, None, evidence)
+    span = "-".join(f"v{version}" for version in sorted({*versions[:1], *versions[-1:]}))
+    return Check("embedded_protocol", OK, f"consumer, subscriptions {span} parse for {count}", None, evidence)
+
+
+def _user_data(found: Evidence) -> Check:
+    """The check nothing else predicts: user data in an assignment would be lost, so the broker refuses."""
+    carriers = {seat.name: seat.user_data_bytes for seat in found.seats if seat.user_data_bytes}
+    evidence = {"bytes": carriers, "assignor": found.group.assignor}
+    if not carriers:
+        return Check("assignment_user_data", OK, "no assignment carries user data", None, evidence)
+    sizes = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
+    message = (
+        f"{len(carriers)}/{len(found.seats)} assignments carry user data ({sizes}), "
+        f"assignor {found.group.assignor}. {REFUSAL}"
+    )
+    hint = (
+        "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or stop "
+        "all members, let the group go Empty and start them with group.protocol=consumer"
+    )
+    return Check("assignment_user_data", BLOCK, message, hint, evidence)
+
+
+def _user_data_to_come(found: Evidence) -> Iterator[Check]:
+    """librdkafka's cooperative-sticky: none in the first generation, some from the next rebalance on."""
+    told = [seat for seat in found.seats if _writes_like_librdkafka(seat)]
+    if found.group.assignor != COOPERATIVE_STICKY or not told or len(found.seats) < 2:
+        return
+    if any(seat.user_data_bytes for seat in found.seats):
+        return
+    code, static = "user_data_to_come", [seat.name for seat in found.seats if seat.instance_id]
+    evidence = {"members": [seat.name for seat in told], "static": static}
+    cause = "these subscriptions are written as librdkafka does, whose cooperative-sticky adds user data to "
+    cause += "assignments with the next rebalance"
+    if static:
+        hint = "roll the static members first: their successors convert the group without a rebalance"
+        yield Check(
+            code, WARN, f"{cause}; any rebalance before the first successor joins blocks", hint, evidence
+        )
+    else:
+        hint = "start the first successor before its predecessor is stopped, or convert offline"
+        yield Check(code, BLOCK, f"{cause}: stopping the first member is one. {REFUSAL}", hint, evidence)
+
+
+def _writes_like_librdkafka(seat: Seat) -> bool:
+    """v3 with user data that is empty, not null. Java's assignor writes 4 bytes, kafka-python an older v1."""
+    told = seat.subscription
+    return told is not None and seat.subscription_version == 3 and told.user_data == b"" and not told.owned
+
+
+def _consequences(found: Evidence) -> Iterator[Check]:
+    if found.group.state != EMPTY:
+        yield _assignor(found)
+        yield _static_ids(found)
+    yield _session_timeout(found)
+    yield Check(
+        "acls",
+        INFO,
+        "members need READ on the group and DESCRIBE on every topic they name (READ implies it); one topic "
+        "without it refuses the whole heartbeat with TOPIC_AUTHORIZATION_FAILED",
+    )
+    yield Check(
+        "client_software",
+        INFO,
+        "unknown: no request tells which client a member runs; group.protocol=consumer needs Java 4.0 or "
+        "librdkafka 2.12 (both general availability)",
+        None,
+        {"client_ids": sorted({seat.client_id for seat in found.seats}), "software": None},
+    )
+    if found.group.state != EMPTY:
+        yield Check(
+            "after",
+            INFO,
+            "the first consumer-protocol member converts the group; when the last one leaves while classic "
+            "members stay, it converts back",
+        )
+
+
+def _assignor(found: Evidence) -> Check:
+    offered = _words((found.settings or {}).get(ASSIGNORS, ""))
+    used = found.group.assignor
+    evidence = {"assignor": used, ASSIGNORS: list(offered) or None}
+    if used is not None and used not in KNOWN_ASSIGNORS:
+        message = f"assignor {used} runs in the clients; no broker has it, members get the broker's own"
+        return Check("assignor", WARN, message, "see whether uniform or range will do", evidence)
+    if not offered:
+        return Check(
+            "assignor", INFO, f"{used} now; unknown which assignors the broker offers", None, evidence
+        )
+    if used == "range" and offered[0] != "range" and "range" in offered:
+        message = f"range now; {offered[0]} after, unless clients ask for range"
+        return Check("assignor", INFO, message, "group.remote.assignor=range keeps range", evidence)
+    return Check("assignor", INFO, f"{used or 'not shown'} now; {offered[0]} after", None, evidence)
+
+
+def _static_ids(found: Evidence) -> Check:
+    static = [seat.instance_id for seat in found.seats if seat.instance_id]
+    evidence = {"instance_ids": sorted(static), "dynamic": len(found.seats) - len(static)}
+    if not static:
+        message = "none: each restart of the roll moves partitions (leave, then join)"
+        return Check("static_ids", INFO, message, None, evidence)
+    if len(static) < len(found.seats):
+        message = (
+            f"{len(static)} of {len(found.seats)} members are static; restarts of the others move partitions"
+        )
+        return Check("static_ids", INFO, message, None, evidence)
+    message = (
+        f"{len(static)} unique: {_names(sorted(static))} (a successor under the same id takes the place)"
+    )
+    return Check("static_ids", OK, message, None, evidence)
+
+
+def _session_timeout(found: Evidence) -> Check:
+    own = (found.own_settings or {}).get(SESSION_TIMEOUT)
+    ahead = own or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)
+    clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
+    evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
+    after = f"{int(ahead) / 1000:g} s" if ahead and ahead.isdigit() else "an unknown timeout"
+    hint = f"kafka-configs --alter --entity-type groups --entity-name {found.group.group_id}"
+    hint += f" --add-config {SESSION_TIMEOUT}=…"
+    if not clients:
+        message = f"unknown what the clients use (--read-log tells); from the group's config then: {after}"
+        return Check("session_timeout", INFO, message, hint, evidence)
+    before = ", ".join(f"{ms / 1000:g} s" for ms in clients)
+    message = f"clients use {before}; consumer-protocol members get {after} from the group's config"
+    if ahead is not None and ahead.isdigit() and max(clients) > int(ahead):
+        return Check("session_timeout", WARN, message, hint, evidence)
+    return Check("session_timeout", OK, message, None, evidence)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -1,0 +1,25 @@
+"""`kgroup downgrade`: from the consumer protocol back to the classic one."""
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.migration import Group, Patterns, ReadLog, show_plan
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group as subcommands
+
+
+@make(
+    "downgrade plan",
+    examples=(
+        ("kgroup downgrade plan orders -b broker:9092", "exit code 4 when the group would not convert"),
+        ("kgroup downgrade plan orders -o json", "each check with its evidence"),
+    ),
+)
+def plan(env: Env, group: Group, pattern: Patterns = None, read_log: ReadLog = False) -> ExitCode:
+    """Say whether the group would become classic again when its clients go back.
+
+    The verdict is of this moment. Nothing is changed.
+    """
+    return show_plan(env, group, "downgrade", pattern, read_log)
+
+
+command = subcommands("downgrade", "Move a group back to the classic protocol.", plan)

@@ -1,0 +1,208 @@
+"""The plan of a migration: each thing a broker checks, and what is unknown said as unknown."""
+
+from dataclasses import replace
+
+import pytest
+
+from kgroup.admin.migrate_checks import plan_upgrade
+from kgroup.admin.migrate_downgrade import plan_downgrade
+from kgroup.admin.migrate_evidence import seat_of
+from kgroup.admin.migrate_models import ALREADY, BLOCKED, READY, Evidence, Logged
+from kgroup.admin.models import GroupDescription, Member
+from kgroup.domain import TopicPartition
+from kgroup.protocol.messages.describe_groups import DescribedGroupMember
+from kgroup.protocol.subscription import Assignment, Subscription
+
+SETTINGS = {
+    "group.consumer.migration.policy": "bidirectional",
+    "group.consumer.max.size": "200",
+    "group.max.size": "200",
+    "group.min.session.timeout.ms": "6000",
+    "group.max.session.timeout.ms": "1800000",
+    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+    "group.consumer.assignors": "uniform,range",
+    "group.consumer.session.timeout.ms": "45000",
+}
+
+
+def described(name, *, metadata=None, user_data=None, instance=None, subscription=None):
+    wanted = subscription or Subscription(("orders",), owned=(TopicPartition("orders", 0),))
+    return DescribedGroupMember(
+        member_id=name,
+        group_instance_id=instance,
+        client_id="c",
+        client_host="/10.0.0.1",
+        member_metadata=wanted.encode(3) if metadata is None else metadata,
+        member_assignment=Assignment((TopicPartition("orders", 0),), user_data).encode(1),
+    )
+
+
+def group(kind="classic", state="Stable", **changes):
+    protocol = {"classic": "consumer"}.get(kind, "consumer")
+    base = GroupDescription("g", kind, protocol, state, "range", None, None, None, None, None, (), (), None)
+    return replace(base, **changes)
+
+
+def evidence(*members, settings=SETTINGS, **changes):
+    seats = tuple(seat_of(member) for member in members)
+    found = Evidence(group(), seats, 1, True, 1, settings, None, {"consumer.session.timeout.ms": "45000"})
+    return replace(found, **changes)
+
+
+def statuses(plan):
+    return {check.code: check.status for check in plan.checks}
+
+
+def consumer_member(name, protocol="consumer", instance=None, epoch=5, regex=None):
+    return Member(name, instance, "c", "h", None, protocol, epoch, "stable", ("orders",), regex, (), ())
+
+
+THREE = tuple(described(f"m{n}") for n in range(3))
+
+
+class TestUpgrade:
+    def test_a_plain_group_is_ready(self):
+        plan = plan_upgrade(evidence(*THREE))
+        assert plan.verdict == READY
+        told = statuses(plan)
+        assert [told[c] for c in ("migration_policy", "protocol_type", "size", "embedded_protocol")] == [
+            "ok"
+        ] * 4
+        assert told["assignment_user_data"] == "ok"
+
+    def test_user_data_in_one_assignment_blocks_and_is_measured(self):
+        plan = plan_upgrade(evidence(*THREE[:2], described("m2", user_data=b"12345678")))
+        assert plan.verdict == BLOCKED
+        (blocker,) = plan.blockers
+        assert (blocker.code, blocker.evidence["bytes"]) == ("assignment_user_data", {"m2": 8})
+        assert "GROUP_ID_NOT_FOUND" in blocker.message and blocker.hint
+
+    def test_user_data_in_the_subscription_alone_does_not_block(self):
+        """Java's cooperative-sticky writes its generation there; the broker does not mind."""
+        member = described("m0", subscription=Subscription(("orders",), user_data=b"\0\0\0\1"))
+        assert plan_upgrade(evidence(member)).verdict == READY
+
+    @pytest.mark.parametrize("value", ["downgrade", "disabled", "DISABLED"])
+    def test_policy(self, value):
+        plan = plan_upgrade(evidence(*THREE, settings={**SETTINGS, "group.consumer.migration.policy": value}))
+        assert [check.code for check in plan.blockers] == ["migration_policy"]
+
+    def test_settings_that_may_not_be_read_are_unknown(self):
+        plan = plan_upgrade(evidence(*THREE, settings=None, settings_error="not authorised"))
+        told = {check.code: check for check in plan.checks}
+        assert told["migration_policy"].status == told["size"].status == "info"
+        assert "unknown" in told["migration_policy"].message
+        assert told["migration_policy"].evidence["group.consumer.migration.policy"] is None
+
+    def test_another_protocol_type_blocks(self):
+        plan = plan_upgrade(evidence(described("m", metadata=b"\0"), group=group(protocol_type="connect")))
+        assert "protocol_type" in {check.code for check in plan.blockers}
+
+    def test_bytes_that_do_not_parse_block(self):
+        plan = plan_upgrade(evidence(*THREE[:2], described("m2", metadata=b"\0\1\0\0")))
+        (blocker,) = plan.blockers
+        assert blocker.code == "embedded_protocol" and "m2" in blocker.evidence["faults"]
+
+    def test_subscriptions_hidden_by_a_rebalance_are_unknown(self):
+        hidden = tuple(described(f"m{n}", metadata=b"") for n in range(2))
+        told = statuses(plan_upgrade(evidence(*hidden, group=group(state="PreparingRebalance"))))
+        assert (told["embedded_protocol"], told["state"]) == ("info", "warn")
+
+    @pytest.mark.parametrize(
+        ("limit", "instance", "status"),
+        [("2", None, "block"), ("3", None, "warn"), ("3", "i", "block"), ("4", "i", "ok")],
+    )
+    def test_size_at_its_boundaries(self, limit, instance, status):
+        """A static member keeps its place while it restarts, so a full group has none for its successor."""
+        members = (*THREE[:2], described("m2", instance=instance))
+        plan = plan_upgrade(evidence(*members, settings={**SETTINGS, "group.consumer.max.size": limit}))
+        assert statuses(plan)["size"] == status
+
+    @pytest.mark.parametrize(
+        ("changes", "status"),
+        [
+            ({"serves_heartbeat": False}, "block"),
+            ({"group_version": 0}, "block"),
+            ({"settings": {**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}}, "block"),
+            ({"group_version": None}, "info"),
+        ],
+    )
+    def test_whether_the_protocol_is_served(self, changes, status):
+        assert statuses(plan_upgrade(evidence(*THREE, **changes)))["consumer_protocol"] == status
+
+    def test_librdkafka_first_generation_blocks_a_dynamic_roll_and_warns_a_static_one(self):
+        wanted = Subscription(("orders",), user_data=b"")
+        sticky = group(assignor="cooperative-sticky")
+        dynamic = [described(f"m{n}", subscription=wanted) for n in range(3)]
+        assert plan_upgrade(evidence(*dynamic, group=sticky)).blockers[0].code == "user_data_to_come"
+        static = [described(f"m{n}", subscription=wanted, instance=f"i{n}") for n in range(3)]
+        plan = plan_upgrade(evidence(*static, group=sticky))
+        assert (plan.verdict, statuses(plan)["user_data_to_come"]) == (READY, "warn")
+
+    def test_an_empty_group_converts_whatever_the_policy(self):
+        found = evidence(
+            group=group(state="Empty"), settings={**SETTINGS, "group.consumer.migration.policy": "disabled"}
+        )
+        assert plan_upgrade(found).verdict == READY
+
+    def test_session_timeouts_are_compared_once_the_log_tells_them(self):
+        assert statuses(plan_upgrade(evidence(*THREE)))["session_timeout"] == "info"
+        logged = Logged(3, "m0", {"m0": 600_000})
+        assert statuses(plan_upgrade(evidence(*THREE, logged=logged)))["session_timeout"] == "warn"
+
+    def test_a_consumer_group_is_done_or_half_way(self):
+        members = (consumer_member("a"), consumer_member("b"))
+        done = evidence(group=group("consumer", members=members))
+        assert plan_upgrade(done).verdict == ALREADY
+        mixed = evidence(group=group("consumer", members=(*members, consumer_member("c", "classic"))))
+        assert plan_upgrade(mixed).verdict == READY
+
+
+class TestPatterns:
+    TOPICS = frozenset({"orders-1", "orders-10", "pay"})
+
+    @pytest.mark.parametrize(
+        ("pattern", "status"),
+        [("orders-[0-9]+", "ok"), ("orders-(?=1)", "block"), ("orders-1", "warn"), ("pay", "ok")],
+    )
+    def test_each_is_tried_in_re2_on_the_topics_there_are(self, pattern, status):
+        plan = plan_upgrade(evidence(*THREE, topic_names=self.TOPICS), [pattern])
+        assert statuses(plan)["patterns"] == status
+
+    def test_none_given_is_unknown(self):
+        assert statuses(plan_upgrade(evidence(*THREE)))["patterns"] == "info"
+
+
+class TestDowngrade:
+    MEMBERS = (consumer_member("a"), consumer_member("b", instance="i"))
+
+    def test_ready(self):
+        plan = plan_downgrade(evidence(group=group("consumer", members=self.MEMBERS)))
+        assert plan.verdict == READY
+
+    def test_a_classic_group_is_there_already(self):
+        assert plan_downgrade(evidence(*THREE)).verdict == ALREADY
+
+    @pytest.mark.parametrize(
+        ("value", "codes"),
+        [("upgrade", ["migration_policy"]), ("disabled", ["migration_policy", "classic_members"])],
+    )
+    def test_policy(self, value, codes):
+        settings = {**SETTINGS, "group.consumer.migration.policy": value}
+        plan = plan_downgrade(evidence(group=group("consumer", members=self.MEMBERS), settings=settings))
+        assert [check.code for check in plan.blockers] == codes
+
+    def test_more_members_than_a_classic_group_may_have(self):
+        settings = {**SETTINGS, "group.max.size": "1"}
+        plan = plan_downgrade(evidence(group=group("consumer", members=self.MEMBERS), settings=settings))
+        assert [check.code for check in plan.blockers] == ["size"]
+
+    def test_a_member_that_left_for_now_holds_it_up(self):
+        members = (*self.MEMBERS, consumer_member("c", instance="j", epoch=-2))
+        plan = plan_downgrade(evidence(group=group("consumer", members=members)))
+        assert statuses(plan)["left_for_now"] == "warn"
+
+    def test_patterns_in_use_are_named(self):
+        members = (consumer_member("a", regex="or.*"), consumer_member("b"))
+        plan = plan_downgrade(evidence(group=group("consumer", members=members)))
+        assert statuses(plan)["regex_in_use"] == "warn"
