@@ -1,0 +1,68 @@
+"""DescribeTransactions and ListTransactions: what operators see (KIP-664, KIP-994, KIP-1152)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kgroup.coordinator.consumer.regex import Pattern, compile_regex
+from kgroup.coordinator.transactions.state import Status, Transaction
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages import describe_transactions as described
+from kgroup.protocol.messages import list_transactions as listed
+
+TITLES = {status.title for status in Status}
+
+
+def describe(transactional_id: str, known: Transaction | None) -> described.TransactionState:
+    """One transactional id; with an error code if there is none of this name."""
+    if not transactional_id:
+        return described.TransactionState(error_code=ErrorCode.INVALID_REQUEST)
+    if known is None:
+        return described.TransactionState(
+            error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id
+        )
+    topics: dict[str, list[int]] = {}
+    for each in sorted(known.partitions):
+        topics.setdefault(each.topic, []).append(each.partition)
+    return described.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=known.status.title,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.started_ms,
+        producer_id=known.producer_id,
+        producer_epoch=known.producer_epoch,
+        topics=tuple(described.TopicData(topic=t, partitions=tuple(p)) for t, p in topics.items()),
+    )
+
+
+def list_transactions(
+    request: listed.ListTransactionsRequest, known: Iterable[Transaction], now_ms: int
+) -> listed.ListTransactionsResponse:
+    """The transactional ids that pass every filter; a filter for a state there is not is named."""
+    states = set(request.state_filters)
+    producers = set(request.producer_id_filters)
+    pattern = _pattern(request.transactional_id_pattern)
+    found = [
+        listed.TransactionState(
+            transactional_id=each.transactional_id,
+            producer_id=each.producer_id,
+            transaction_state=each.status.title,
+        )
+        for each in known
+        if (not states or each.status.title in states)
+        and (not producers or each.producer_id in producers)
+        and (request.duration_filter < 0 or now_ms - each.started_ms > request.duration_filter)
+        and (pattern is None or pattern.fullmatch(each.transactional_id))
+    ]
+    return listed.ListTransactionsResponse(
+        unknown_state_filters=tuple(sorted(states - TITLES)), transaction_states=tuple(found)
+    )
+
+
+def _pattern(text: str | None) -> Pattern | None:
+    if not text:
+        return None
+    try:
+        return compile_regex(text)
+    except Refused:
+        raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION) from None

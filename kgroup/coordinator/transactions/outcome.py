@@ -1,0 +1,39 @@
+"""What one step of the transaction coordinator asks of its host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kgroup.coordinator.outcome import EndMarker
+from kgroup.coordinator.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Record
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """The decided end of a transaction, to be written to each of its partitions.
+
+    Once all are written, or gone with their topic, the host says so with `markers_written`. Writing a
+    marker twice does no harm.
+    """
+
+    transactional_id: str
+    marker: EndMarker
+    partitions: frozenset[TopicPartition]
+    version: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Append `records` as one batch, replay each, write the `markers`, then answer.
+
+    The answer is `code` with the producer's id and epoch, where the request's has room for them. An
+    outcome that cannot be appended never happened: the coordinator is loaded anew.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    markers: list[Markers] = field(default_factory=list)
+    code: ErrorCode = ErrorCode.NONE
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH

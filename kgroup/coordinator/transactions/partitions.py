@@ -1,0 +1,24 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: what takes part in a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kgroup.coordinator.transactions.state import Record, Status, Transaction
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode
+
+
+def add(known: Transaction, added: Collection[TopicPartition], version: int, now_ms: int) -> list[Record]:
+    """The record that says the transaction has these partitions too; none if it has."""
+    if known.status is Status.ONGOING and known.partitions.issuperset(added):
+        return []
+    return [known.with_partitions(added, now_ms, version).record()]
+
+
+def verify(known: Transaction, wanted: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+    """NONE for each partition that the transaction has, TRANSACTION_ABORTABLE for the others."""
+    return {
+        each: ErrorCode.NONE if each in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for each in wanted
+    }

@@ -1,0 +1,73 @@
+"""InitProducerId: which id and epoch a transactional id's next producer gets (KIP-98, KIP-360)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from kgroup.coordinator.transactions.state import (
+    NO_PRODUCER_EPOCH,
+    NO_TIME,
+    Status,
+    Transaction,
+    is_exhausted,
+)
+from kgroup.errors import ErrorCode, Refused
+
+
+class ProducerEpoch(NamedTuple):
+    """Who a producer says it is."""
+
+    producer_id: int
+    epoch: int
+
+
+class Started(NamedTuple):
+    """The transactional id with its new producer, and the epoch a retry of the request may still name."""
+
+    transaction: Transaction
+    last_epoch: int
+
+
+def refuse_if_other(known: Transaction, expected: ProducerEpoch | None) -> None:
+    """Refuse a producer that is not this id's current one, and any while an end is being carried out."""
+    if expected is not None and not (
+        known.producer_epoch == NO_PRODUCER_EPOCH
+        or expected.producer_id == known.producer_id
+        or (expected.producer_id == known.previous_producer_id and is_exhausted(expected.epoch))
+    ):
+        raise Refused(ErrorCode.PRODUCER_FENCED)
+    if known.status.prepared:
+        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+def next_producer(
+    known: Transaction,
+    expected: ProducerEpoch | None,
+    last_epoch: int,
+    timeout_ms: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> Started:
+    """The next epoch, or a new id when this one's epochs are used up."""
+    fresh = replace(
+        known,
+        status=Status.EMPTY,
+        previous_producer_id=known.producer_id,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        started_ms=NO_TIME,
+        updated_ms=now_ms,
+    )
+    if known.epoch_exhausted and (expected is None or expected.epoch == known.producer_epoch):
+        rotated = replace(fresh, producer_id=new_producer_id(), producer_epoch=0)
+        return Started(rotated, NO_PRODUCER_EPOCH if expected is None else known.producer_epoch)
+    bumped = known.producer_epoch + 1
+    if expected is None:
+        return Started(replace(fresh, producer_epoch=bumped), NO_PRODUCER_EPOCH)
+    if known.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
+        return Started(replace(fresh, producer_epoch=bumped), known.producer_epoch)
+    if expected.epoch == last_epoch:  # a retry whose first answer was lost: no other producer came between
+        return Started(fresh, last_epoch)
+    raise Refused(ErrorCode.PRODUCER_FENCED)
