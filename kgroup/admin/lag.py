@@ -31,8 +31,8 @@ def rows(positions: Committed, members: Iterable[Member], ends: Ends) -> tuple[O
 
 
 def total(offsets: Iterable[OffsetRow]) -> int | None:
-    """The sum of the lags known; None when none is."""
-    known = [row.lag for row in offsets if row.lag is not None]
+    """The sum of the lags known; None when none is. A position beyond the end counts as no lag."""
+    known = [max(row.lag, 0) for row in offsets if row.lag is not None]
     return sum(known) if known else None
 
 
@@ -49,8 +49,8 @@ def _row(
         partition=partition.partition,
         committed_offset=offset,
         log_end_offset=log_end,
-        # A position beyond the end is a finding of its own, not a lag below zero.
-        lag=None if offset is None or log_end is None else max(log_end - offset, 0),
+        # Below zero for a position beyond the end, as Kafka's tool shows it; finding KG301 says why.
+        lag=None if offset is None or log_end is None else log_end - offset,
         leader_epoch=position.leader_epoch if position and position.leader_epoch >= 0 else None,
         metadata=position.metadata if position else None,
         member_id=owner.member_id if owner else None,
