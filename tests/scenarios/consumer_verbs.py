@@ -1,11 +1,12 @@
 """heartbeats: the consumer protocol.
 
-    a heartbeats [ID] epoch=0 [topics=t1,t2] [regex=] [owned=t1:0-3 | owned=none] [instance=] [rack=]
-                 [rebalance=] [assignor=] [id=]
+    a heartbeats [ID] epoch=2 [topics=t1,t2] [regex=] [owned=t1:0-3] [instance=] [rack=] [rebalance=]
+                 [assignor=] [id=]
 
-At epoch 0 a row joins as a client does: it makes an id (version 1) or asks for one (version 0, or `id=`),
-owns nothing, and has a rebalance timeout. Later rows send what they name, and null for the rest. A member
-is named by the row that first shows it; `id=NAME` is an id made up by the client, shown as it is.
+The member id is the actor's name, unless the row names another; `id=` asks for one (version 0). At epoch 0
+a row says what a client must: what it wants, that it owns nothing, and its rebalance timeout. Later rows
+say what they name. `null` and `none` stand for no word about it and for nothing.
+An answer names the member only when it is not the actor itself; `assigned=-` is no word about it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def _topics(ask: Ask, joins: bool) -> tuple[str, ...] | None:
     given = ask.given("topics")
     if given is None:
         return () if joins and "regex" not in ask.row.options else None
+    if given == "null":
+        return None
     return tuple(ask.names.topic(name) for name in given.split(",") if name and name != "none")
 
 
@@ -58,6 +61,8 @@ def _owned(ask: Ask, joins: bool) -> tuple[TopicPartitions, ...] | None:
     given = ask.given("owned")
     if given is None:
         return () if joins else None
+    if given == "null":
+        return None
     return tuple(
         TopicPartitions(topic_id=ask.names.topic_id(topic), partitions=tuple(numbers))
         for topic, numbers in partitions_in("" if given == "none" else given)
@@ -69,7 +74,8 @@ def _answer(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
     if response.error_code:
         message = (response.error_message or "").replace(" ", "_").replace(names.prefix, "")
         return error(response.error_code), {"message": message}
-    return names.member(response.member_id), {
+    member = names.member(response.member_id)
+    return "" if member == ask.row.words[0] else member, {
         "epoch": str(response.member_epoch),
         "interval": str(response.heartbeat_interval_ms * ask.scale),
         "assigned": _assigned(response, names),
