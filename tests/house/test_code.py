@@ -76,3 +76,13 @@ def test_every_module_says_what_it_is():
         and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
     ]
     assert silent == []
+
+
+def test_test_modules_have_names_of_their_own():
+    """Pytest refuses to collect two test modules of one name outside packages."""
+    names = [
+        path.name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if not (path.parent / "__init__.py").exists()
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

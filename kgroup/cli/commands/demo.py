@@ -1,5 +1,6 @@
 """`kgroup demo`: a tour on an embedded cluster with real librdkafka consumers, in under a minute."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,8 @@ def command(env: Env) -> ExitCode:
     Needs no Kafka: the cluster runs for the tour in a temporary folder. Your own settings are not used.
     """
     with tempfile.TemporaryDirectory(prefix="kgroup-demo-") as folder, _cluster(folder) as bootstrap:
+        # The tour's removal belongs into a journal of its own.
+        os.environ["XDG_STATE_HOME"] = folder
         _say(f"An embedded cluster serves Kafka's protocol on {bootstrap}.")
         failed = _tour(bootstrap)
     if failed:
