@@ -32,6 +32,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
+        CommandEntry("reset-offsets", CHANGE, "Move committed offsets, with a plan and an undo."),
         CommandEntry("upgrade", MIGRATE, "Move a group to the consumer protocol: plan."),
         CommandEntry("downgrade", MIGRATE, "Move a group back to the classic protocol: plan."),
         CommandEntry("demo", LOCAL, "A tour on an embedded cluster with real consumers."),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kgroup.cli.schemas.groups import TYPE
-from kgroup.cli.schemas.parts import INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
+from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
 
 PARTITION_LAG = record(
     topic=STRING,
@@ -26,6 +26,44 @@ TOPIC_LAG = record(
     consumed_per_s=nullable(NUMBER),
     produced_per_s=nullable(NUMBER),
 )
+OFFSET_CHANGES = record(
+    plan=record(
+        id=STRING,
+        spec=STRING,
+        actor=STRING,
+        reason=nullable(STRING),
+        undoes=nullable(STRING),
+    ),
+    groups=array(
+        record(
+            group_id=STRING,
+            type=nullable(TYPE),
+            state=STRING,
+            members=INTEGER,
+            refusal=nullable(STRING),
+            hint=nullable(STRING),
+        )
+    ),
+    executed=BOOLEAN,
+    journal_id=nullable(STRING),
+    items=array(
+        record(
+            group_id=STRING,
+            topic=STRING,
+            partition=INTEGER,
+            current_offset=nullable(INTEGER),
+            new_offset=nullable(INTEGER),
+            change=nullable(INTEGER),
+            current_leader_epoch=nullable(INTEGER),
+            new_leader_epoch=nullable(INTEGER),
+            current_metadata=nullable(STRING),
+            new_metadata=nullable(STRING),
+            result=one_of("planned", "unchanged", "done", "refused", "failed"),
+            error_code=nullable(STRING),
+            effect=STRING,
+        )
+    ),
+)
 
 OFFSETS: Mapping[str, Schema] = {
     "lag": record(
@@ -45,4 +83,5 @@ OFFSETS: Mapping[str, Schema] = {
         ),
         verdict=nullable(record(limit=INTEGER, unit=one_of("records", "ms"), over=array(STRING))),
     ),
+    "reset-offsets": OFFSET_CHANGES,
 }

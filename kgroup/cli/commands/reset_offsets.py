@@ -1,0 +1,192 @@
+"""`kgroup reset-offsets`: move a group's positions, by plan, with a way back."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.changes import read_text
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.offset_changes import Execute, Reason, Topics, WaitEmpty, Yes, read_plan
+from kgroup.cli.options import command as make
+from kgroup.cli.reset_specs import only_one, scope_of, time_ago_ms
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.offset_plans import OffsetsPlan
+    from kgroup.admin.reset import Scope, Spec
+
+_PANEL = "Where to"
+
+
+def _flag(name: str, text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(name, help=text, rich_help_panel=_PANEL)
+    return option
+
+
+def _value(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=text, rich_help_panel=_PANEL)
+    return option
+
+
+@make(
+    "reset-offsets",
+    examples=(
+        ("kgroup reset-offsets orders --topic orders --to-earliest", "show the plan, change nothing"),
+        ("kgroup reset-offsets orders --all-topics --by-duration PT2H --execute", "two hours back"),
+        ("kgroup reset-offsets 'pay*' --topic pay:0,1 --shift-by -100 -o csv --no-headers", "as Kafka's CSV"),
+        ("kgroup reset-offsets orders --from-file plan.csv --wait-empty --execute", "once its members stop"),
+        ("kgroup reset-offsets --undo LAST --execute", "back to what was before the last change"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
+    to_earliest: Annotated[bool, _flag("--to-earliest", "The start of the log.")] = False,
+    to_latest: Annotated[bool, _flag("--to-latest", "The end of the log.")] = False,
+    to_current: Annotated[bool, _flag("--to-current", "Where it is; renews the lease of offsets.")] = False,
+    to_offset: Annotated[int | None, _value("--to-offset", "N", "This offset, within the log.")] = None,
+    shift_by: Annotated[
+        int | None, _value("--shift-by", "N", "So many records further, or back if negative.")
+    ] = None,
+    by_duration: Annotated[
+        str | None, _value("--by-duration", "P…|2h", "The first record since so long ago (ISO-8601).")
+    ] = None,
+    to_datetime: Annotated[
+        str | None, _value("--to-datetime", "TIME", "The first record since then; UTC unless it says so.")
+    ] = None,
+    from_file: Annotated[
+        str | None, _value("--from-file", "FILE", "CSV: topic,partition,offset or group,…; - is stdin.")
+    ] = None,
+    to_group: Annotated[str | None, _value("--to-group", "GROUP", "Where another group is.")] = None,
+    undo: Annotated[
+        str | None, _value("--undo", "LAST|ID", "Back to before this journal entry, to the bit.")
+    ] = None,
+    topic: Topics = None,
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")] = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    wait_empty: WaitEmpty = False,
+    remove_static: Annotated[
+        bool, typer.Option("--remove-static", help="With --execute, first remove the static members.")
+    ] = False,
+    plan_out: Annotated[
+        str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")
+    ] = None,
+    plan_in: Annotated[
+        str | None, typer.Option("--plan", metavar="FILE", help="Do this plan; refused when positions moved.")
+    ] = None,
+    groups: Annotated[list[str] | None, typer.Option("--group", help="As GROUP.", hidden=True)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="The default.", hidden=True)] = False,
+) -> ExitCode:
+    """Move the committed offsets of groups; the plan first, nothing without --execute.
+
+    Offsets outside the log are moved to its nearer end, times after the last record to the end. Refused
+    (exit code 4) while a group has members. What was before goes into the journal: --undo restores it.
+    """
+    from kgroup.cli.group_names import resolve
+    from kgroup.cli.offset_changes import run
+    from kgroup.cli.session import open_admin
+
+    if dry_run and execute:
+        raise ConfigError("--dry-run and --execute exclude each other")
+    options = {
+        "--to-earliest": to_earliest,
+        "--to-latest": to_latest,
+        "--to-current": to_current,
+        "--to-offset": to_offset,
+        "--shift-by": shift_by,
+        "--by-duration": by_duration,
+        "--to-datetime": to_datetime,
+        "--from-file": from_file,
+        "--to-group": to_group,
+        "--undo": undo,
+        "--plan": plan_in,
+    }
+    kind = only_one(options)
+    scope = scope_of(topic, all_topics)
+    with open_admin(env) as admin:
+        named = resolve(admin, [*(group or ()), *(groups or ())])
+        if kind in ("--undo", "--plan"):
+            if scope.topics or scope.all_topics or reason is not None:
+                raise ConfigError(f"{kind} says which positions and why", "leave the other options out")
+            plan = _stored(admin, kind, str(options[kind]), named)
+            affected = [planned.group_id for planned in plan().groups]
+        else:
+            spec = _spec(kind, options[kind], named)
+            affected = named or list(spec.rows)
+            _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
+            plan = _made(admin, affected, spec, scope, reason)
+        return run(
+            env,
+            admin,
+            plan,
+            execute=execute,
+            yes=yes,
+            wait_empty=wait_empty or remove_static,
+            groups=affected,
+            plan_out=plan_out,
+            before=lambda: _remove_static(admin, affected, reason) if remove_static else (),
+        )
+
+
+def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
+    """A plan that exists already, in a file or as the before-image of a journal entry."""
+    from kgroup.admin.undo import plan_undo
+
+    if kind == "--undo":
+        return lambda: plan_undo(admin.cluster, admin.journal, value, groups)
+    plan = read_plan(value)
+    if groups and set(groups) != {known.group_id for known in plan.groups}:
+        raise ConfigError("the plan is for other groups", "leave GROUP out")
+    return lambda: plan
+
+
+def _made(
+    admin: "Admin", groups: Sequence[str], spec: "Spec", scope: "Scope", reason: str | None
+) -> "Callable[[], OffsetsPlan]":
+    from kgroup.admin.reset import plan_reset
+
+    return lambda: plan_reset(admin.cluster, groups, spec, scope, reason)
+
+
+def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
+    from kgroup.admin import reset
+    from kgroup.cli.offset_files import parse_csv
+    from kgroup.cli.times import parse_time
+
+    text = str(value)
+    if kind == "--by-duration":
+        return reset.Spec(reset.TO_TIME, time_ago_ms(text))
+    if kind == "--to-datetime":
+        return reset.Spec(reset.TO_TIME, parse_time(text))
+    if kind == "--from-file":
+        return reset.Spec(reset.FROM_FILE, rows=parse_csv(read_text(text), groups, text))
+    if kind == "--to-group":
+        return reset.Spec(reset.TO_GROUP, group=text)
+    return reset.Spec(kind.removeprefix("--"), value if type(value) is int else 0)
+
+
+def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
+    if not groups:
+        raise ConfigError("no group named", "kgroup reset-offsets GROUP --topic T --to-earliest")
+    if not scoped and kind not in ("--from-file", "--to-group"):
+        raise ConfigError("which partitions?", "--all-topics for all committed, or --topic T[:0,1]")
+
+
+def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
+    """Remove every static member; one that still runs joins again, and the reset is refused then."""
+    from kgroup.admin.remove_members import Selection
+
+    said = []
+    for described in admin.describe(groups, offsets=False).groups:
+        static = tuple(member.instance_id for member in described.members if member.instance_id)
+        if static:
+            plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
+            done = admin.execute(plan)
+            removed = [str(item.instance_id) for item in done.items if item.result == "removed"]
+            said.append(f"{described.group_id}: removed {', '.join(removed)}   journal {done.journal_id}")
+    return said

@@ -1,0 +1,117 @@
+"""What the commands that change positions share: options, asking, executing, showing."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.changes import Consent, read_text
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.offset_plans import OffsetsPlan
+
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+Reason = Annotated[
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Why; kept in the journal and, cut, in commits."),
+]
+WaitEmpty = Annotated[
+    bool, typer.Option("--wait-empty", help="Before --execute, wait until the groups have no members.")
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="T[:0,1]", help="Only this topic, or these partitions; repeatable."),
+]
+
+
+def run(
+    env: Env,
+    admin: "Admin",
+    make_plan: Callable[[], "OffsetsPlan"],
+    *,
+    execute: bool,
+    yes: bool,
+    wait_empty: bool = False,
+    groups: Sequence[str] = (),
+    plan_out: str | None = None,
+    before: Callable[[], Sequence[str]] = tuple,
+) -> ExitCode:
+    """Show the plan, or with `execute` wait, ask, do it and show what became of each position.
+
+    `before` does what has to happen first and says what it did; the plan is made after it and after the
+    wait, because members commit when they close.
+    """
+    from kgroup.admin.offset_changes import execute as execute_plan
+    from kgroup.cli.offset_views import executed, planned
+    from kgroup.cli.output import show
+    from kgroup.cli.session import identity
+
+    csv = env.output.format == "csv"
+    where = identity(admin, env)
+    notes: Sequence[str] = ()
+    if execute:
+        notes = before()
+        if wait_empty:
+            wait_until_empty(env, admin, groups)
+    plan = make_plan()
+    if plan_out:
+        write_plan(plan_out, plan)
+    count = sum(item.result == "planned" for item in plan.items)
+    if not execute or not count:
+        return show(env, planned(plan, where, csv=csv))
+    names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
+    Consent(execute, yes).ask(f"{plan.spec}: change {count} position(s) of {names}?")
+    done = execute_plan(admin.cluster, admin.journal, plan)
+    return show(env, executed(done, where, csv=csv, notes=notes))
+
+
+def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
+    """Wait until no group has members; Failure (timed out) with who is left."""
+    from kgroup.admin.conditions import Condition, wait_for
+
+    timeout_s = env.settings().timeout_s()
+    env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
+    for waited in wait_for(admin.cluster, groups, Condition("empty"), timeout_s):
+        if not waited.held:
+            raise Failure(
+                ExitCode.REFUSED,
+                "NON_EMPTY_GROUP",
+                f"{waited.group_id} is still {waited.state} ({waited.members} members) after {timeout_s:g} s",
+                "stop its members, or give them longer with --timeout",
+                waited.group_id,
+            )
+
+
+def write_plan(name: str, plan: "OffsetsPlan") -> None:
+    """Write a plan that `read_plan` reads back, on another machine too."""
+    from kgroup.admin.offset_plans import plan_document
+
+    write_text(name, json.dumps(plan_document(plan), indent=2) + "\n")
+
+
+def read_plan(name: str) -> "OffsetsPlan":
+    """The plan of positions in a file, `-` for stdin; ConfigError when it is not one."""
+    from kgroup.admin.offset_plans import plan_from
+
+    try:
+        document = json.loads(read_text(name))
+    except ValueError:
+        raise ConfigError(f"{name} is not a plan: it is not JSON", "write one with --plan-out") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{name} is not a plan", "write one with --plan-out")
+    return plan_from(document)
+
+
+def write_text(name: str, text: str) -> None:
+    """Write a file; ConfigError when it cannot be written."""
+    try:
+        Path(name).expanduser().write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {name}: {error.strerror}") from None

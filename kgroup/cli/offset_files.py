@@ -1,0 +1,121 @@
+"""Offsets in files: Kafka's CSV (`topic,partition,offset`, with the group in front for several) and JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kgroup.domain import TopicPartition
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.offset_plans import Position
+
+ONE, SEVERAL = ("topic", "partition", "offset"), ("group", "topic", "partition", "offset")
+
+
+def parse_csv(text: str, groups: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:
+    """Offsets by group from Kafka's CSV; rows without a group are for each of `groups`.
+
+    A header line is passed over. ConfigError with the line's number for anything that is not a row.
+    """
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
+        row = [cell.strip() for cell in cells]
+        if not any(row) or tuple(row) in (ONE, SEVERAL, ("group_id", *ONE)):
+            continue
+        where = f"{name} line {number}"
+        if len(row) not in (3, 4):
+            raise ConfigError(
+                f"{where} has {len(row)} cells", f"rows are {','.join(ONE)} or {','.join(SEVERAL)}"
+            )
+        if len(row) == 3 and not groups:
+            raise ConfigError(f"{where} names no group", "name the group on the command line")
+        partition, offset = (_number(cell, where) for cell in row[-2:])
+        for group in [row[0]] if len(row) == 4 else groups:
+            found.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
+    if not found:
+        raise ConfigError(f"{name} holds no offsets")
+    return found
+
+
+def _number(cell: str, where: str) -> int:
+    try:
+        return int(cell)
+    except ValueError:
+        raise ConfigError(f"{where}: {cell!r} is not a number") from None
+
+
+def positions_document(groups: Mapping[str, Mapping[TopicPartition, "Position"]]) -> list[dict[str, Any]]:
+    """Positions by group as the JSON of `offsets export`: nothing is lost."""
+    return [
+        {
+            "group_id": group_id,
+            "offsets": [
+                {
+                    "topic": partition.topic,
+                    "partition": partition.partition,
+                    "committed_offset": position.offset,
+                    "leader_epoch": position.leader_epoch,
+                    "metadata": position.metadata,
+                }
+                for partition, position in sorted(positions.items(), key=lambda pair: pair[0])
+            ],
+        }
+        for group_id, positions in groups.items()
+    ]
+
+
+def parse_positions(
+    text: str, groups: Sequence[str], name: str
+) -> dict[str, dict[TopicPartition, "Position"]]:
+    """Positions by group from an export: the JSON document, its `data`, ndjson, or Kafka's CSV.
+
+    With `groups`, only those of a file that names groups. ConfigError when it is none of these.
+    """
+    from kgroup.admin.offset_plans import Position
+
+    if not text.lstrip().startswith(("{", "[")):
+        rows = parse_csv(text, groups, name)
+        found = {group: {p: Position(offset) for p, offset in by_p.items()} for group, by_p in rows.items()}
+    else:
+        found = {
+            str(group["group_id"]): dict(_position(row) for row in group["offsets"])
+            for group in _group_documents(text, name)
+        }
+    missing = [group for group in groups if group not in found]
+    if missing:
+        raise ConfigError(f"{name} has no offsets of group {missing[0]}")
+    return {group: rows for group, rows in found.items() if not groups or group in groups}
+
+
+def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        try:
+            document = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError as error:
+            raise ConfigError(f"{name} is neither JSON nor CSV: {error}") from None
+    for key in ("data", "groups"):
+        if isinstance(document, dict):
+            document = document.get(key) or ([document] if "group_id" in document else document)
+    groups = document if isinstance(document, list) else []
+    if not groups or not all(isinstance(g, dict) and "group_id" in g and "offsets" in g for g in groups):
+        raise ConfigError(f"{name} is no export of offsets", "kgroup offsets export GROUP -o json makes one")
+    return groups
+
+
+def _position(row: Mapping[str, Any]) -> tuple[TopicPartition, "Position"]:
+    from kgroup.admin.offset_plans import Position
+
+    try:
+        partition = TopicPartition(str(row["topic"]), int(row["partition"]))
+        epoch = row.get("leader_epoch")
+        position = Position(
+            int(row["committed_offset"]), -1 if epoch is None else int(epoch), str(row.get("metadata") or "")
+        )
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(f"{json.dumps(row)} is no position") from None
+    return partition, position
