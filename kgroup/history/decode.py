@@ -35,7 +35,6 @@ from kgroup.history.records import (
     type_name,
 )  # fmt: skip
 from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, BatchHeader
-from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
 from kgroup.protocol.primitives import read_uvarint, read_varint
 
@@ -127,25 +126,31 @@ class Decoder:
 
         Batches that were seen already are passed over. Records with an offset above `up_to` are left out.
         """
+        needles, hit = self.needles, -1
         for header in headers:
-            base, last = header.base_offset, header.last_offset
+            position, end, base, last, attributes, _, max_ts, _, _, records = header
             if last < self.next_offset:
                 continue
-            if base != self.next_offset or header.records != last - base + 1:
+            if base != self.next_offset or records != last - base + 1:
                 yield from self.flush()
                 yield from self._gap(header)
             self.next_offset = last + 1
-            self.records += header.records
-            self.last_ms = header.max_timestamp_ms
+            self.records += records
+            self.last_ms = max_ts
             if base // RUN_OFFSETS != self._block:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
             try:
-                if header.attributes & CONTROL:
+                if attributes & CONTROL:
                     yield from self.flush()
                     yield from self._control(chunk, header)
-                elif self._concerns(chunk, header):
-                    yield from self._data(chunk, header)
+                    continue
+                if needles is not None and not attributes & COMPRESSED:
+                    if hit < position:
+                        hit = _next(chunk, needles, position)
+                    if hit >= end:
+                        continue
+                yield from self._data(chunk, header)
             except DecodeError as error:
                 yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message, False)
 
@@ -173,13 +178,6 @@ class Decoder:
             first = min(part.first_log_offset for part in parts)
             last = max(part.last.log_offset for part in parts)
             yield CommitRun(group, first, last, tuple(parts), rewinds)
-
-    def _concerns(self, chunk: bytes, header: BatchHeader) -> bool:
-        """Whether the batch may hold a wanted group; only an uncompressed one can be told without a look."""
-        if self.needles is None or header.attributes & COMPRESSED:
-            return True
-        find, start, end = chunk.find, header.position + HEADER_BYTES, header.end
-        return any(find(needle, start, end) >= 0 for needle in self.needles)
 
     def _gap(self, header: BatchHeader) -> Iterator[Gap]:
         """Note offsets that are not there, before the batch or inside it; the first batch is the start."""
@@ -334,3 +332,9 @@ class Decoder:
             slot.add(decode_commit(value, offset, ts).offset, offset, ts, value)
             if not self.runs:
                 yield from self.flush(group)
+
+
+def _next(chunk: bytes, needles: list[bytes], start: int) -> int:
+    """Where the next of the needles is, from `start` on; the chunk's length when there is none."""
+    hits = [hit for needle in needles if (hit := chunk.find(needle, start)) >= 0]
+    return min(hits, default=len(chunk))
