@@ -9,7 +9,7 @@ from random import Random
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.simulation.convergence import changes, come_to_rest, snapshot
-from kgroup.simulation.faults import Fault, Faults
+from kgroup.simulation.faults import METADATA_KNOWN_MS, Fault, Faults
 from kgroup.simulation.groups import Kind, SimulatedGroup, made_up
 from kgroup.simulation.hard_state import compacted, difference
 from kgroup.simulation.invariants import Auditor, Violation
@@ -17,7 +17,7 @@ from kgroup.simulation.process import Process
 from kgroup.simulation.world import START_MS, World
 
 REST_MS = 150_000
-CALM_MS = 16_000
+CALM_MS = 14_000
 ABSENCE_MS = 2_500
 
 
@@ -82,6 +82,7 @@ def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     faults.start(every_ms=rng.choice((4_000, 12_000, 30_000)))
     world.schedule.run_until(world.now_ms + rng.randint(60_000, 480_000))
     faults.stop()
+    world.schedule.run_until(world.now_ms + METADATA_KNOWN_MS)
     come_to_rest(world, result.groups, REST_MS + faults.jumped_ms)
     _nothing_moves(world, result.groups)
     _static_bounce_moves_nothing(world, result.groups)

@@ -13,8 +13,8 @@ from kgroup.simulation.invariants import Violation, epoch_of
 from kgroup.simulation.world import World
 
 LOOK_EVERY_MS = 500
-REST_LASTS_MS = 15_000
-"""Longer than clients take to learn of new partitions."""
+REST_LASTS_MS = 6_000
+"""Longer than a failed process takes to be back."""
 
 
 def unrest(world: World, group: SimulatedGroup) -> str | None:

@@ -16,6 +16,8 @@ from kgroup.simulation.process import Process
 from kgroup.simulation.world import World
 
 GOOD_WEATHER = Weather()
+METADATA_KNOWN_MS = 25_000
+"""By then every client that runs knows the topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Faults:
         self._on_change = on_change
         self._over = False
         self._topics_made = 0
+        self._topics_changed = False
         self.done: list[Fault] = []
         self.jumped_ms = 0
         self._kinds: tuple[tuple[int, Callable[[], str | None]], ...] = (
@@ -92,6 +95,17 @@ class Faults:
                     process.stop()
                 else:
                     process.start()
+        if self._topics_changed:
+            self._world.schedule.after(METADATA_KNOWN_MS, self._grow_topics)
+
+    def _grow_topics(self) -> None:
+        """Give every topic one more partition.
+
+        A leader that comes back, and a group that is upgraded by a static member, do not look at what topics
+        have become meanwhile (KIP-814; Kafka does neither): they do at the next change.
+        """
+        for name, topic in sorted(self._world.image.by_name.items()):
+            self._world.set_topic(name, topic.partitions + 1)
 
     def _next(self, every_ms: int) -> None:
         if self._over:
@@ -233,6 +247,7 @@ class Faults:
 
     def _topics(self) -> str:
         world, rng = self._world, self._rng
+        self._topics_changed = True
         names = sorted(world.image.by_name)
         choice = rng.random()
         if choice < 0.6 or len(names) < 2:
