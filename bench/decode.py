@@ -1,0 +1,58 @@
+"""How fast is the history? Whole processes against kafka-dump-log on the same segments, in turns.
+
+    python -m bench.decode DIR GROUP [ROUNDS]     DIR: folders `__consumer_offsets-N` with segments
+
+Prints the median of wall and CPU seconds, the peak memory, and the ratio to kafka-dump-log.
+"""
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.interop.server import TOOLS, java
+
+KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
+
+
+def commands(folder: Path, group: str) -> dict[str, list[str]]:
+    """What is compared; kafka-dump-log is given the heap that its own script gives it."""
+    files = ",".join(str(path) for path in sorted(folder.rglob("*.log")))
+    dump = ("--offsets-decoder", "--print-data-log", "--files", files)
+    return {
+        "kafka-dump-log": java(TOOLS["kafka-dump-log"], *dump, jvm=("-Xmx256M",)),
+        "replay-log, one group": [*KGROUP, "replay-log", group, "--files", str(folder)],
+        "replay-log, all groups": [*KGROUP, "replay-log", "--files", str(folder)],
+        "offsets-topic stats": [*KGROUP, "offsets-topic", "stats", "--files", str(folder)],
+    }
+
+
+def run(command: list[str]) -> tuple[float, float]:
+    """Wall and CPU seconds of one run."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    folder, group = Path(sys.argv[1]), sys.argv[2]
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+    size = sum(path.stat().st_size for path in folder.rglob("*.log"))
+    taken: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(rounds):
+        for name, command in commands(folder, group).items():
+            taken.setdefault(name, []).append(run(command))
+    base = statistics.median(wall for wall, _ in taken["kafka-dump-log"])
+    print(f"{size / 1e6:.0f} MB, median of {rounds}")
+    for name, times in taken.items():
+        wall, cpu = (statistics.median(column) for column in zip(*times, strict=True))
+        print(f"{name:<24} {wall:7.2f} s wall {cpu:7.2f} s CPU   {base / wall:5.1f} x")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(f"largest process: {peak / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""replay-log, blame, offsets-topic and capture: views, filters, exit codes, documents."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import Kgroup
+
+from kgroup.cli.schemas import schema_for
+from kgroup.cli.times import day_and_clock, iso, parse_time
+from kgroup.errors import ConfigError
+
+INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
+UPGRADE = str(INCIDENTS / "upgrade-and-back")
+GROUP = "upgrade-and-back.2"
+
+
+def test_the_timeline_begins_with_what_is_complete_and_names_causes(kgroup: Kgroup) -> None:
+    ran = kgroup("replay-log", GROUP, "--files", UPGRADE)
+    assert ran.code == 0
+    first, *rest = ran.out.splitlines()
+    assert first.endswith("31 records · complete: nothing compacted, nothing missing")
+    assert any("└ the downgrade at offset 20" in line for line in rest)
+    assert any("orders:2-3 had no owner for" in line for line in rest)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("replay-log", "--files", UPGRADE),
+        ("replay-log", "--files", UPGRADE, "--at", "19"),
+        ("blame", GROUP, "--files", UPGRADE),
+        ("offsets-topic", "stats", "--files", UPGRADE),
+        ("offsets-topic", "top", "--files", UPGRADE),
+        ("offsets-topic", "decode", "0003000370617900", "--value", "0000000000070000"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_documents_fit_their_schemas(kgroup: Kgroup, arguments: tuple[str, ...]) -> None:
+    ran = kgroup(*arguments, "-o", "json")
+    name = " ".join(arguments[:2]) if arguments[0] == "offsets-topic" else arguments[0]
+    jsonschema.validate(ran.document, schema_for(name))
+    assert ran.code == 0 and ran.document["status"] == "ok"
+
+
+def test_events_have_the_fields_scripts_rely_on(kgroup: Kgroup) -> None:
+    lines = kgroup("replay-log", "--files", UPGRADE, "-o", "ndjson").out.splitlines()
+    events = [json.loads(line) for line in lines]
+    up = next(event for event in events if event["event"] == "upgraded")
+    assert (up["type"], up["group_epoch"], up["generation"]) == ("consumer", 2, None)
+    assert up["timestamp"] == iso(up["timestamp_ms"]) and up["partition"] == 6
+    assert up["schema"] == "kgroup/replay-log@1"
+
+
+def test_the_state_at_an_offset_is_told_as_describe_tells_it(kgroup: Kgroup) -> None:
+    (group,) = kgroup("replay-log", "--files", UPGRADE, "--at", "19", "-o", "json").document["data"]["groups"]
+    assert (group["type"], group["state"], group["group_epoch"]) == ("consumer", "Stable", 2)
+    assert [len(m["assignment"][0]["partitions"]) for m in group["members"]] == [2, 2]
+    assert {o["committed_offset"] for o in group["offsets"]} == {50}
+
+
+def test_raw_prints_every_record(kgroup: Kgroup) -> None:
+    rows = [
+        json.loads(x)
+        for x in kgroup("replay-log", "--files", UPGRADE, "--raw", "-o", "ndjson").out.splitlines()
+    ]
+    assert [row["offset"] for row in rows] == list(range(31))
+    assert rows[2]["value"]["topic"] == "orders"
+    text = kgroup("replay-log", "--files", UPGRADE, "--raw").out.splitlines()
+    assert "GroupMetadata" in text[0] and "tombstone" in text[6]
+
+
+def test_filters(kgroup: Kgroup) -> None:
+    ran = kgroup(
+        "replay-log", "upgrade-*", "--files", UPGRADE, "--events", "upgraded,downgraded", "-o", "csv"
+    )
+    assert [line.split(",")[6] for line in ran.out.splitlines()] == ["event", "upgraded", "downgraded"]
+    assert kgroup("replay-log", "--files", UPGRADE, "--instance", "pay-0", "-o", "name").out == f"{GROUP}\n"
+    assert "no event matches" in kgroup("replay-log", "--files", UPGRADE, "--until", "2020-01-01").out
+
+
+def test_a_group_without_records_is_not_found(kgroup: Kgroup) -> None:
+    ran = kgroup("replay-log", "nobody", "--files", UPGRADE)
+    assert ran.code == 3 and "no record of group nobody" in ran.err
+
+
+@pytest.mark.parametrize(
+    "options", [("--events", "exploded"), ("--at", "soon"), ("--follow",), ("--raw", "--at", "1")]
+)
+def test_options_that_make_no_sense_are_usage_errors(kgroup: Kgroup, options: tuple[str, ...]) -> None:
+    assert kgroup("replay-log", "--files", UPGRADE, *options).code == 2
+
+
+def test_damage_is_named_and_the_rest_is_told(kgroup: Kgroup, tmp_path: Path) -> None:
+    whole = next(Path(UPGRADE).rglob("*.log")).read_bytes()
+    segment = tmp_path / f"{0:020d}.log"
+    segment.write_bytes(whole[:-10])
+    ran = kgroup("replay-log", "--files", str(tmp_path))
+    assert ran.code == 5 and "cut short" in ran.err and str(segment) in ran.err
+    assert "downgraded" in ran.out
+    segment.write_bytes(b"no segment at all, only text\n" * 20)
+    ran = kgroup("replay-log", "--files", str(tmp_path))
+    assert ran.code == 1 and "not a segment" in ran.err
+
+
+def test_a_folder_of_something_else_is_refused(kgroup: Kgroup, tmp_path: Path) -> None:
+    ran = kgroup("replay-log", "--files", str(tmp_path))
+    assert ran.code == 1 and "holds no segment" in ran.err
+
+
+def test_the_page_holds_everything_and_ends_no_script_early(kgroup: Kgroup, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert kgroup("replay-log", "--files", UPGRADE, "--html", str(page)).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "") and "https://" not in text
+    data = json.loads(text.split('type="application/json">')[1].split("</script>")[0])
+    (group,) = data["groups"]
+    assert group["name"] == GROUP and {lane["member"] for lane in group["lanes"]} >= {"pay-0"}
+    assert text.count("</script>") == 2
+
+
+def test_blame_says_what_and_shows_the_records(kgroup: Kgroup) -> None:
+    ran = kgroup("blame", "reset-by-hand.12", "--files", str(INCIDENTS / "reset-by-hand"), "-o", "json")
+    blames = {b["about"]: b for b in ran.document["data"]["groups"][0]["blames"]}
+    assert blames["rewind"]["event"]["proven"] and blames["rewind"]["evidence"]
+    text = kgroup("blame", GROUP, "--files", UPGRADE).out
+    assert "because: the downgrade at offset 20" in text and "no rewind and no deletion" in text
+
+
+def test_the_embedded_cluster_is_replayed_verified_and_captured(
+    kgroup: Kgroup, cluster: "object", tmp_path: Path
+) -> None:
+    where = ("-b", cluster.bootstrap)  # type: ignore[attr-defined]
+    ran = kgroup("replay-log", "--verify", *where, "-o", "json")
+    jsonschema.validate(ran.document, schema_for("replay-log"))
+    assert ran.code == 0, ran.out
+    assert kgroup("capture", "--once", "--out", str(tmp_path / "kept"), *where).code == 0
+
+
+def test_a_capture_goes_on_where_it_stopped_and_cuts_a_torn_tail(tmp_path: Path) -> None:
+    from kgroup.history.capture import PartitionCapture
+
+    data = next(Path(UPGRADE).rglob("*.log")).read_bytes()
+    part = PartitionCapture.resume(tmp_path, 6)
+    assert part.append(data[:3000]) and part.path is not None
+    with part.path.open("ab") as file:
+        file.write(b"half a batch")
+    again = PartitionCapture.resume(tmp_path, 6)
+    assert again.next_offset == part.next_offset
+    again.append(data)
+    last = PartitionCapture.resume(tmp_path, 6)
+    assert (last.next_offset, again.gaps) == (31, [])
+    assert len(list(tmp_path.rglob("*.log"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-03-01T03:00", "2026-03-01T03:00:00.000Z"),
+        ("2026-03-01T03:00+01:00", "2026-03-01T02:00:00.000Z"),
+        ("2026-03-01", "2026-03-01T00:00:00.000Z"),
+        ("03:00", "2026-03-05T03:00:00.000Z"),
+        ("23:59", "2026-03-04T23:59:00.000Z"),
+        ("2h", "2026-03-05T10:00:00.000Z"),
+        ("30m ago", "2026-03-05T11:30:00.000Z"),
+        ("1772680000123", "2026-03-05T03:06:40.123Z"),
+    ],
+)
+def test_moments_can_be_given_in_many_ways(text: str, expected: str) -> None:
+    assert iso(parse_time(text, parse_time("2026-03-05T12:00"))) == expected
+
+
+@pytest.mark.parametrize("text", ["", "later", "25:00", "2026-13-01", "-3h"])
+def test_anything_else_is_no_moment(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_time(text)
+
+
+def test_times_out_of_all_bounds_are_shown_as_unknown() -> None:
+    assert iso(-1) is None and iso(2**62) is None
+    assert day_and_clock(2**62) == ("-", "-")
