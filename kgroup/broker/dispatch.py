@@ -9,6 +9,7 @@ from kgroup.broker.call import Answer, Api, Call, Silence
 from kgroup.broker.producers import ProducerStates
 from kgroup.broker.script import Script
 from kgroup.broker.tickets import Tickets
+from kgroup.broker.transactions import Transactions
 from kgroup.broker.wakeups import Wakeups
 from kgroup.broker.watchers import Watchers
 from kgroup.domain import offsets_partition_of
@@ -30,6 +31,7 @@ class Dispatcher:
         self.watchers = Watchers()
         self.tickets = Tickets(cluster, self.watchers)
         self.producers = ProducerStates(cluster)
+        self.transactions = Transactions(cluster, self.tickets, self.watchers)
         self.script: Script | None = None
         self._partitions: dict[str, int] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -25,6 +25,7 @@ class Transactions:
     aborted: list[AbortedTransaction] = field(default_factory=list)
     open: dict[int, int] = field(default_factory=dict)
     _by_producer: dict[int, list[AbortedTransaction]] = field(default_factory=dict)
+    _stable: list[int] = field(default_factory=list)  # the last stable offset when each was aborted
 
     def saw(self, batch: Batch) -> None:
         """Take in the next batch of the log."""
@@ -40,6 +41,7 @@ class Transactions:
         if first is not None and not marker.committed:
             aborted = AbortedTransaction(batch.producer_id, first, batch.last_offset)
             self.aborted.append(aborted)
+            self._stable.append(self.first_unstable_offset(batch.last_offset + 1))
             self._by_producer.setdefault(batch.producer_id, []).append(aborted)
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
@@ -48,6 +50,17 @@ class Transactions:
         # A producer has one transaction at a time: they are disjoint and in order.
         at = bisect_right(known, offset, key=lambda aborted: aborted.first_offset) - 1
         return at >= 0 and offset <= known[at].last_offset
+
+    def aborted_in(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records from `start` to before `end`, in order of their markers."""
+        first = bisect_left(self.aborted, start, key=lambda aborted: aborted.last_offset)
+        found = []
+        for index in range(first, len(self.aborted)):
+            if self.aborted[index].first_offset < end:
+                found.append(self.aborted[index])
+            if self._stable[index] >= end:
+                break  # whatever is aborted later began behind it
+        return found
 
     def first_unstable_offset(self, end_offset: int) -> int:
         """The offset up to which every transaction has ended (the last stable offset)."""

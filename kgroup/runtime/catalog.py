@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kgroup.domain import OFFSETS_TOPIC, Topic, TopicImage, uuid_bytes, uuid_text
+from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
 from kgroup.log.files import replace_file
 
@@ -29,7 +29,7 @@ class CatalogTopic:
 
     @property
     def internal(self) -> bool:
-        return self.name == OFFSETS_TOPIC
+        return self.name in INTERNAL_TOPICS
 
 
 class Catalog:
@@ -91,6 +91,12 @@ class Catalog:
             self._save()
         self._next_producer_id += 1
         return self._next_producer_id - 1
+
+    def reserve_producer_ids(self, below: int) -> None:
+        """Give out no id below this one any more: they are in a log that came from elsewhere."""
+        if below > self._next_producer_id:
+            self._next_producer_id = self._saved_producer_id = below
+            self._save()
 
     def _change(self, topics: dict[str, CatalogTopic], created: bool) -> None:
         before = self.topics, self.image

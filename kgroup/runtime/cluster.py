@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.outcome import Reply
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of, uuid_text
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
@@ -179,22 +179,25 @@ class Cluster:
         self.shards = [None] * partitions
         now_ms = self.clock.now_ms()
         for partition in range(partitions):
-            self._clean(partition, now_ms)
+            self._clean(OFFSETS_TOPIC, partition, now_ms)
             self.reload(partition, now_ms)
+        transactions = self.catalog.topics.get(TRANSACTION_TOPIC)
+        for partition in range(transactions.partitions if transactions else 0):
+            self._clean(TRANSACTION_TOPIC, partition, now_ms)
 
-    def _clean(self, partition: int, now_ms: int) -> None:
-        """Compact an offsets log that is mostly history; done at the start, when nobody waits."""
+    def _clean(self, topic: str, partition: int, now_ms: int) -> None:
+        """Compact a log of state that is mostly history; done at the start, when nobody waits."""
         if self._folder is None:
             return
         from kgroup.log.compaction import MIN_DIRTY_RATIO, compact, dirty_ratio
         from kgroup.log.partition import PartitionLog
 
         try:
-            found = self.log(OFFSETS_TOPIC, partition)
+            found = self.log(topic, partition)
             if isinstance(found, PartitionLog) and dirty_ratio(found) >= MIN_DIRTY_RATIO:
                 compact(found, now_ms=now_ms)
         except KgroupError as error:
-            log.error("%s-%d cannot be compacted: %s", OFFSETS_TOPIC, partition, error.message)
+            log.error("%s-%d cannot be compacted: %s", topic, partition, error.message)
 
     def _topics_changed(self) -> list[Reply]:
         now_ms = self.clock.now_ms()
@@ -213,8 +216,11 @@ class Cluster:
             return MemoryLog()
         from kgroup.log.partition import PartitionLog
 
-        offsets = topic == OFFSETS_TOPIC
-        size = self.settings.offsets_segment_bytes if offsets else self.settings.segment_bytes
+        size = self.settings.segment_bytes
+        if topic == OFFSETS_TOPIC:
+            size = self.settings.offsets_segment_bytes
+        elif topic == TRANSACTION_TOPIC:
+            size = self.settings.transaction_segment_bytes
         config = self.catalog.topics[topic].config
         return PartitionLog(
             self._folder / f"{topic}-{partition}",

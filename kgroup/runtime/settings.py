@@ -54,6 +54,11 @@ class BrokerSettings:
     offsets_partitions: int = _number("offsets.topic.num.partitions", 50, low=1, high=10_000)
     offsets_replication_factor: int = _number("offsets.topic.replication.factor", 1, low=1)
     offsets_segment_bytes: int = _number("offsets.topic.segment.bytes", 104_857_600, low=1)
+    transaction_partitions: int = _number("transaction.state.log.num.partitions", 50, low=1, high=10_000)
+    transaction_replication_factor: int = _number("transaction.state.log.replication.factor", 1, low=1)
+    transaction_segment_bytes: int = _number("transaction.state.log.segment.bytes", 104_857_600, low=1)
+    transaction_max_timeout_ms: int = _number("transaction.max.timeout.ms", 900_000, low=1)
+    transactional_id_expiration_ms: int = _number("transactional.id.expiration.ms", 604_800_000, low=1)
     segment_bytes: int = _number("log.segment.bytes", 1 << 30, low=1 << 20)
     flush_messages: int = _number("log.flush.interval.messages", INT64_MAX, low=1, high=INT64_MAX)
     """1 makes every append survive a power loss; any other number leaves that to the system (as Kafka)."""

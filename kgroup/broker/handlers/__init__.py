@@ -12,6 +12,8 @@ from kgroup.broker.handlers import (
     produce,
     producer_ids,
     topics,
+    transactions,
+    txn_markers,
 )
 
 ALL = (
@@ -24,6 +26,8 @@ ALL = (
     *api_versions.APIS,
     *topics.APIS,
     *producer_ids.APIS,
+    *transactions.APIS,
+    *txn_markers.APIS,
     *configs.APIS,
     *alter_configs.APIS,
 )

@@ -6,6 +6,7 @@ import re
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.coordinator.transactions.state import LATEST_VERSION
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.api_versions import (
@@ -22,22 +23,26 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def api_versions(desk: Dispatcher, call: Call) -> ApiVersionsResponse:
-    """Every API with its versions, and the group feature; odd software names are INVALID_REQUEST."""
+    """Every API with its versions, and the features; odd software names are INVALID_REQUEST."""
     request = call.body
     assert isinstance(request, ApiVersionsRequest)
     if call.version >= NAMED_SINCE:
         told = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in told):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    consumer = "consumer" in desk.cluster.group_config.rebalance_protocols
+    levels = {"transaction.version": LATEST_VERSION}
+    if "consumer" in desk.cluster.group_config.rebalance_protocols:
+        levels["group.version"] = 1
     return ApiVersionsResponse(
         api_keys=tuple(_served(desk, key) for key in sorted(desk.apis)),
-        supported_features=(SupportedFeatureKey(name="group.version", min_version=0, max_version=1),),
+        supported_features=(
+            SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
+            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=LATEST_VERSION),
+        ),
         finalized_features_epoch=0,
-        finalized_features=(
-            (FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),)
-            if consumer
-            else ()
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(levels.items())
         ),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.domain import offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import (
@@ -34,11 +33,6 @@ def find_coordinator(desk: Dispatcher, call: Call) -> FindCoordinatorResponse:
     )
 
 
-def transaction_node(desk: Dispatcher, transactional_id: str) -> int:
-    """The broker that coordinates a transactional id."""
-    return offsets_partition_of(transactional_id, desk.cluster.brokers)
-
-
 def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
     assert isinstance(request, FindCoordinatorRequest)
     return FindCoordinatorResponse(
@@ -54,7 +48,7 @@ def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
     if key_type == GROUP:
         node = desk.cluster.leader_of(desk.partition_of(key))
     elif key_type == TRANSACTION:
-        node = transaction_node(desk, key)
+        node = desk.transactions.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
     host, port = desk.cluster.endpoints[node]

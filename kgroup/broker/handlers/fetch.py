@@ -1,10 +1,12 @@
 """Fetch, without fetch sessions: every request names all its partitions (KIP-227 allows it).
 
-Everything in a log is committed, so the high watermark is its end; as no transactions are served, the last
-stable offset is the high watermark.
+Everything in a log is replicated, so the high watermark is its end. A read_committed consumer gets nothing
+from the first open transaction on, and the list of aborted ones to skip (KIP-98).
 """
 
 from __future__ import annotations
+
+import struct
 
 from kgroup.broker.call import Answer, Api, Call
 from kgroup.broker.dispatch import Dispatcher
@@ -13,14 +15,21 @@ from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import OffsetOutOfRange
+from kgroup.protocol.batches import LENGTH_OFFSET
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import (
+    AbortedTransaction,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
+
+READ_COMMITTED = 1
+_BATCH_START = struct.Struct(">qi")
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_DELTA_AT = 23  # bytes of a batch before its last offset delta
 
 
 def fetch(desk: Dispatcher, call: Call) -> Answer:
@@ -44,13 +53,16 @@ def read(desk: Dispatcher, call: Call, request: FetchRequest) -> tuple[FetchResp
     """
     left = min(request.max_bytes, desk.cluster.settings.fetch_max_bytes)
     total, failed = 0, False
+    committed = request.isolation_level == READ_COMMITTED
     responses = []
     for topic in request.topics:
         found = []
         for partition in topic.partitions:
             try:
                 name = topic_name(desk, topic.topic, topic.topic_id)
-                data = _partition(desk, call.node, name, partition, left, must_progress=total == 0)
+                data = _partition(
+                    desk, call.node, name, partition, left, must_progress=total == 0, committed=committed
+                )
             except Refused as refused:
                 data = _failed(partition.partition, refused.code)
             except OffsetOutOfRange:
@@ -120,7 +132,14 @@ class ParkedFetch:
 
 
 def _partition(
-    desk: Dispatcher, node: int, name: str, wanted: FetchPartition, left: int, must_progress: bool
+    desk: Dispatcher,
+    node: int,
+    name: str,
+    wanted: FetchPartition,
+    left: int,
+    *,
+    must_progress: bool,
+    committed: bool,
 ) -> PartitionData:
     _, log = partition_log(desk, node, name, wanted.partition)
     check_leader_epoch(wanted.current_leader_epoch)
@@ -128,19 +147,45 @@ def _partition(
     records = log.read(wanted.fetch_offset, max(limit, 1)) if limit > 0 or must_progress else b""
     if len(records) > limit and not must_progress:
         records = b""
-    end = log.end_offset
+    producers = desk.producers.of(name, wanted.partition, log)
+    stable = producers.last_stable_offset
+    aborted = None
+    if committed:
+        records, end = decided(records, stable)
+        aborted = tuple(
+            AbortedTransaction(producer_id=producer_id, first_offset=first)
+            for producer_id, first in producers.aborted_between(wanted.fetch_offset, end)
+        )
     return PartitionData(
         partition_index=wanted.partition,
-        high_watermark=end,
-        last_stable_offset=end,
+        high_watermark=log.end_offset,
+        last_stable_offset=stable,
         log_start_offset=log.start_offset,
+        aborted_transactions=aborted,
         records=records,
     )
 
 
+def decided(records: bytes, stable: int) -> tuple[bytes, int]:
+    """The whole batches before the last stable offset, and the offset behind them (0 for none)."""
+    at, end = 0, 0
+    while at < len(records):
+        base_offset, length = _BATCH_START.unpack_from(records, at)
+        if base_offset >= stable:
+            break
+        end = base_offset + _LAST_OFFSET_DELTA.unpack_from(records, at + _DELTA_AT)[0] + 1
+        at += length + LENGTH_OFFSET
+    return records[:at], end
+
+
 def _failed(partition: int, code: ErrorCode) -> PartitionData:
     return PartitionData(
-        partition_index=partition, error_code=code, high_watermark=-1, log_start_offset=-1, records=b""
+        partition_index=partition,
+        error_code=code,
+        high_watermark=-1,
+        log_start_offset=-1,
+        records=b"",
+        aborted_transactions=None,
     )
 
 

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 
 from kgroup.broker.call import Answer, Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
+from kgroup.coordinator.transactions.producers import ProducerEpoch
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
@@ -35,6 +38,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 MANY_GROUPS_SINCE = 8  # OffsetFetch
+ABORTABLE_SINCE, IMPLICIT_SINCE = 4, 5  # TxnOffsetCommit (KIP-890)
 
 Merge: TypeAlias = Callable[[list[Any]], Message]
 
@@ -65,6 +69,27 @@ class Gather:
 def to_shard(desk: Dispatcher, call: Call) -> Answer:
     """The whole request to the shard of its group."""
     return desk.tickets.submit(desk.partition_of(call.body.group_id), call)  # type: ignore[attr-defined]
+
+
+def txn_offset_commit(desk: Dispatcher, call: Call) -> Answer:
+    """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it."""
+    request = call.body
+    assert isinstance(request, TxnOffsetCommitRequest)
+    partition = desk.partition_of(request.group_id)
+    if request.group_id and desk.cluster.leader_of(partition) == call.node:
+        code = desk.transactions.admit(
+            request.transactional_id,
+            ProducerEpoch(request.producer_id, request.producer_epoch),
+            [TopicPartition(OFFSETS_TOPIC, partition)],
+            add=call.version >= IMPLICIT_SINCE,
+        )
+        if code is ErrorCode.NOT_COORDINATOR:  # the transaction's is meant: the group's is right here
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if call.version < ABORTABLE_SINCE:
+            code = without_abortable(code)
+        if code:
+            return refusal(request, code)
+    return desk.tickets.submit(partition, call)
 
 
 def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
@@ -186,9 +211,9 @@ APIS = (
             LeaveGroupRequest,
             ConsumerGroupHeartbeatRequest,
             OffsetDeleteRequest,
-            TxnOffsetCommitRequest,
         )
     ),
+    Api(TxnOffsetCommitRequest.API, txn_offset_commit, refuse),
     Api(ConsumerGroupPrepareAssignmentRequest.API, to_shard, refuse),
     Api(ConsumerGroupInstallAssignmentRequest.API, to_shard, refuse),
     Api(OffsetFetchRequest.API, offset_fetch, refuse),

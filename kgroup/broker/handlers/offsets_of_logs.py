@@ -33,6 +33,7 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 NOTHING = (-1, -1)
+READ_COMMITTED = 1
 
 
 def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
@@ -40,6 +41,7 @@ def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
     request = call.body
     assert isinstance(request, ListOffsetsRequest)
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
+    committed = request.isolation_level == READ_COMMITTED
     topics = []
     for topic in request.topics:
         found = []
@@ -47,7 +49,7 @@ def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
             try:
                 if counts[topic.name, wanted.partition_index] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                found.append(_listed(desk, call, topic.name, wanted))
+                found.append(_listed(desk, call, topic.name, wanted, committed))
             except (Refused, StorageError) as error:
                 found.append(_unlisted(wanted, _code_of(error)))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
@@ -104,13 +106,16 @@ def _epoch_end(wanted: OffsetForLeaderPartition, log: Log) -> EpochEndOffset:
 
 
 def _listed(
-    desk: Dispatcher, call: Call, topic: str, wanted: ListOffsetsPartition
+    desk: Dispatcher, call: Call, topic: str, wanted: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
     _, log = partition_log(desk, call.node, topic, wanted.partition_index)
     check_leader_epoch(wanted.current_leader_epoch)
     if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-    offset, timestamp = find_offset(log, wanted.timestamp)
+    end = None
+    if committed:
+        end = desk.producers.of(topic, wanted.partition_index, log).last_stable_offset
+    offset, timestamp = find_offset(log, wanted.timestamp, end)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,
         offset=offset,
@@ -119,12 +124,22 @@ def _listed(
     )
 
 
-def find_offset(log: Log, timestamp: int) -> tuple[int, int]:
-    """Offset and timestamp, each -1 for none: of the first record at or after a time, or a special one."""
+def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, int]:
+    """Offset and timestamp, each -1 for none: of the first record at or after a time, or a special one.
+
+    Nothing behind `end` (None: the end of the log) is there for this reader.
+    """
+    if end is None:
+        end = log.end_offset
     if timestamp == LATEST:
-        return log.end_offset, -1
+        return end, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, -1
+    found = _at_time(log, timestamp)
+    return found if found[0] < end else NOTHING
+
+
+def _at_time(log: Log, timestamp: int) -> tuple[int, int]:
     if timestamp == MAX_TIMESTAMP:
         newest = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
         return (log.offset_for_timestamp(newest) or NOTHING) if newest >= 0 else NOTHING

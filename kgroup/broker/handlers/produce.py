@@ -5,7 +5,9 @@ from __future__ import annotations
 from kgroup.broker.call import Answer, Api, Call, Silence
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import partition_log, topic_name
-from kgroup.domain import INTERNAL_TOPICS
+from kgroup.broker.handlers.transactions import without_abortable
+from kgroup.coordinator.transactions.producers import ProducerEpoch
+from kgroup.domain import INTERNAL_TOPICS, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.batches import Batch, batches_in
@@ -23,6 +25,15 @@ from kgroup.runtime.catalog import CatalogTopic
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
 ZSTD_SINCE = 7
+ABORTABLE_SINCE = 11  # TRANSACTION_ABORTABLE is understood
+IMPLICIT_SINCE = 12  # a batch adds its partition to the transaction (KIP-890)
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 INT32_MAX = (1 << 31) - 1
 
 
@@ -32,8 +43,6 @@ def produce(desk: Dispatcher, call: Call) -> Answer:
     assert isinstance(request, ProduceRequest)
     if request.acks not in (-1, 0, 1):
         response = refuse(request, ErrorCode.INVALID_REQUIRED_ACKS, None)
-    elif request.transactional_id is not None:
-        response = refuse(request, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
     else:
         responses = tuple(_topic(desk, call, topic) for topic in request.topic_data)
         response = ProduceResponse(responses=responses)
@@ -82,20 +91,43 @@ def _partition(
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     known, log = partition_log(desk, call.node, name, data.index)
     batch = _checked(data.records, call.version, _largest(desk, known))
-    producers = desk.producers.of(name, data.index, log) if batch.producer_id >= 0 else None
-    base = producers.check(batch) if producers is not None else None
+    if batch.transactional:
+        _admit(desk, call, batch, TopicPartition(name, data.index))
+    producers = desk.producers.of(name, data.index, log)
+    implicit = batch.transactional and call.version >= IMPLICIT_SINCE
+    base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
     if base is None:
         if known.config.get("message.timestamp.type") == "LogAppendTime":
             append_time = desk.clock.now_ms()
         base = _append(log, batch, append_time)
-        if producers is not None:
-            producers.appended(batch, base)
+        producers.appended(batch, base)
         if desk.watchers:
             desk.watchers.notify((name, data.index))
     return PartitionProduceResponse(
         index=data.index, base_offset=base, log_append_time_ms=append_time, log_start_offset=log.start_offset
     )
+
+
+def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition) -> None:
+    """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
+    request = call.body
+    assert isinstance(request, ProduceRequest)
+    if not request.transactional_id:
+        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    implicit = call.version >= IMPLICIT_SINCE
+    producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
+    code = desk.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
+    if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
+        raise Refused(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {code.name}",
+        )
+    if call.version < ABORTABLE_SINCE:
+        code = without_abortable(code)
+    if code:
+        raise Refused(code, "Partition was not added to the transaction")
 
 
 def _append(log: Log, batch: Batch, append_time: int) -> int:
@@ -136,8 +168,8 @@ def _checked(records: bytes | None, version: int, largest: int) -> Batch:
         )
     if batch.control:
         raise Refused(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
-    if batch.transactional:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+    if batch.transactional and batch.producer_id < 0:
+        raise Refused(ErrorCode.INVALID_RECORD, "a transactional batch needs a producer id")
     if batch.producer_id >= 0 and (batch.producer_epoch < 0 or batch.base_sequence < 0):
         raise Refused(ErrorCode.INVALID_RECORD, "an idempotent batch needs an epoch and a sequence number")
     return batch

@@ -1,21 +1,42 @@
-"""InitProducerId for idempotent producers."""
+"""InitProducerId for idempotent and transactional producers."""
 
 from __future__ import annotations
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.transactions import understood
+from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
+FENCED_SINCE = 4  # PRODUCER_FENCED is understood
+
 
 def init_producer_id(desk: Dispatcher, call: Call) -> InitProducerIdResponse:
-    """A new producer id with epoch 0; UNSUPPORTED_VERSION, which clients give up on, for transactions."""
+    """A new producer id with epoch 0; the transactional id's next producer if one is named."""
     request = call.body
     assert isinstance(request, InitProducerIdRequest)
-    if request.transactional_id is not None:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "transactions are not served")
-    return InitProducerIdResponse(producer_id=desk.cluster.catalog.allocate_producer_id(), producer_epoch=0)
+    name = request.transactional_id
+    if (request.producer_id < 0) != (request.producer_epoch < 0):
+        raise Refused(ErrorCode.INVALID_REQUEST)
+    if name is None:
+        allocated = desk.cluster.catalog.allocate_producer_id()
+        return InitProducerIdResponse(producer_id=allocated, producer_epoch=0)
+    expected = None
+    if request.producer_id >= 0:
+        expected = ProducerEpoch(request.producer_id, request.producer_epoch)
+    try:
+        outcome = desk.transactions.run(
+            name,
+            lambda c, now: c.init_producer_id(name, request.transaction_timeout_ms, expected, now),
+            call.node,
+        )
+    except Refused as refused:
+        return refuse(request, understood(refused.code, call.version, FENCED_SINCE), None)
+    return InitProducerIdResponse(
+        error_code=outcome.code, producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch
+    )
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> InitProducerIdResponse:

@@ -13,7 +13,5 @@ class TransactionConfig:
     """transaction.max.timeout.ms"""
     id_expiration_ms: int = 604_800_000
     """transactional.id.expiration.ms"""
-    offsets_partitions: int = 50
-    """offsets.topic.num.partitions: where the offsets of a group are."""
-    marker_retry_ms: int = 100
+    marker_retry_ms: int = 500
     """How long to wait before markers that could not be written are tried again."""

@@ -1,0 +1,200 @@
+"""Requests of transactional producers, and what operators ask about transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.coordinator.transactions.describe import describe, list_transactions
+from kgroup.coordinator.transactions.outcome import Outcome
+from kgroup.coordinator.transactions.producers import ProducerEpoch
+from kgroup.coordinator.transactions.state import LATEST_VERSION
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages import describe_transactions as described
+from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from kgroup.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from kgroup.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+FENCED_SINCE = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn: PRODUCER_FENCED is understood
+BATCHED_SINCE, ABORTABLE_SINCE = 4, 5  # of AddPartitionsToTxn
+BUMPED_SINCE = 5  # of EndTxn: the client goes on under the epoch it is told
+
+
+def understood(code: ErrorCode, version: int, since: int = FENCED_SINCE) -> ErrorCode:
+    """PRODUCER_FENCED only for clients that know it."""
+    fenced = code is ErrorCode.PRODUCER_FENCED and version < since
+    return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else code
+
+
+def add_partitions(desk: Dispatcher, call: Call) -> AddPartitionsToTxnResponse:
+    """Partitions of one transaction, or from version 4 those of many: all of a transaction's or none."""
+    request = call.body
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    if call.version >= BATCHED_SINCE:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=tuple(
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id, topic_results=_added(desk, call, each)
+                )
+                for each in request.transactions
+            )
+        )
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_added(desk, call, only))
+
+
+def _added(
+    desk: Dispatcher, call: Call, wanted: AddPartitionsToTxnTransaction
+) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    partitions = [TopicPartition(topic.name, p) for topic in wanted.topics for p in topic.partitions]
+    absent = {p for p in partitions if desk.cluster.log(p.topic, p.partition) is None}
+    if absent:
+        missing, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        return _results(wanted.topics, {p: missing if p in absent else skipped for p in partitions})
+    try:
+        codes = _codes(desk, call, wanted, partitions)
+    except Refused as refused:
+        codes = dict.fromkeys(partitions, refused.code)
+    if BATCHED_SINCE <= call.version < ABORTABLE_SINCE:
+        codes = {p: without_abortable(code) for p, code in codes.items()}
+    return _results(wanted.topics, {p: understood(code, call.version) for p, code in codes.items()})
+
+
+def _codes(
+    desk: Dispatcher,
+    call: Call,
+    wanted: AddPartitionsToTxnTransaction,
+    partitions: Collection[TopicPartition],
+) -> dict[TopicPartition, ErrorCode]:
+    name, producer = wanted.transactional_id, ProducerEpoch(wanted.producer_id, wanted.producer_epoch)
+    if wanted.verify_only:
+        coordinator = desk.transactions.coordinator_of(name, call.node)
+        return coordinator.verify_partitions(name, producer, partitions)
+    version = LATEST_VERSION if call.version >= BATCHED_SINCE else 0
+    outcome = desk.transactions.run(
+        name, lambda c, now: c.add_partitions(name, producer, partitions, version, now), call.node
+    )
+    return dict.fromkeys(partitions, outcome.code)
+
+
+def without_abortable(code: ErrorCode) -> ErrorCode:
+    """For clients that do not know TRANSACTION_ABORTABLE yet."""
+    return ErrorCode.INVALID_TXN_STATE if code is ErrorCode.TRANSACTION_ABORTABLE else code
+
+
+def _results(
+    topics: Iterable[AddPartitionsToTxnTopic], codes: dict[TopicPartition, ErrorCode]
+) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    return tuple(
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=tuple(
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=p, partition_error_code=codes[TopicPartition(topic.name, p)]
+                )
+                for p in topic.partitions
+            ),
+        )
+        for topic in topics
+    )
+
+
+def refuse_add_partitions(
+    request: Message, code: ErrorCode, message: str | None
+) -> AddPartitionsToTxnResponse:
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    topics = request.v3_and_below_topics
+    codes = {TopicPartition(topic.name, p): code for topic in topics for p in topic.partitions}
+    return AddPartitionsToTxnResponse(error_code=code, results_by_topic_v3_and_below=_results(topics, codes))
+
+
+def add_offsets(desk: Dispatcher, call: Call) -> AddOffsetsToTxnResponse:
+    """Make the offsets partition of a group part of the transaction."""
+    request = call.body
+    assert isinstance(request, AddOffsetsToTxnRequest)
+    name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
+    added = [TopicPartition(OFFSETS_TOPIC, desk.partition_of(request.group_id))]
+    try:
+        outcome = desk.transactions.run(
+            name, lambda c, now: c.add_partitions(name, producer, added, 0, now), call.node
+        )
+    except Refused as refused:
+        return AddOffsetsToTxnResponse(error_code=understood(refused.code, call.version))
+    return AddOffsetsToTxnResponse(error_code=outcome.code)
+
+
+def end(desk: Dispatcher, call: Call) -> EndTxnResponse:
+    """Commit or abort; when the answer comes, the transaction has ended for every reader."""
+    request = call.body
+    assert isinstance(request, EndTxnRequest)
+    name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
+    version = LATEST_VERSION if call.version >= BUMPED_SINCE else 0
+    try:
+        ended: Outcome = desk.transactions.run(
+            name, lambda c, now: c.end(name, producer, request.committed, version, now), call.node
+        )
+    except Refused as refused:
+        return EndTxnResponse(error_code=understood(refused.code, call.version))
+    return EndTxnResponse(
+        error_code=ended.code, producer_id=ended.producer_id, producer_epoch=ended.producer_epoch
+    )
+
+
+def describe_transactions(desk: Dispatcher, call: Call) -> described.DescribeTransactionsResponse:
+    """Each transactional id by itself; NOT_COORDINATOR for one that another broker coordinates."""
+    request = call.body
+    assert isinstance(request, described.DescribeTransactionsRequest)
+    found = []
+    for name in request.transactional_ids:
+        try:
+            known = desk.transactions.coordinator_of(name, call.node).transactions.get(name)
+            found.append(describe(name, known))
+        except Refused as refused:
+            found.append(described.TransactionState(error_code=refused.code, transactional_id=name))
+    return described.DescribeTransactionsResponse(transaction_states=tuple(found))
+
+
+def list_all(desk: Dispatcher, call: Call) -> ListTransactionsResponse:
+    """The transactional ids this broker coordinates."""
+    request = call.body
+    assert isinstance(request, ListTransactionsRequest)
+    known = [t for c in desk.transactions.coordinators_at(call.node) for t in c.transactions.values()]
+    return list_transactions(request, known, desk.clock.now_ms())
+
+
+def _refuse_describe(
+    request: Message, code: ErrorCode, message: str | None
+) -> described.DescribeTransactionsResponse:
+    assert isinstance(request, described.DescribeTransactionsRequest)
+    return described.DescribeTransactionsResponse(
+        transaction_states=tuple(
+            described.TransactionState(error_code=code, transactional_id=name)
+            for name in request.transactional_ids
+        )
+    )
+
+
+APIS = (
+    Api(AddPartitionsToTxnRequest.API, add_partitions, refuse_add_partitions),
+    Api(AddOffsetsToTxnRequest.API, add_offsets, lambda r, c, m: AddOffsetsToTxnResponse(error_code=c)),
+    Api(EndTxnRequest.API, end, lambda r, c, m: EndTxnResponse(error_code=c)),
+    Api(described.DescribeTransactionsRequest.API, describe_transactions, _refuse_describe),
+    Api(ListTransactionsRequest.API, list_all, lambda r, c, m: ListTransactionsResponse(error_code=c)),
+)

@@ -1,0 +1,148 @@
+"""WriteTxnMarkers and DescribeProducers: how transactions end on a partition, and who writes there."""
+
+from __future__ import annotations
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.partitions import partition_log
+from kgroup.coordinator.outcome import EndMarker
+from kgroup.coordinator.transactions.state import LATEST_VERSION
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages import describe_producers as described
+from kgroup.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+
+def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
+    """Every marker to each of its partitions that this broker leads, each with a code of its own."""
+    request = call.body
+    assert isinstance(request, WriteTxnMarkersRequest)
+    return WriteTxnMarkersResponse(
+        markers=tuple(
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=tuple(_topic(desk, call.node, marker, topic) for topic in marker.topics),
+            )
+            for marker in request.markers
+        )
+    )
+
+
+def _topic(
+    desk: Dispatcher, node: int, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+) -> WritableTxnMarkerTopicResult:
+    results = []
+    for partition in topic.partition_indexes:
+        code = ErrorCode.NONE
+        try:
+            _write(desk, node, marker, TopicPartition(topic.name, partition))
+        except Refused as refused:
+            code = refused.code
+        except StorageError:
+            code = ErrorCode.KAFKA_STORAGE_ERROR
+        results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
+    return WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results))
+
+
+def _write(desk: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
+    _, log = partition_log(desk, node, at.topic, at.partition)
+    producers = desk.producers.of(at.topic, at.partition, log)
+    newer = marker.transaction_version >= LATEST_VERSION
+    producers.check_marker(marker.producer_id, marker.producer_epoch, newer=newer)
+    end = EndMarker(
+        marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
+    )
+    desk.transactions.write_marker(at, end)
+
+
+def _refuse_markers(request: Message, code: ErrorCode, message: str | None) -> WriteTxnMarkersResponse:
+    assert isinstance(request, WriteTxnMarkersRequest)
+    return WriteTxnMarkersResponse(
+        markers=tuple(
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=tuple(
+                            WritableTxnMarkerPartitionResult(partition_index=p, error_code=code)
+                            for p in topic.partition_indexes
+                        ),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for marker in request.markers
+        )
+    )
+
+
+def describe_producers(desk: Dispatcher, call: Call) -> described.DescribeProducersResponse:
+    """The producers each partition remembers, with the start of their open transactions."""
+    request = call.body
+    assert isinstance(request, described.DescribeProducersRequest)
+    return described.DescribeProducersResponse(
+        topics=tuple(
+            described.TopicResponse(
+                name=topic.name,
+                partitions=tuple(_producers(desk, call.node, topic.name, p) for p in topic.partition_indexes),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _producers(desk: Dispatcher, node: int, topic: str, partition: int) -> described.PartitionResponse:
+    try:
+        _, log = partition_log(desk, node, topic, partition)
+        producers = desk.producers.of(topic, partition, log)
+    except (Refused, StorageError) as error:
+        code = error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
+        return described.PartitionResponse(partition_index=partition, error_code=code)
+    return described.PartitionResponse(
+        partition_index=partition,
+        active_producers=tuple(
+            described.ProducerState(
+                producer_id=producer_id,
+                producer_epoch=known.epoch,
+                last_sequence=known.last_sequence,
+                last_timestamp=known.last_timestamp,
+                coordinator_epoch=known.coordinator_epoch,
+                current_txn_start_offset=producers.transaction_start(producer_id),
+            )
+            for producer_id, known in producers.known.items()
+        ),
+    )
+
+
+def _refuse_producers(
+    request: Message, code: ErrorCode, message: str | None
+) -> described.DescribeProducersResponse:
+    assert isinstance(request, described.DescribeProducersRequest)
+    return described.DescribeProducersResponse(
+        topics=tuple(
+            described.TopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    described.PartitionResponse(partition_index=p, error_code=code)
+                    for p in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+APIS = (
+    Api(WriteTxnMarkersRequest.API, write_markers, _refuse_markers),
+    Api(described.DescribeProducersRequest.API, describe_producers, _refuse_producers),
+)

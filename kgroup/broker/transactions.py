@@ -1,0 +1,254 @@
+"""The transaction coordinators of all brokers, and the markers they have written (KIP-98)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from kgroup.coordinator.outcome import EndMarker
+from kgroup.coordinator.transactions.config import TransactionConfig
+from kgroup.coordinator.transactions.coordinator import TransactionCoordinator
+from kgroup.coordinator.transactions.outcome import Markers, Outcome
+from kgroup.coordinator.transactions.producers import ProducerEpoch
+from kgroup.coordinator.transactions.state import LATEST_VERSION, Status
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition, offsets_partition_of
+from kgroup.errors import ErrorCode, KgroupError, Refused, StorageError
+from kgroup.protocol.batches import LogRecord, end_marker_record
+from kgroup.runtime.catalog import CatalogTopic
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.transaction_shard import TransactionShard
+
+if TYPE_CHECKING:
+    from kgroup.broker.tickets import Tickets
+    from kgroup.broker.wakeups import Deadline
+    from kgroup.broker.watchers import Watchers
+
+log = logging.getLogger(__name__)
+
+RETRY_MS = 1000
+TOPIC_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+
+class Transactions:
+    """The shards of `__transaction_state`, which is created when the first transactional id is looked up.
+
+    Ends that were decided before the process was last stopped are carried out by the constructor.
+    """
+
+    def __init__(self, cluster: Cluster, tickets: Tickets, watchers: Watchers) -> None:
+        self._cluster = cluster
+        self._tickets = tickets
+        self._watchers = watchers
+        self._deadlines: dict[int, Deadline] = {}
+        self.shards: list[TransactionShard | None] = []
+        if TRANSACTION_TOPIC in cluster.catalog.topics:
+            self._load()
+
+    def ready(self) -> None:
+        """Create the topic and its shards if there are none yet."""
+        if self.shards:
+            return
+        cluster, settings = self._cluster, self._cluster.settings
+        topic = CatalogTopic(
+            TRANSACTION_TOPIC,
+            cluster.catalog.new_topic_id(),
+            settings.transaction_partitions,
+            min(settings.transaction_replication_factor, cluster.brokers),
+            TOPIC_CONFIG,
+        )
+        self._tickets.topics_changed(cluster.create_topic(topic))
+        self._load()
+
+    def node_of(self, transactional_id: str) -> int:
+        """The broker that coordinates a transactional id."""
+        self.ready()
+        return self._cluster.leader_of(self._partition_of(transactional_id))
+
+    def coordinator_of(self, transactional_id: str, node: int | None = None) -> TransactionCoordinator:
+        """The coordinator of an id, to read from; NOT_COORDINATOR if broker `node` does not lead it."""
+        return self._shard(transactional_id, node).coordinator
+
+    def coordinators_at(self, node: int) -> list[TransactionCoordinator]:
+        """All coordinators that broker `node` leads, to read from."""
+        return [
+            shard.coordinator
+            for shard in self.shards
+            if shard is not None and self._cluster.leader_of(shard.partition) == node
+        ]
+
+    def run(
+        self,
+        transactional_id: str,
+        operation: Callable[[TransactionCoordinator, int], Outcome],
+        node: int | None = None,
+    ) -> Outcome:
+        """Carry out an operation (told the time) on the id's coordinator; Refused as it says."""
+        shard = self._shard(transactional_id, node)
+        now_ms = self._cluster.clock.now_ms()
+        try:
+            return shard.run(lambda coordinator: operation(coordinator, now_ms), now_ms)
+        except Refused:
+            raise
+        except Exception:
+            self._reload(shard.partition)
+            raise
+        finally:
+            self._arm(shard.partition)
+            self._grown(TRANSACTION_TOPIC, shard.partition)
+
+    def admit(
+        self, transactional_id: str, producer: ProducerEpoch, wanted: Collection[TopicPartition], *, add: bool
+    ) -> ErrorCode:
+        """Whether the producer's transaction has these partitions; with `add` it has from now on.
+
+        TRANSACTION_ABORTABLE if it has not, INVALID_PRODUCER_EPOCH for a fenced producer.
+        """
+        try:
+            known = self.coordinator_of(transactional_id).transactions.get(transactional_id)
+            if (
+                known is not None
+                and known.status is Status.ONGOING
+                and (known.producer_id, known.producer_epoch) == producer
+                and known.partitions.issuperset(wanted)
+            ):
+                return ErrorCode.NONE
+            if add:
+                return self.run(
+                    transactional_id,
+                    lambda c, now: c.add_partitions(transactional_id, producer, wanted, LATEST_VERSION, now),
+                ).code
+            verified = self.coordinator_of(transactional_id).verify_partitions(
+                transactional_id, producer, wanted
+            )
+            return next((code for code in verified.values() if code), ErrorCode.NONE)
+        except Refused as refused:
+            fenced = refused.code is ErrorCode.PRODUCER_FENCED
+            return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else refused.code
+
+    def write_marker(self, partition: TopicPartition, marker: EndMarker) -> None:
+        """Append the end of a transaction to one partition, and let its readers know.
+
+        Refused for a partition that is not there; StorageError if it could not be appended.
+        """
+        topic, number = partition.topic, partition.partition
+        found = self._cluster.log(topic, number)
+        if found is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        now_ms = self._cluster.clock.now_ms()
+        if topic == OFFSETS_TOPIC:
+            shard = self._cluster.shards[number]
+            if shard is None:
+                raise StorageError(f"{partition} is not loaded")
+            done, replies = shard.end_transaction(marker, now_ms)
+            self._tickets.deliver(replies)
+            if not done:
+                raise StorageError(f"{partition} cannot be appended to")
+        else:
+            record: LogRecord = end_marker_record(marker.committed, marker.coordinator_epoch)
+            found.append(
+                [record],
+                timestamp_ms=now_ms,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transactional=True,
+                control=True,
+            )
+        self._grown(topic, number)
+
+    def _write(self, markers: Markers) -> bool:
+        """Write all markers of a transaction; False if one has to be tried again."""
+        written = True
+        for partition in sorted(markers.partitions):
+            try:
+                self.write_marker(partition, markers.marker)
+            except Refused:
+                continue  # the topic is gone, and the transaction's records with it
+            except StorageError as error:
+                log.error("marker of %s for %s: %s", markers.transactional_id, partition, error.message)
+                written = False
+        return written
+
+    def _partition_of(self, transactional_id: str) -> int:
+        return offsets_partition_of(transactional_id, len(self.shards))
+
+    def _shard(self, transactional_id: str, node: int | None) -> TransactionShard:
+        self.ready()
+        wakeups = self._tickets.wakeups
+        now_ms = self._cluster.clock.now_ms()
+        if now_ms >= wakeups.due_ms:
+            wakeups.run(now_ms)
+        partition = self._partition_of(transactional_id)
+        shard = self.shards[partition]
+        if shard is None or (node is not None and self._cluster.leader_of(partition) != node):
+            raise Refused(ErrorCode.NOT_COORDINATOR)
+        return shard
+
+    def _load(self) -> None:
+        partitions = self._cluster.catalog.topics[TRANSACTION_TOPIC].partitions
+        self.shards = [None] * partitions
+        for partition in range(partitions):
+            self._reload(partition)
+        newest = max((t.producer_id for s in self.shards if s for t in s.coordinator.transactions.values()),
+                     default=-1)  # fmt: skip
+        self._cluster.catalog.reserve_producer_ids(newest + 1)
+        for shard in self.shards:
+            if shard is not None:
+                shard.begin(self._cluster.clock.now_ms())
+                self._arm(shard.partition)
+
+    def _reload(self, partition: int) -> None:
+        """Make a shard anew from its log. One whose log cannot be read is not led any more."""
+        settings = self._cluster.settings
+        config = TransactionConfig(
+            settings.transaction_max_timeout_ms, settings.transactional_id_expiration_ms
+        )
+        before, self.shards[partition] = self.shards[partition], None
+        try:
+            found = self._cluster.log(TRANSACTION_TOPIC, partition)
+            assert found is not None
+            allocate = self._cluster.catalog.allocate_producer_id
+            shard = TransactionShard(partition, found, config, allocate, self._write)
+            shard.load()
+            if before is not None:
+                shard.begin(self._cluster.clock.now_ms())
+        except Exception as error:
+            told = error.message if isinstance(error, KgroupError) else repr(error)
+            log.error(
+                "%s-%d cannot be loaded, its ids are not served: %s", TRANSACTION_TOPIC, partition, told
+            )
+            return
+        self.shards[partition] = shard
+
+    def _arm(self, partition: int) -> None:
+        """Have the process wake this shard in time."""
+        shard = self.shards[partition]
+        due = shard.next_wake_ms() if shard is not None else None
+        armed = self._deadlines.get(partition)
+        if due is None or (armed is not None and armed.callback is not None and armed.ms <= due):
+            return
+        if armed is not None:
+            armed.cancel()
+        self._deadlines[partition] = self._tickets.wakeups.at(due, lambda: self._wake(partition))
+
+    def _wake(self, partition: int) -> None:
+        self._deadlines.pop(partition, None)
+        shard = self.shards[partition]
+        if shard is None:
+            return
+        try:
+            shard.wake(self._cluster.clock.now_ms())
+        except Refused as refused:
+            log.error("%s-%d failed at a deadline: %s", TRANSACTION_TOPIC, partition, refused.message)
+            later_ms = self._cluster.clock.now_ms() + RETRY_MS
+            self._deadlines[partition] = self._tickets.wakeups.at(later_ms, lambda: self._wake(partition))
+            return
+        except Exception:
+            log.exception("%s-%d failed at a deadline", TRANSACTION_TOPIC, partition)
+            self._reload(partition)
+        self._grown(TRANSACTION_TOPIC, partition)
+        self._arm(partition)
+
+    def _grown(self, topic: str, partition: int) -> None:
+        if self._watchers:
+            self._watchers.notify((topic, partition))
