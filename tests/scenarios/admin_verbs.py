@@ -85,7 +85,9 @@ def _inspected(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
                 for m in members
             ),
         ),
-        "regexes": _pairs(names, ((m.member_id, m.subscribed_topic_regex or "") for m in members)),
+        "regexes": _pairs(
+            names, ((m.member_id, names.topic_symbol(m.subscribed_topic_regex or "")) for m in members)
+        ),
         "assigned": _pairs(names, ((m.member_id, _held(m.assignment, names)) for m in members)),
         "targets": _pairs(names, ((m.member_id, _held(m.target_assignment, names)) for m in members)),
         "types": _pairs(names, ((m.member_id, _TYPES[m.member_type]) for m in members)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from interop.kafka import RealKafka
 
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -85,7 +87,10 @@ class KafkaHost:
         for request in topic_requests(name, partitions, exists=name in self._topics):
             self._call(request)
         self._topics[name] = partitions
-        return self._await_topic(name, partitions)
+        topic_id = self._await_topic(name, partitions)
+        if partitions:
+            self._await_coordinator_sees(name, partitions)
+        return topic_id
 
     def set_group_config(self, group_id: str, settings: Mapping[str, str]) -> None:
         scaled = {name: _scaled(name, value, self.scale) for name, value in settings.items()}
@@ -141,6 +146,24 @@ class KafkaHost:
                 return found
             time.sleep(0.02)
         raise AssertionError(f"{name} does not come to {partitions} partitions")
+
+    def _await_coordinator_sees(self, name: str, partitions: int) -> None:
+        """The coordinator learns of topics on its own; a member of a group made for it shows when it has."""
+        until = time.monotonic() + PATIENCE_S
+        for attempt in itertools.count():
+            join = ConsumerGroupHeartbeatRequest(
+                group_id=f"probe-{name}-{partitions}-{attempt}",
+                member_id="probe",
+                member_epoch=0,
+                rebalance_timeout_ms=1000,
+                subscribed_topic_names=(name,),
+                topic_partitions=(),
+            )
+            held = self._call(join).assignment
+            self._call(dataclasses.replace(join, member_epoch=-1))
+            if held and sum(len(t.partitions) for t in held.topic_partitions) == partitions:
+                return
+            assert time.monotonic() < until, f"the coordinator does not see {partitions} partitions of {name}"
 
 
 def _scaled(name: str, value: str, scale: int) -> str:
