@@ -8,7 +8,7 @@ from kgroup.admin.discovery import Cluster
 from kgroup.admin.migrate_checks import plan_upgrade
 from kgroup.admin.migrate_downgrade import plan_downgrade
 from kgroup.admin.migrate_evidence import gather
-from kgroup.admin.migrate_models import UPGRADE, MigrationPlan
+from kgroup.admin.migrate_models import UPGRADE, Evidence, MigrationPlan
 
 
 def plan(
@@ -25,5 +25,10 @@ def plan(
     adds what only the group's records tell. BrokerRefused when the group cannot be described.
     """
     found = gather(cluster, group_id, all_topics=bool(patterns), read_log=read_log)
+    return plan_of(found, direction, patterns)
+
+
+def plan_of(found: Evidence, direction: str, patterns: Sequence[str] = ()) -> MigrationPlan:
+    """The verdict on what was gathered before."""
     make = plan_upgrade if direction == UPGRADE else plan_downgrade
     return make(found, patterns)

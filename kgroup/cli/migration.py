@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.admin.migrate_models import BLOCK, BLOCKED, Check, MigrationPlan
+from kgroup.admin.migrate_models import ALREADY, BLOCK, BLOCKED, Check, MigrationPlan
+from kgroup.cli.changes import Consent
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output import Result, show
+from kgroup.cli.output import ItemError, Result, show
 from kgroup.cli.tables import Column, Table
+
+if TYPE_CHECKING:
+    from kgroup.admin.migrate_execute import Conversion, RollStep
 
 Group = Annotated[str, typer.Argument(help="The group.", metavar="GROUP")]
 Patterns = Annotated[
@@ -21,6 +25,19 @@ ReadLog = Annotated[
     bool,
     typer.Option(
         "--read-log", help="Read the group's records too: session timeouts, leader (needs READ on the topic)."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+Watching = Annotated[
+    bool, typer.Option("--watch/--no-watch", help="Go on and watch the roll of a live group. Default: yes.")
+]
+Interval = Annotated[
+    str, typer.Option("--interval", metavar="DURATION", help="Time between two looks. Default 500ms.")
+]
+StuckAfter = Annotated[
+    str,
+    typer.Option(
+        "--stuck-after", metavar="DURATION", help="Exit 8 after so long without change. Default 5m."
     ),
 ]
 _STATUS_STYLES = {"ok": "green", "warn": "yellow", "BLOCK": "bold red", "info": "dim"}
@@ -89,3 +106,112 @@ def _lines(check: Check) -> list[str]:
     if check.hint and check.status != "ok":
         lines.append(f"  {'':<28}→ {check.hint}")
     return lines
+
+
+_ORDER = (
+    Column("step", right=True),
+    Column("instance_id", "INSTANCE"),
+    Column("client_id", "CLIENT"),
+    Column("host"),
+    Column("is_leader", "LEADER"),
+    Column("member_id", "MEMBER", wide=True),
+)
+
+
+def execute(
+    env: Env,
+    group: str,
+    direction: str,
+    *,
+    yes: bool,
+    read_log: bool,
+    watching: bool,
+    interval: str,
+    stuck_after: str,
+) -> ExitCode:
+    """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
+    from kgroup.admin.migrate import plan_of
+    from kgroup.admin.migrate_checks import EMPTY
+    from kgroup.admin.migrate_evidence import gather
+    from kgroup.admin.migrate_execute import convert_empty, roll_order
+    from kgroup.cli.migration_watch import follow
+    from kgroup.cli.session import identity, open_admin
+
+    with open_admin(env) as admin:
+        found = gather(admin.cluster, group, read_log=read_log)
+        plan = plan_of(found, direction)
+        where = identity(admin, env)
+        if plan.verdict == BLOCKED:
+            return show(env, _outcome(plan, "none", where))
+        if plan.verdict == ALREADY:
+            return show(env, _outcome(plan, "none", where))
+        if found.group.state == EMPTY:
+            Consent(True, yes).ask(f"convert the empty group {group} to the {_NEXT[direction][1]} protocol?")
+            done = convert_empty(admin.cluster, plan, admin.journal)
+            return show(env, _outcome(plan, "converted", where, done))
+        order = roll_order(found, direction)
+        streams = watching and env.output.format in ("table", "wide", "ndjson")
+        code = ExitCode.OK
+        if env.output.format != "ndjson" or not streams:
+            code = show(env, _outcome(plan, "roll", where, order=order))
+        return follow(env, admin, group, direction, interval, stuck_after) if streams else code
+
+
+def _outcome(
+    plan: MigrationPlan,
+    action: str,
+    where: Mapping[str, Any] | None,
+    done: "Conversion | None" = None,
+    order: "Sequence[RollStep]" = (),
+) -> Result:
+    changed = done.offsets_changed if done else ()
+    errors = [
+        ItemError(
+            "OFFSET_CHANGED",
+            f"{c.topic}-{c.partition}: offset {c.before} before, {c.after} after",
+            "the journal holds the offsets before: somebody committed, or they expired, in between",
+            f"{c.topic}-{c.partition}",
+        )
+        for c in changed
+    ]
+    code = ExitCode.REFUSED if plan.verdict == BLOCKED else ExitCode.FAILED if changed else ExitCode.OK
+    offsets = {"committed": done.offsets, "changed": [asdict(c) for c in changed]} if done else None
+    table = Table(_ORDER, [{"step": n, **asdict(step)} for n, step in enumerate(order, 1)])
+    return Result(
+        {
+            "group_id": plan.group_id,
+            "verdict": plan.verdict,
+            "action": action,
+            "checks": [asdict(check) for check in plan.checks],
+            "order": [asdict(step) for step in order],
+            "offsets": offsets,
+            "journal_id": done.journal_id if done else None,
+        },
+        _told(plan, action, done, table),
+        items="order",
+        names=[step.instance_id or step.member_id for step in order],
+        errors=errors,
+        exit_code=code,
+        cluster=where,
+        main=table,
+    )
+
+
+def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Table) -> Sequence[str | Table]:
+    if done is not None:
+        kept = "the same before and after" if not done.offsets_changed else "NOT the same before and after"
+        offsets = f"{done.offsets} committed offsets, {kept}"
+        now = f"{done.group_id} is a {done.type} group now, {done.state}"
+        return (f"{now}. {offsets}.   journal {done.journal_id}",)
+    if action != "roll":
+        return (headline(plan), "", *(line for check in plan.checks for line in _lines(check)))
+    new = _NEXT[plan.direction][1]
+    known = any(row["is_leader"] is not None for row in table.rows)
+    leader = "the leader last" if known else "which member leads is not known (--read-log tells)"
+    return (
+        headline(plan),
+        "",
+        f"The group is live: no request converts it, restarting its clients with group.protocol={new} does.",
+        f"One after the other, each stopped before its successor starts; {leader}:",
+        table,
+    )

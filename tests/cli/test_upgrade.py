@@ -1,10 +1,12 @@
 """`kgroup upgrade` and `kgroup downgrade` on a cluster of ours over TCP."""
 
 import itertools
+import json
 
 import jsonschema
 import pytest
 
+from kgroup.admin.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 
@@ -59,3 +61,59 @@ class TestPlan:
 
     def test_no_such_group(self, on_cluster):
         assert on_cluster("upgrade", "plan", "nobody-here").code == ExitCode.NOT_FOUND
+
+
+class TestExecute:
+    def test_an_empty_group_goes_there_and_back_with_its_offsets(self, on_cluster, cluster):
+        name = f"upgrade-{next(_numbers)}"
+        cluster.commit(name, "orders", {0: 5, 3: 7})
+        for command, kind in (("upgrade", "consumer"), ("downgrade", "classic")):
+            data = document(on_cluster(command, "execute", name, "--yes", "-o", "json"), f"{command} execute")
+            assert (data["action"], data["offsets"]) == ("converted", {"committed": 2, "changed": []})
+            (group,) = cluster.admin.describe([name]).groups
+            assert (group.type, group.state) == (kind, "Empty")
+            assert {row.partition: row.committed_offset for row in group.offsets} == {0: 5, 3: 7}
+            entry = Journal.default().find("LAST")
+            assert [row[:3] for row in entry.before["offsets"]] == [["orders", 0, 5], ["orders", 3, 7]]
+            assert entry.results[0]["result"] == "converted"
+
+    def test_done_already(self, on_cluster, cluster):
+        name = f"upgrade-{next(_numbers)}"
+        cluster.commit(name, "orders", {0: 5})
+        ran = on_cluster("downgrade", "execute", name, "--yes", "-o", "json")
+        assert document(ran, "downgrade execute")["verdict"] == "already"
+        assert Journal.default().entries() == ()
+
+    def test_a_live_group_is_told_the_order_and_not_touched(self, on_cluster, cluster, classic):
+        ran = on_cluster("upgrade", "execute", classic, "--read-log", "-o", "json")
+        data = document(ran, "upgrade execute")
+        assert data["action"] == "roll"
+        assert {step["instance_id"] for step in data["order"]} == {"m-0", "m-1"}
+        assert [step["is_leader"] for step in data["order"]] == [False, True]
+        assert cluster.admin.describe([classic]).groups[0].type == "classic"
+        out = on_cluster("upgrade", "execute", classic, "--no-watch").out
+        assert "no request converts it" in out and "which member leads is not known" in out
+
+
+class TestWatch:
+    def test_stuck_with_its_cause(self, on_cluster, classic):
+        """Nobody is restarted: exit code 8, and who remains."""
+        argv = ("upgrade", "watch", classic, "--interval", "10ms", "--stuck-after", "60ms")
+        data = document(on_cluster(*argv, "-o", "json"), "upgrade watch", ExitCode.BAD_VERDICT)
+        assert (data["status"], data["moved"], data["members"]) == ("stuck", 0, 2)
+        assert data["remaining"] == ["m-0", "m-1"]
+        assert [wait["code"] for wait in data["waits"]] == ["not_rolled"]
+
+    def test_follows_a_roll_of_static_members_to_its_end(self, on_cluster, cluster, classic):
+        """Both successors join under their predecessors' ids; the offsets topic agrees on who had nothing."""
+        successors = [cluster.consumer_member(classic, "orders", name) for name in ("m-0", "m-1")]
+        assert len(set(successors)) == 2
+        ran = on_cluster("upgrade", "watch", classic, "--interval", "10ms", "-o", "ndjson")
+        looks = [json.loads(line) for line in ran.out.splitlines()]
+        assert ran.code == ExitCode.OK
+        assert (looks[-1]["status"], looks[-1]["moved"], looks[-1]["remaining"]) == ("done", 2, [])
+
+    def test_lines_off_a_terminal(self, on_cluster, classic):
+        ran = on_cluster("upgrade", "watch", classic, "--interval", "10ms", "--stuck-after", "40ms")
+        assert "0 of 2 moved  classic Stable" in ran.out and "STUCK" in ran.out
+        assert ran.code == ExitCode.BAD_VERDICT

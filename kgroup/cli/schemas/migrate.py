@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.parts import STRING, Schema, array, nullable, one_of, record
+from kgroup.cli.schemas.groups import ASSIGNMENT
+from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nullable, one_of, record
 
 CHECK = record(
     code=STRING,
@@ -13,4 +14,54 @@ CHECK = record(
 )
 PLAN = record(group_id=STRING, verdict=one_of("ready", "blocked", "already"), checks=array(CHECK))
 
-MIGRATE: Mapping[str, Schema] = {"upgrade plan": PLAN, "downgrade plan": PLAN}
+EXECUTE = record(
+    group_id=STRING,
+    verdict=one_of("ready", "blocked", "already"),
+    action=one_of("converted", "roll", "none"),
+    checks=array(CHECK),
+    order=array(
+        record(
+            member_id=STRING,
+            instance_id=nullable(STRING),
+            client_id=STRING,
+            host=STRING,
+            is_leader=nullable(BOOLEAN),
+        )
+    ),
+    offsets=nullable(
+        record(
+            committed=INTEGER,
+            changed=array(
+                record(topic=STRING, partition=INTEGER, before=nullable(INTEGER), after=nullable(INTEGER))
+            ),
+        )
+    ),
+    journal_id=nullable(STRING),
+)
+WATCH = record(
+    timestamp_ms=INTEGER,
+    timestamp=STRING,
+    group_id=STRING,
+    direction=one_of("upgrade", "downgrade"),
+    status=one_of("watching", "done", "stuck"),
+    type=nullable(STRING),
+    state=nullable(STRING),
+    members=INTEGER,
+    moved=INTEGER,
+    remaining=array(STRING),
+    group_epoch=nullable(INTEGER),
+    assignment_epoch=nullable(INTEGER),
+    unowned=ASSIGNMENT,
+    unowned_partition_ms=record(at_least=INTEGER, at_most=INTEGER),
+    waits=array(record(code=STRING, message=STRING, hint=nullable(STRING), since_ms=INTEGER)),
+    stalled_ms=INTEGER,
+)
+
+MIGRATE: Mapping[str, Schema] = {
+    "upgrade plan": PLAN,
+    "upgrade execute": EXECUTE,
+    "upgrade watch": WATCH,
+    "downgrade plan": PLAN,
+    "downgrade execute": EXECUTE,
+    "downgrade watch": WATCH,
+}
