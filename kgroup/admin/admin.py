@@ -120,9 +120,10 @@ class Admin:
 
         return delete.plan(groups_only(self.cluster, group_ids))
 
-    def delete_groups(self, group_ids: Iterable[str]) -> Deletion:
+    def delete_groups(self, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
         """Delete empty groups with their offsets; the offsets they had are kept in the journal."""
         from kgroup.admin import delete
+        from kgroup.admin.offset_plans import actor
         from kgroup.admin.offsets import committed
 
         wanted = list(dict.fromkeys(group_ids))
@@ -132,7 +133,8 @@ class Admin:
             else [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in found.items()]
             for group_id, found in committed(self.cluster, wanted).items()
         }
-        entry = self._begin("delete", {"groups": wanted}, {"offsets": before})
+        plan = {"groups": wanted, "actor": actor(), "reason": reason}
+        entry = self._begin("delete", plan, {"offsets": before})
         try:
             items = delete.execute(self.cluster, wanted)
         except KgroupError as error:

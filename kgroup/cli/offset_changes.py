@@ -1,7 +1,7 @@
 """What the commands that change positions share: options, asking, executing, showing."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,8 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.offset_plans import OffsetsPlan
+    from kgroup.admin.offset_plans import OffsetsPlan, Position
+    from kgroup.domain import TopicPartition
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
@@ -70,6 +71,19 @@ def run(
     Consent(execute, yes).ask(f"{plan.spec}: change {count} position(s) of {names}?")
     done = execute_plan(admin.cluster, admin.journal, plan)
     return show(env, executed(done, where, csv=csv, notes=notes))
+
+
+def import_plan(
+    admin: "Admin",
+    wanted: "Mapping[str, Mapping[TopicPartition, Position]]",
+    spec: str,
+    reason: str | None,
+) -> "OffsetsPlan":
+    """The plan that gives groups exactly these positions and leaves their others alone."""
+    from kgroup.admin.offset_plans import Draft, look, make_plan
+
+    drafts = {name: {p: Draft(at) for p, at in rows.items()} for name, rows in wanted.items()}
+    return make_plan("offsets import", spec, look(admin.cluster, wanted), drafts, reason=reason)
 
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:

@@ -33,8 +33,13 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
         CommandEntry("reset-offsets", CHANGE, "Move committed offsets, with a plan and an undo."),
-        CommandEntry("upgrade", MIGRATE, "Move a group to the consumer protocol: plan."),
-        CommandEntry("downgrade", MIGRATE, "Move a group back to the classic protocol: plan."),
+        CommandEntry("offsets", CHANGE, "Export, import, delete and clone positions."),
+        CommandEntry("delete", CHANGE, "Delete empty groups, their positions exported first."),
+        CommandEntry("journal", CHANGE, "List and show the changes kgroup made."),
+        CommandEntry("upgrade", MIGRATE, "Move a group to the consumer protocol: plan, execute, watch."),
+        CommandEntry(
+            "downgrade", MIGRATE, "Move a group back to the classic protocol: plan, execute, watch."
+        ),
         CommandEntry("demo", LOCAL, "A tour on an embedded cluster with real consumers."),
         CommandEntry("replay-log", INSPECT, "Tell what happened to groups, from __consumer_offsets."),
         CommandEntry("blame", INSPECT, "Say what caused a group's last rebalance, rewind or deletion."),

@@ -64,6 +64,19 @@ OFFSET_CHANGES = record(
         )
     ),
 )
+JOURNAL_ENTRY = record(
+    id=STRING,
+    command=STRING,
+    cluster_id=nullable(STRING),
+    time_ms=INTEGER,
+    time=STRING,
+    end_ms=nullable(INTEGER),
+    groups=array(STRING),
+    actor=nullable(STRING),
+    reason=nullable(STRING),
+    results=nullable({"type": "object", "additionalProperties": INTEGER}),
+    undone_by=nullable(STRING),
+)
 
 OFFSETS: Mapping[str, Schema] = {
     "lag": record(
@@ -84,4 +97,57 @@ OFFSETS: Mapping[str, Schema] = {
         verdict=nullable(record(limit=INTEGER, unit=one_of("records", "ms"), over=array(STRING))),
     ),
     "reset-offsets": OFFSET_CHANGES,
+    "offsets export": record(
+        groups=array(
+            record(
+                group_id=STRING,
+                offsets=array(
+                    record(
+                        topic=STRING,
+                        partition=INTEGER,
+                        committed_offset=INTEGER,
+                        leader_epoch=INTEGER,
+                        metadata=STRING,
+                    )
+                ),
+            )
+        )
+    ),
+    "offsets import": OFFSET_CHANGES,
+    "offsets delete": OFFSET_CHANGES,
+    "offsets clone": OFFSET_CHANGES,
+    # With --restore it answers as `offsets import` does.
+    "delete": {
+        "anyOf": [
+            record(
+                executed=BOOLEAN,
+                journal_id=nullable(STRING),
+                export=nullable(STRING),
+                items=array(
+                    record(
+                        group_id=STRING,
+                        result=one_of("planned", "deleted", "not_found", "failed"),
+                        error_code=nullable(STRING),
+                        effect=STRING,
+                        stale_ms=nullable(INTEGER),
+                    )
+                ),
+            ),
+            OFFSET_CHANGES,
+        ]
+    },
+    "journal list": record(entries=array(JOURNAL_ENTRY)),
+    "journal show": record(
+        entry=record(
+            id=STRING,
+            command=STRING,
+            cluster_id=nullable(STRING),
+            time_ms=INTEGER,
+            time=STRING,
+            groups=array(STRING),
+            plan={"type": "object"},
+            before={"type": "object"},
+            results=nullable(array({"type": "object"})),
+        )
+    ),
 }

@@ -1,0 +1,199 @@
+"""`kgroup delete`: groups with their positions, exported first."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.changes import Consent, read_text
+from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.offset_changes import Execute, Reason, WaitEmpty, Yes
+from kgroup.cli.options import command as make
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.models import GroupResult
+
+
+@make(
+    "delete",
+    examples=(
+        ("kgroup delete old-group", "show what would go"),
+        ("kgroup delete old-group --execute", "export its positions, then delete it"),
+        ("kgroup delete 'test-*' --stale-for 7d --execute --yes", "what has written nothing for a week"),
+        ("kgroup delete --restore old-group.json --execute", "its positions back from the export"),
+    ),
+)
+def command(
+    env: Env,
+    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
+    stale_for: Annotated[
+        str | None,
+        typer.Option(
+            "--stale-for", metavar="DURATION", help="Only empty groups that wrote nothing for so long."
+        ),
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option("--export", metavar="FILE", help="Where to keep the positions; else the state folder."),
+    ] = None,
+    restore: Annotated[
+        str | None, typer.Option("--restore", metavar="FILE", help="Bring back the groups of an export.")
+    ] = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    wait_empty: WaitEmpty = False,
+) -> ExitCode:
+    """Delete empty groups with their positions, a result for each; nothing without --execute.
+
+    The positions are exported to a file first, and kept in the journal: `reset-offsets --undo` works too.
+    """
+    from kgroup.cli.group_names import resolve
+    from kgroup.cli.offset_changes import wait_until_empty
+    from kgroup.cli.output import show
+    from kgroup.cli.session import identity, open_admin
+
+    stale_s = parse_duration(stale_for) if stale_for is not None else None
+    if restore is not None:
+        if stale_for or export:
+            raise ConfigError("--restore goes with no other choice of groups or files")
+        return _restore(env, restore, group or [], execute, yes, reason, wait_empty)
+    if not group and stale_s is None:
+        raise ConfigError("no group named", "kgroup delete GROUP, or --stale-for 7d")
+    with open_admin(env) as admin:
+        names = resolve(admin, group or [])
+        ages: dict[str, int | None] = {}
+        if stale_s is not None:
+            ages = _stale(admin, names if group else None, int(stale_s * 1000))
+            names = list(ages)
+        if execute and wait_empty:
+            wait_until_empty(env, admin, names)
+        where = identity(admin, env)
+        planned = admin.plan_delete_groups(names)
+        wanted = [item.group_id for item in planned if item.result == "planned"]
+        if not execute or not wanted:
+            return show(env, _result(planned, ages, where, None, None))
+        Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their positions?")
+        file = _export(admin, wanted, export, where)
+        env.note(f"positions kept in {file}")
+        done = admin.delete_groups(wanted, reason)
+    results = {item.group_id: item for item in done.items}
+    items = [results.get(item.group_id, item) for item in planned]
+    return show(env, _result(items, ages, where, done.journal_id, file))
+
+
+def _restore(
+    env: Env,
+    file: str,
+    groups: list[str],
+    execute: bool,
+    yes: bool,
+    reason: str | None,
+    wait_empty: bool,
+) -> ExitCode:
+    """What `offsets import` does, under the name one looks for after a deletion."""
+    from kgroup.cli.offset_changes import import_plan, run
+    from kgroup.cli.offset_files import parse_positions
+    from kgroup.cli.session import open_admin
+
+    wanted = parse_positions(read_text(file), groups, file)
+    with open_admin(env) as admin:
+        return run(
+            env,
+            admin,
+            lambda: import_plan(admin, wanted, f"restore {file}", reason),
+            execute=execute,
+            yes=yes,
+            wait_empty=wait_empty,
+            groups=list(wanted),
+        )
+
+
+def _stale(admin: "Admin", names: list[str] | None, limit_ms: int) -> dict[str, int | None]:
+    """The empty ones of the groups (None: of all) that wrote nothing for so long, with how long."""
+    import time
+
+    from kgroup.admin.staleness import last_written
+
+    empty = [g.group_id for g in admin.list_groups(("Empty",)).groups if names is None or g.group_id in names]
+    now_ms = time.time_ns() // 1_000_000
+    written = last_written(admin.cluster, empty)
+    ages = {name: None if at is None else max(now_ms - at, 0) for name, at in written.items()}
+    return {name: age for name, age in ages.items() if age is not None and age >= limit_ms}
+
+
+def _export(admin: "Admin", groups: list[str], file: str | None, where: Any) -> str:
+    """Keep the positions in a file before they go; the file's name."""
+    import time
+
+    from platformdirs import user_state_path
+
+    from kgroup.admin.offset_plans import look
+    from kgroup.cli.offset_changes import write_text
+    from kgroup.cli.offset_exports import document_text
+
+    if file is None:
+        folder = Path(user_state_path("kgroup")) / "exports"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = str(
+            folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
+        )
+    now = look(admin.cluster, groups)
+    for found in now.values():
+        if found.error:
+            raise found.error
+    write_text(file, document_text({name: found.positions for name, found in now.items()}, where))
+    return file
+
+
+def _result(
+    items: "list[GroupResult] | tuple[GroupResult, ...]",
+    ages: dict[str, int | None],
+    where: Any,
+    journal_id: str | None,
+    file: str | None,
+) -> Any:
+    from dataclasses import asdict
+
+    from kgroup.cli.exit_codes import of_batch
+    from kgroup.cli.lagging import duration_text
+    from kgroup.cli.output import ItemError, Result
+    from kgroup.cli.rendering import of_code_name
+    from kgroup.cli.tables import Column, Table
+
+    rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
+    wrong = [item for item in items if item.result in ("failed", "not_found")]
+    codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
+    errors = [
+        ItemError(
+            item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}", None, item.group_id
+        )
+        for item in wrong
+    ]
+    counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
+    if journal_id:
+        summary += f"   journal {journal_id}   positions in {file}"
+    elif counts["planned"]:
+        summary += ".   Nothing changed. Add --execute."
+    columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
+    if ages:
+        columns.insert(1, Column("stale", "SILENT FOR"))
+    shown = [{**row, "stale": duration_text(row["stale_ms"])} for row in rows]
+    return Result(
+        {
+            "executed": journal_id is not None,
+            "journal_id": journal_id,
+            "export": file,
+            "items": rows,
+        },
+        (Table(tuple(columns), shown), summary),
+        items="items",
+        names=[item.group_id for item in items if item.result in ("planned", "deleted")],
+        errors=errors,
+        exit_code=of_batch(codes, len(wrong) < len(items)),
+        cluster=where,
+    )

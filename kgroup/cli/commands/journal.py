@@ -1,0 +1,138 @@
+"""`kgroup journal`: the changes kgroup made, and what was there before."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+
+if TYPE_CHECKING:
+    from kgroup.admin.journal import Entry
+
+
+@make(
+    "journal list",
+    examples=(
+        ("kgroup journal list", "the last changes, newest first"),
+        ("kgroup journal list orders --limit 100 -o json", "those of one group, for a script"),
+    ),
+)
+def list_entries(
+    env: Env,
+    groups: Annotated[
+        list[str] | None, typer.Argument(help="Only changes of these groups.", metavar="[GLOB]…")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
+) -> ExitCode:
+    """List the changes kgroup made from this account, newest first.
+
+    The journal is a file on this machine: changes made elsewhere or with other tools are not in it.
+    """
+    from fnmatch import fnmatchcase
+
+    from kgroup.admin.journal import Journal
+
+    entries = Journal.default().entries()
+    undone = {str(entry.plan["undoes"]): entry.id for entry in entries if entry.plan.get("undoes")}
+    chosen = [
+        entry
+        for entry in reversed(entries)
+        if not groups or any(fnmatchcase(name, glob) for name in _groups(entry) for glob in groups)
+    ][:limit]
+    rows = [_summary(entry, undone) for entry in chosen]
+    columns = (
+        Column("id"),
+        Column("time"),
+        Column("command"),
+        Column("groups"),
+        Column("outcome"),
+        Column("undone_by"),
+        Column("actor", wide=True),
+        Column("reason"),
+    )
+    shown = [{**row, "outcome": _outcome(row["results"])} for row in rows]
+    ids = [entry.id for entry in chosen]
+    return show(env, Result({"entries": rows}, (Table(columns, shown),), items="entries", names=ids))
+
+
+@make(
+    "journal show",
+    examples=(
+        ("kgroup journal show LAST", "what the last change did, item by item"),
+        ("kgroup journal show j-0012 -o json", "with the plan and the image of what was there before"),
+    ),
+)
+def show_entry(
+    env: Env, entry: Annotated[str, typer.Argument(help="The entry's id, or LAST.", metavar="ID|LAST")]
+) -> ExitCode:
+    """Show one change: its plan, what was there before, and what became of each item."""
+    import json
+
+    from kgroup.admin.journal import Journal
+
+    journal = Journal.default()
+    found = journal.find(entry)
+    if found is None:
+        hint = "kgroup journal list shows the entries"
+        raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {entry!r}", hint)
+    row = {
+        **_summary(found, {}),
+        "plan": dict(found.plan),
+        "before": dict(found.before),
+        "results": None if found.results is None else [dict(result) for result in found.results],
+    }
+    del row["undone_by"]
+    head = [f"{name}: {row[name]}" for name in ("id", "time", "command", "cluster_id", "actor", "reason")]
+    head = [line for line in head if not line.endswith(": None")]
+    blocks: list[str | Table] = [*head, "", _results_table(found)]
+    blocks += ["", "before:", json.dumps(found.before, indent=2, ensure_ascii=False)]
+    return show(env, Result({"entry": row}, blocks, names=[found.id], main=_results_table(found)))
+
+
+def _groups(entry: "Entry") -> list[str]:
+    """The groups a change is about, however its plan names them."""
+    named: Any = entry.plan.get("groups") or [entry.plan.get("group_id")]
+    names = [each.get("group_id") if isinstance(each, dict) else each for each in named]
+    return [str(name) for name in names if name]
+
+
+def _summary(entry: "Entry", undone: dict[str, str]) -> dict[str, Any]:
+    from collections import Counter
+
+    from kgroup.cli.times import iso
+
+    counts = None if entry.results is None else Counter(str(r.get("result")) for r in entry.results)
+    return {
+        "id": entry.id,
+        "command": entry.command,
+        "cluster_id": entry.cluster_id,
+        "time_ms": entry.time_ms,
+        "time": iso(entry.time_ms),
+        "end_ms": entry.end_ms,
+        "groups": _groups(entry),
+        "actor": entry.plan.get("actor"),
+        "reason": entry.plan.get("reason"),
+        "results": counts and dict(counts),
+        "undone_by": undone.get(entry.id),
+    }
+
+
+def _outcome(counts: dict[str, int] | None) -> str:
+    if counts is None:
+        return "cut off: not known"
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
+
+
+def _results_table(entry: "Entry") -> Table:
+    rows = [dict(result) for result in entry.results or ()]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    used = [key for key in keys if any(row.get(key) not in (None, "") for row in rows)]
+    return Table(tuple(Column(key) for key in used), rows)
+
+
+command = group("journal", "List and show the changes kgroup made.", list_entries, show_entry)

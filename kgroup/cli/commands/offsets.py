@@ -1,0 +1,202 @@
+"""`kgroup offsets`: positions out of a group and into one."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.changes import read_text
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.offset_changes import Execute, Reason, Topics, WaitEmpty, Yes
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group as subcommands
+from kgroup.cli.reset_specs import scope_of
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.offset_plans import GroupNow, Position
+    from kgroup.admin.reset import Scope
+    from kgroup.domain import TopicPartition
+
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")]
+
+
+@make(
+    "offsets export",
+    examples=(
+        ("kgroup offsets export orders -o json > orders.json", "everything: offset, leader epoch, metadata"),
+        ("kgroup offsets export orders -o csv --no-headers", "as Kafka's tool exports"),
+        ("kgroup offsets export 'pay*' --topic pay -o ndjson", "several groups, one a line"),
+    ),
+)
+def export(
+    env: Env,
+    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    topic: Topics = None,
+) -> ExitCode:
+    """Print the committed positions of groups, so that `offsets import` can bring them back."""
+    from kgroup.admin.offset_plans import look
+    from kgroup.cli.group_names import resolve
+    from kgroup.cli.offset_exports import result
+    from kgroup.cli.output import show
+    from kgroup.cli.session import identity, open_admin
+
+    scope = scope_of(topic, topic is None)
+    with open_admin(env) as admin:
+        now = look(admin.cluster, resolve(admin, group))
+        where = identity(admin, env)
+    chosen = {name: _within(found.positions, scope) for name, found in now.items() if not found.error}
+    return show(env, result(now, chosen, where))
+
+
+@make(
+    "offsets import",
+    examples=(
+        ("kgroup offsets import orders.json", "show what would change"),
+        ("kgroup offsets import orders.json --execute", "offsets, leader epochs and metadata as exported"),
+        ("kgroup offsets import plan.csv --to orders --execute", "Kafka's CSV, into a group named here"),
+    ),
+)
+def import_(
+    env: Env,
+    file: Annotated[str, typer.Argument(help="An export: JSON, ndjson or CSV; - is stdin.", metavar="FILE")],
+    to: Annotated[
+        list[str] | None,
+        typer.Option("--to", metavar="GROUP", help="Only this group of the file; repeatable."),
+    ] = None,
+    topic: Topics = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    wait_empty: WaitEmpty = False,
+) -> ExitCode:
+    """Commit the positions of an export, to the bit; positions not in the file stay as they are.
+
+    Unlike `reset-offsets --from-file` offsets are not moved into the log.
+    """
+    from kgroup.cli.offset_changes import import_plan, run
+    from kgroup.cli.offset_files import parse_positions
+    from kgroup.cli.session import open_admin
+
+    scope = scope_of(topic, topic is None)
+    wanted = {
+        name: _within(rows, scope) for name, rows in parse_positions(read_text(file), to or [], file).items()
+    }
+    with open_admin(env) as admin:
+        return run(
+            env,
+            admin,
+            lambda: import_plan(admin, wanted, f"import {file}", reason),
+            execute=execute,
+            yes=yes,
+            wait_empty=wait_empty,
+            groups=list(wanted),
+        )
+
+
+@make(
+    "offsets delete",
+    examples=(
+        ("kgroup offsets delete orders --topic old-orders", "show what would be forgotten"),
+        ("kgroup offsets delete orders --topic old-orders --execute", "the group may go on with its topics"),
+        ("kgroup offsets delete 'pay*' --topic pay:7 --execute", "one partition, of several groups"),
+    ),
+)
+def delete(
+    env: Env,
+    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    topic: Topics = None,
+    all_topics: AllTopics = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> ExitCode:
+    """Forget committed positions; the group may have members, if none subscribes to the topic.
+
+    `reset-offsets --undo` brings the positions back.
+    """
+    from kgroup.admin.offset_plans import Draft, OffsetsPlan, look, make_plan
+    from kgroup.cli.group_names import resolve
+    from kgroup.cli.offset_changes import run
+    from kgroup.cli.session import open_admin
+
+    scope = scope_of(topic, all_topics)
+    if not topic and not all_topics:
+        raise ConfigError("which positions?", "--topic T[:0,1], or --all-topics for all of them")
+    with open_admin(env) as admin:
+        names = resolve(admin, group)
+
+        def plan() -> OffsetsPlan:
+            now = look(admin.cluster, names)
+            drafts = {
+                name: {p: Draft(None) for p in _within(found.positions, scope)} for name, found in now.items()
+            }
+            spec = "delete positions"
+            return make_plan("offsets delete", spec, now, drafts, reason=reason, needs_empty=False)
+
+        return run(env, admin, plan, execute=execute, yes=yes)
+
+
+@make(
+    "offsets clone",
+    examples=(
+        ("kgroup offsets clone orders orders-v2", "show what the new group would start from"),
+        ("kgroup offsets clone orders orders-v2 --execute", "make it so: a second group at the same place"),
+        ("kgroup offsets clone orders orders-v2 --topic orders --execute", "one topic only"),
+    ),
+)
+def clone(
+    env: Env,
+    source: Annotated[str, typer.Argument(help="The group to copy from; it may be active.", metavar="FROM")],
+    target: Annotated[str, typer.Argument(help="The group to copy to; need not exist.", metavar="TO")],
+    topic: Topics = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+    wait_empty: WaitEmpty = False,
+) -> ExitCode:
+    """Give a group the positions of another: offsets, leader epochs and metadata."""
+    from kgroup.admin.offset_plans import Draft, OffsetsPlan, look, make_plan
+    from kgroup.cli.offset_changes import run
+    from kgroup.cli.session import open_admin
+
+    if source == target:
+        raise ConfigError("FROM and TO are the same group")
+    scope = scope_of(topic, topic is None)
+    with open_admin(env) as admin:
+
+        def plan() -> OffsetsPlan:
+            now = look(admin.cluster, [source, target])
+            _refuse_if_unknown(now[source])
+            drafts = {target: {p: Draft(at) for p, at in _within(now[source].positions, scope).items()}}
+            return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
+
+        return run(env, admin, plan, execute=execute, yes=yes, wait_empty=wait_empty, groups=[target])
+
+
+def _refuse_if_unknown(group: "GroupNow") -> None:
+    from kgroup.admin.offset_plans import ABSENT
+    from kgroup.admin.refusals import refused
+    from kgroup.errors import ErrorCode
+
+    if group.error:
+        raise group.error
+    if group.state == ABSENT and not group.positions:
+        raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}")
+
+
+def _within(
+    positions: "Mapping[TopicPartition, Position]", scope: "Scope"
+) -> "dict[TopicPartition, Position]":
+    return {p: at for p, at in positions.items() if scope.all_topics or _named(p, scope)}
+
+
+def _named(partition: "TopicPartition", scope: "Scope") -> bool:
+    numbers: Iterable[int] | None = scope.topics.get(partition.topic, ())
+    return numbers is None or partition.partition in numbers
+
+
+command = subcommands(
+    "offsets", "Export, import, delete and clone positions.", export, import_, delete, clone
+)

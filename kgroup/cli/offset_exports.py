@@ -1,0 +1,72 @@
+"""Positions as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import kgroup
+from kgroup.admin.offset_plans import ABSENT, GroupNow, Position
+from kgroup.admin.refusals import code_name
+from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
+from kgroup.cli.offset_files import positions_document
+from kgroup.cli.output import ItemError, Result
+from kgroup.cli.tables import Column, Table
+from kgroup.domain import TopicPartition
+
+Positions = Mapping[str, Mapping[TopicPartition, Position]]
+
+
+def result(now: Mapping[str, GroupNow], chosen: Positions, where: Mapping[str, Any] | None) -> Result:
+    """The positions chosen; groups that are not there or cannot be read are errors of their own."""
+    groups = positions_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
+    rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
+    several = (Column("group_id", "group"),) if len(now) > 1 else ()
+    columns = (
+        *several,
+        Column("topic"),
+        Column("partition", right=True),
+        Column("committed_offset", "OFFSET", right=True),
+    )
+    full = (*columns, Column("leader_epoch", wide=True, right=True), Column("metadata", wide=True))
+    csv_rows = [{**row, "offset": row["committed_offset"]} for row in rows]
+    errors, codes = [], []
+    for group in now.values():
+        if group.error:
+            errors.append(
+                ItemError(code_name(group.error), group.error.message, group.error.hint, group.group_id)
+            )
+            codes.append(of_error(group.error))
+        elif group.state == ABSENT and not chosen[group.group_id]:
+            errors.append(
+                ItemError(
+                    "GROUP_ID_NOT_FOUND",
+                    f"group {group.group_id} does not exist",
+                    "kgroup list shows the groups there are",
+                    group.group_id,
+                )
+            )
+            codes.append(ExitCode.NOT_FOUND)
+    return Result(
+        {"groups": groups},
+        (Table(full, rows),),
+        items="groups",
+        names=[str(group["group_id"]) for group in groups],
+        errors=errors,
+        exit_code=of_batch(codes, bool(groups)),
+        cluster=where,
+        main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows),
+    )
+
+
+def document_text(groups: Positions, where: Mapping[str, Any] | None) -> str:
+    """The same document that `offsets export -o json` prints, for a file."""
+    document: dict[str, Any] = {
+        "schema": "kgroup/offsets-export@1",
+        "kgroup_version": kgroup.__version__,
+        "cluster": where,
+        "status": "ok",
+        "exit_code": 0,
+        "data": {"groups": positions_document(groups)},
+        "errors": [],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
