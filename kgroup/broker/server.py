@@ -9,6 +9,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from kgroup.broker.connection import Connection, Routes
@@ -22,10 +23,11 @@ HOST = "127.0.0.1"
 
 
 class Server:
-    """All brokers of a cluster, each on its own loopback port."""
+    """All brokers of a cluster, each on its own loopback port; `metrics_at` is announced with them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, metrics_at: str = "") -> None:
         self.cluster = cluster
+        self.metrics_at = metrics_at
         self.dispatcher = Dispatcher(cluster)
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
@@ -45,7 +47,7 @@ class Server:
             listener = await self._listen(node, port + node if port else 0)
             self._listeners.append(listener)
             bound[node] = HOST, listener.sockets[0].getsockname()[1]
-        self.cluster.announce(bound)
+        self.cluster.announce(bound, self.metrics_at)
         self.dispatcher.wakeups.on_earlier = self._arm
         self.dispatcher.wakeups.next_ms()
         self._arm()
@@ -130,35 +132,47 @@ def serve(
     brokers: int = 1,
     partitions: int | None = None,
     settings: Mapping[str, str] | None = None,
+    metrics_port: int | None = None,
     say: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a cluster until SIGTERM or SIGINT, then end it cleanly.
 
-    `say` is given the line that tells that clients may come. KgroupError for a folder that is locked, a
-    port in use, or a setting that makes no sense.
+    `say` is given the lines that tell where the metrics are and, last, that clients may come. KgroupError for
+    a folder that is locked, a port in use, or a setting that makes no sense.
     """
     cluster = Cluster(
         data, brokers=brokers, config=settings, offsets_partitions=partitions, owner="kgroup serve"
     )
     try:
-        asyncio.run(_serve(cluster, port, say or _print))
+        asyncio.run(_serve(cluster, port, metrics_port, say or _print))
     finally:
         cluster.close()
 
 
-async def _serve(cluster: Cluster, port: int, say: Callable[[str], None]) -> None:
+async def _serve(cluster: Cluster, port: int, metrics_port: int | None, say: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, ended.set)
-    server = Server(cluster)
-    try:
+    async with AsyncExitStack() as stack:
+        metrics_at = ""
+        if metrics_port is not None:
+            metrics_at = _serve_metrics(cluster, metrics_port, stack)
+            say(f"kgroup: metrics on http://{metrics_at}/metrics")
+        server = Server(cluster, metrics_at)
+        stack.push_async_callback(server.stop)
         ports = await server.start(port)
         say("kgroup: serving on " + ",".join(f"{HOST}:{bound}" for bound in ports))
         await ended.wait()
-    finally:
-        await server.stop()
+
+
+def _serve_metrics(cluster: Cluster, port: int, stack: AsyncExitStack) -> str:
+    from kgroup.broker.metrics_endpoint import MetricsEndpoint
+
+    endpoint = MetricsEndpoint(cluster)
+    stack.push_async_callback(endpoint.stop)
+    return endpoint.start(port)
 
 
 def _print(line: str) -> None:

@@ -24,11 +24,16 @@ _PAUSE_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process that holds a data folder; `bootstrap` is its `host:port`, empty while it starts."""
+    """The process that holds a data folder.
+
+    `bootstrap` is its `host:port`, empty while it starts; `metrics` that of its metrics endpoint, empty
+    when it has none.
+    """
 
     pid: int
     command: str
     bootstrap: str = ""
+    metrics: str = ""
 
     def __str__(self) -> str:
         at = f", serving at {self.bootstrap}" if self.bootstrap else ""
@@ -64,9 +69,9 @@ class DataDirectory:
             os.close(self._lock)
             raise
 
-    def announce(self, bootstrap: str) -> None:
+    def announce(self, bootstrap: str, metrics: str = "") -> None:
         """Tell `owner_of` where this process now listens."""
-        self._owner = replace(self._owner, bootstrap=bootstrap)
+        self._owner = replace(self._owner, bootstrap=bootstrap, metrics=metrics)
         self._write_owner()
 
     def close(self) -> None:
@@ -150,8 +155,9 @@ def owner_of(path: Path) -> Owner | None:
 def _read_owner(lock: int) -> Owner | None:
     try:
         found = json.loads(os.pread(lock, 65536, 0))
-        return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]))
-    except (ValueError, KeyError, TypeError):
+        metrics = str(found.get("metrics", ""))
+        return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]), metrics)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

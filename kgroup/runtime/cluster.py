@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
 from kgroup.errors import ConfigError, KgroupError
@@ -58,6 +59,8 @@ class Cluster:
         self._seed = secrets.randbits(63) if seed is None else seed
         self._logs: dict[tuple[str, int], Log] = {}
         self.shards: list[Shard | None] = []
+        self.counters = Counters()
+        self.load_times_ms: list[int] = []
         self._folder = data
         self._directory = _locked(data, owner)
         self.cluster_id = (
@@ -70,11 +73,12 @@ class Cluster:
             self.close()
             raise
 
-    def announce(self, endpoints: Mapping[int, tuple[str, int]]) -> None:
+    def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "") -> None:
         """Where the brokers listen now, for clients and for whoever finds the folder in use."""
         self.endpoints.update(endpoints)
         if self._directory is not None:
-            self._directory.announce(",".join(f"{host}:{port}" for host, port in endpoints.values()))
+            listeners = ",".join(f"{host}:{port}" for host, port in endpoints.values())
+            self._directory.announce(listeners, metrics)
 
     def live_shards(self) -> Iterator[Shard]:
         """The shards that are loaded."""
@@ -135,10 +139,13 @@ class Cluster:
     def reload(self, partition: int, now_ms: int) -> None:
         """Make a shard anew from its log. One whose log cannot be read is not led any more."""
         self.shards[partition] = None
+        started_ms = self.clock.now_ms()
         try:
             found = self.log(OFFSETS_TOPIC, partition)
             assert found is not None
-            shard = Shard(partition, found, self.group_config, self._seed, self.catalog.image)
+            shard = Shard(
+                partition, found, self.group_config, self._seed, self.catalog.image, self.counters
+            )
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
                     shard.group_config_changed(group_id, settings)
@@ -148,6 +155,7 @@ class Cluster:
             log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, partition, told)
             return
         self.shards[partition] = shard
+        self.load_times_ms.append(self.clock.now_ms() - started_ms)
 
     def close(self) -> None:
         """Close the logs and release the folder; safe to call twice."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import EndMarker, Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import TopicImage
@@ -18,11 +19,21 @@ class Shard:
 
     An outcome that cannot be appended never happened: the coordinator is thrown away and loaded from
     the log again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
+    `counters` may be shared by shards; a reload goes on counting where it was.
     """
 
-    def __init__(self, partition: int, log: Log, config: GroupConfig, seed: int, image: TopicImage) -> None:
+    def __init__(
+        self,
+        partition: int,
+        log: Log,
+        config: GroupConfig,
+        seed: int,
+        image: TopicImage,
+        counters: Counters | None = None,
+    ) -> None:
         self.partition = partition
         self.log = log
+        self._counters = Counters() if counters is None else counters
         self._config, self._seed, self._image = config, seed, image
         self._group_configs: dict[str, dict[str, str]] = {}
         self._waiting: dict[Ticket, Request] = {}
@@ -41,6 +52,7 @@ class Shard:
         seed = f"{self._seed}/{self.partition}/{self.log.end_offset}"
         fresh = Coordinator(self._config, seed, self._image)
         fresh.state.group_configs = self._group_configs
+        fresh.state.counters = self._counters
         for batch in self.log.batches(self.log.start_offset):
             replay_batch(fresh, batch)
         self._coordinator = fresh

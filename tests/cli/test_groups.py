@@ -197,6 +197,7 @@ class TestCluster:
         found = document(run("cluster", "status", "-o", "json"), "cluster status")
         assert found["data"]["cluster_id"] == found["cluster"]["id"]
         assert len(found["data"]["brokers"]) == 1
+        assert found["data"]["metrics"] is None and "JMX" in found["data"]["metrics_note"]
 
     def test_topics(self, run):
         assert run("cluster", "topics", "ord*", "--no-headers").out.split() == ["orders", "6", "1"]

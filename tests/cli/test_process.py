@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,46 @@ def test_serve_tells_where_and_ends_cleanly_on_signals(tmp_path, number, kgroup)
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")
     assert kgroup("cluster", "status", "--local", folder).code == 0
+
+
+def test_metrics_of_a_served_folder(tmp_path, kgroup):
+    """CP-56: in process, through the endpoint that `serve --metrics` announces, and without one."""
+    folder = str(tmp_path / "c")
+
+    def status(*more):
+        return kgroup("cluster", "status", "--local", folder, "-o", "json", *more).document["data"]
+
+    def named(found):
+        return {m["name"]: m["value"] for m in found["metrics"] if not m["tags"]}
+
+    in_process = named(status())
+    assert in_process["NumGroups"] == 0 and in_process["offset-commit-rate"] is None
+    with served(folder, "--metrics", "0") as lines:
+        assert re.fullmatch(r"kgroup: metrics on http://127\.0\.0\.1:\d+/metrics\n", lines[0])
+        found = named(status())
+        assert found.keys() == in_process.keys() and found["offset-commit-rate"] == 0
+        wide = kgroup("cluster", "status", "--local", folder, "-o", "wide").out
+        assert "num-partitions{state=active}" in wide
+    with served(folder):
+        found = status()
+        assert found["metrics"] is None and "--metrics" in found["metrics_note"]
+
+
+@contextmanager
+def served(folder, *options):
+    """`kgroup serve` on the folder; the lines it printed until it was ready."""
+    process = subprocess.Popen(
+        [*KGROUP, "serve", "--local", folder, "--port", "0", *options], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        lines = []
+        while not lines or not lines[-1].startswith("kgroup: serving on"):
+            lines.append(process.stdout.readline())
+            assert lines[-1], "it ended"
+        yield lines
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
 
 
 def test_ctrl_c_ends_with_130(tmp_path):

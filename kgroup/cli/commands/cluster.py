@@ -22,14 +22,29 @@ _TOPIC_COLUMNS = (
 )
 
 
-@make("cluster status", examples=(("kgroup cluster status --local", "brokers, controller and sizes"),))
+_METRIC_COLUMNS = (Column("mbean"), Column("metric"), Column("value", right=True))
+
+
+@make(
+    "cluster status",
+    examples=(
+        ("kgroup cluster status --local", "brokers, controller and sizes"),
+        ("kgroup cluster status --local ./data -o wide", "with the coordinator's metrics"),
+    ),
+)
 def status(env: Env) -> ExitCode:
-    """Show the brokers, the controller and how much there is."""
+    """Show the brokers, the controller and how much there is.
+
+    The metrics of the embedded cluster have Kafka's names. While it is served, they come from the process
+    that serves it, if that was started with --metrics. Kafka tells its clients no metrics.
+    """
+    from kgroup.cli.metrics import in_words, metrics_of
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
         found = admin.cluster_status()
         where = identity(admin, env)
+        metrics, why_none = metrics_of(env, admin)
     controller = "none" if found.controller_id is None else found.controller_id
     line = f"cluster {found.cluster_id}   controller {controller}   topics {found.topics}"
     line += f"   partitions {found.partitions}" + (
@@ -38,7 +53,12 @@ def status(env: Env) -> ExitCode:
     brokers = [asdict(node) for node in found.brokers]
     table = Table((Column("id", "BROKER", right=True), Column("host"), Column("port", right=True)), brokers)
     names = [str(node.id) for node in found.brokers]
-    return show(env, Result(asdict(found), (line, "", table), items="brokers", names=names, cluster=where))
+    blocks: list[str | Table] = [line, "", table]
+    if env.output.format == "wide":
+        rows = [in_words(metric) for metric in metrics or ()]
+        blocks += ["", Table(_METRIC_COLUMNS, rows) if metrics is not None else f"no metrics: {why_none}"]
+    data = {**asdict(found), "metrics": metrics, "metrics_note": why_none}
+    return show(env, Result(data, blocks, items="brokers", names=names, cluster=where))
 
 
 @make(

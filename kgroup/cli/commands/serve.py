@@ -15,6 +15,7 @@ from kgroup.errors import ConfigError
     examples=(
         ("kgroup serve --local ./data --port 9092", "any Kafka client may connect to 127.0.0.1:9092"),
         ("kgroup serve --memory --port 0 --brokers 3", "three brokers on free ports, nothing kept"),
+        ("kgroup serve --metrics 9404", "with Kafka's metrics at 127.0.0.1:9404/metrics"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
     ),
     has_json=False,
@@ -34,6 +35,12 @@ def command(
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."),
+    ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics", metavar="PORT", help="Serve metrics for Prometheus; 0: a free port.", min=0
+        ),
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
 ) -> ExitCode:
@@ -60,6 +67,7 @@ def command(
         brokers=brokers,
         partitions=partitions,
         settings=settings,
+        metrics_port=metrics,
     )
     return ExitCode.OK
 

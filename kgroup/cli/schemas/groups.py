@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nullable, one_of, record
+from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
@@ -73,6 +73,14 @@ TOPIC = record(
     ),
 )
 
+METRIC = record(
+    mbean=STRING,
+    name=STRING,
+    value=nullable(NUMBER),
+    tags={"type": "object", "additionalProperties": STRING},
+    total=BOOLEAN,
+)
+
 GROUPS: Mapping[str, Schema] = {
     "list": record(
         groups=array(
@@ -108,6 +116,8 @@ GROUPS: Mapping[str, Schema] = {
         topics=INTEGER,
         partitions=INTEGER,
         leaderless=INTEGER,
+        metrics=nullable(array(METRIC)),
+        metrics_note=nullable(STRING),
     ),
     "cluster topics": record(topics=array(TOPIC)),
     "cluster create-topic": record(topic=TOPIC),

@@ -1,0 +1,142 @@
+"""The cluster's numbers under the names of Kafka's metrics: computed from the state when asked.
+
+What Kafka keeps per broker is here per process, as all brokers of a cluster share one. Metrics of queues
+and write batches are left out, since a request is served as it is read (docs/not-built.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.group import ConsumerState
+from kgroup.coordinator.metrics import Counters
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.shard import Shard
+
+MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
+COORDINATOR = "kafka.server:type=group-coordinator-metrics"
+OWN = "kgroup:type=group-coordinator-metrics"
+
+PROTOCOLS = ("classic", "consumer", "share", "streams")
+CONSUMER_STATES = (*ConsumerState, "Dead")
+RATED = ("offset_commit", "offset_expiration", "offset_deletion", "group_completed_rebalance",
+         "consumer_group_rebalance")  # fmt: skip
+WINDOW_MS = 30_000
+WINDOWS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number. `mbean` and `name` are Kafka's; a `total` only grows, anything else is a gauge.
+
+    `value` is None where there is nothing to compute it from yet, as a rate just after the start.
+    """
+
+    mbean: str
+    name: str
+    value: float | None
+    tags: dict[str, str] = field(default_factory=dict)
+    total: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Where the counters and the thread's use of the processor stood at a time."""
+
+    at_ms: int
+    counters: Counters
+    busy_s: float
+
+
+class Activity:
+    """Marks of the last minute, which rates and the idle ratio are computed from.
+
+    A host calls `mark` every WINDOW_MS, from the thread that serves requests, with the processor time
+    that thread has used. As in Kafka, a rate covers two windows, of which the later is not over yet.
+    """
+
+    def __init__(self, now_ms: int, counters: Counters, busy_s: float) -> None:
+        self._marks = deque([_Mark(now_ms, replace(counters), busy_s)], maxlen=WINDOWS)
+
+    def mark(self, now_ms: int, counters: Counters, busy_s: float) -> None:
+        """A window ends."""
+        self._marks.append(_Mark(now_ms, replace(counters), busy_s))
+
+    def rate(self, name: str, now_ms: int, counters: Counters) -> float:
+        """Events a second of one counter; a window that has just begun counts as a whole one."""
+        oldest = self._marks[0]
+        elapsed_ms = max(now_ms - oldest.at_ms, WINDOW_MS)
+        grown: int = getattr(counters, name) - getattr(oldest.counters, name)
+        return grown * 1000 / elapsed_ms
+
+    def idle_ratio(self, now_ms: int, busy_s: float) -> float | None:
+        """The part of the time in which the thread used no processor; None at the very start."""
+        oldest = self._marks[0]
+        elapsed_ms = now_ms - oldest.at_ms
+        if elapsed_ms <= 0:
+            return None
+        return min(max(1 - (busy_s - oldest.busy_s) * 1000 / elapsed_ms, 0.0), 1.0)
+
+
+def snapshot(cluster: Cluster, activity: Activity | None = None, busy_s: float = 0.0) -> list[Metric]:
+    """Every metric as it is now; without `activity` those that look back are None.
+
+    Call it where no request is being served: it reads the live state of every shard.
+    """
+    shards = list(cluster.live_shards())
+    return [
+        *_groups(shards),
+        *_counted(cluster, activity),
+        *_partitions(cluster),
+        *_thread(cluster, activity, busy_s),
+    ]
+
+
+def _groups(shards: list[Shard]) -> Iterator[Metric]:
+    classic: Counter[str] = Counter()
+    consumer: Counter[str] = Counter()
+    for shard in shards:
+        for group in shard.coordinator.state.groups.values():
+            (classic if isinstance(group, ClassicGroup) else consumer)[group.state] += 1
+    offsets = sum(shard.coordinator.state.offsets.count() for shard in shards)
+    yield Metric(MANAGER, "NumOffsets", offsets)
+    yield Metric(MANAGER, "NumGroups", classic.total())
+    for state in ClassicState:
+        yield Metric(MANAGER, f"NumGroups{state}", classic[state])
+    by_protocol = {"classic": classic.total(), "consumer": consumer.total()}
+    for protocol in PROTOCOLS:
+        yield Metric(COORDINATOR, "group-count", by_protocol.get(protocol, 0), {"protocol": protocol})
+    for name in CONSUMER_STATES:
+        yield Metric(COORDINATOR, "consumer-group-count", consumer[name], {"state": str(name)})
+
+
+def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:
+    counters, now_ms = cluster.counters, cluster.clock.now_ms()
+    for each in fields(counters):
+        name = each.name.replace("_", "-")
+        mbean = COORDINATOR if each.name in RATED else OWN
+        yield Metric(mbean, f"{name}-count", getattr(counters, each.name), total=True)
+        if each.name in RATED:
+            rate = activity.rate(each.name, now_ms, counters) if activity else None
+            yield Metric(COORDINATOR, f"{name}-rate", rate)
+
+
+def _partitions(cluster: Cluster) -> Iterator[Metric]:
+    active = sum(shard is not None for shard in cluster.shards)
+    # Loading ends before anything else is served, so nobody ever sees a partition in it.
+    states = {"loading": 0, "active": active, "failed": len(cluster.shards) - active}
+    for state, count in states.items():
+        yield Metric(COORDINATOR, "num-partitions", count, {"state": state})
+    times = cluster.load_times_ms
+    yield Metric(COORDINATOR, "partition-load-time-max", max(times, default=None))
+    yield Metric(COORDINATOR, "partition-load-time-avg", sum(times) / len(times) if times else None)
+
+
+def _thread(cluster: Cluster, activity: Activity | None, busy_s: float) -> Iterator[Metric]:
+    ratio = activity.idle_ratio(cluster.clock.now_ms(), busy_s) if activity else None
+    for name in ("thread-idle-ratio-min", "thread-idle-ratio-avg"):  # one thread: least and mean are one
+        yield Metric(COORDINATOR, name, ratio)
