@@ -27,14 +27,7 @@ class Pipeline:
 
     def open(self, name: str, transactional_id: str | None = None) -> None:
         """Start a producer; a later one with the same transactional id fences the earlier."""
-        try:
-            self.tx("open", name, transactional_id=transactional_id or f"{self.case.group}-tx")
-        except DriverError as refused:
-            if self.case.server.kind == "kgroup" and "version of API is not supported" in str(refused):
-                pytest.skip(
-                    "kgroup's broker refuses transactional producers: it has no transaction coordinator"
-                )
-            raise
+        self.tx("open", name, transactional_id=transactional_id or f"{self.case.group}-tx")
 
     def tx(self, op: str, name: str, **arguments: object) -> Any:
         at = self.case.server.bootstrap
