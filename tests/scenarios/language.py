@@ -11,7 +11,7 @@
 `==` begins a scenario; `#` a comment. `only HOSTS: reason` and `not HOSTS: reason` say where it runs.
 A row without a left side carries on the right side of the row above; `;` separates replies in a row.
 A reply has a head (`NONE`, an error, a member) and fields; the fields it does not name are not compared,
-`*` stands for anything without spaces. `-` says that nobody hears anything.
+`*` stands for anything. `-` says that nobody hears anything.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Told:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    return re.fullmatch(r"\S*".join(map(re.escape, pattern.split("*"))), text) is not None
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
 
 
 @dataclass(frozen=True, slots=True)
