@@ -1,4 +1,4 @@
-"""Consumer groups under random schedules: what clients were told never contradicts itself (CP-26, CP-28, AE-*)."""
+"""Consumer groups under random schedules: what clients are told fits together (CP-26, CP-28, AE-*)."""
 
 from dataclasses import dataclass, field
 
@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.clients)
     @rule(data=st.data(), older=st.integers(0, 2))
     def commit(self, data, older) -> None:
-        """A commit at the client's epoch or an older one: taken iff assignment epoch ≤ epoch ≤ member epoch."""
+        """A commit at this epoch or an older one: taken iff assignment epoch ≤ epoch ≤ member epoch."""
         client = self.pick(data)
         member = self.group.members.get(client.member_id) if self.group else None
         if member is None or not client.owned or client.epoch - older < 1:
