@@ -29,6 +29,8 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("list", READ, "List the groups of the cluster, of every protocol."),
         CommandEntry("describe", READ, "Describe groups: state, members, offsets, lag and findings."),
         CommandEntry("lag", READ, "Show how far groups are behind, in records and in time."),
+        CommandEntry("watch", READ, "Watch groups as they change."),
+        CommandEntry("wait", READ, "Wait until groups are stable, empty or without lag."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),

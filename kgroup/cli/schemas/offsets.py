@@ -150,4 +150,31 @@ OFFSETS: Mapping[str, Schema] = {
             results=nullable(array({"type": "object"})),
         )
     ),
+    "wait": record(
+        condition=STRING,
+        groups=array(
+            record(
+                group_id=STRING,
+                held=BOOLEAN,
+                state=STRING,
+                members=INTEGER,
+                total_lag=nullable(INTEGER),
+                waited_s=NUMBER,
+            )
+        ),
+    ),
+    "watch": record(
+        events=array(
+            record(
+                time_ms=INTEGER,
+                time=STRING,
+                group_id=STRING,
+                event=STRING,
+                member_id=nullable(STRING),
+                instance_id=nullable(STRING),
+                detail={"type": "object"},
+            )
+        ),
+        groups=array(record(group_id=STRING, state=nullable(STRING))),
+    ),
 }

@@ -1,0 +1,150 @@
+"""`kgroup wait` and `kgroup watch`: conditions, differences, ends."""
+
+import http.server
+import itertools
+import json
+import threading
+
+import jsonschema
+import pytest
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.remove_members import Selection
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.schemas import schema_for
+from kgroup.client.transport import SocketTransport
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def group():
+    return f"waiting-{next(_numbers)}"
+
+
+def later(cluster, group, selection, seconds=0.15):
+    """Remove members a little later, as somebody else."""
+
+    def remove():
+        admin = Admin(SocketTransport(cluster.transport.settings))
+        admin.execute(admin.plan_remove_members(group, selection))
+        admin.cluster.transport.close()
+
+    timer = threading.Timer(seconds, remove)
+    timer.start()
+    return timer
+
+
+class TestWait:
+    @pytest.mark.parametrize(
+        ("condition", "code"),
+        [
+            ("stable", ExitCode.OK),
+            ("member=i-0", ExitCode.OK),
+            ("members=1", ExitCode.OK),
+            ("empty", ExitCode.UNREACHABLE),
+            ("gone", ExitCode.UNREACHABLE),
+            ("member=i-1", ExitCode.UNREACHABLE),
+            ("members=2", ExitCode.UNREACHABLE),
+        ],
+    )
+    def test_conditions_of_a_stable_group(self, on_cluster, cluster, group, condition, code):
+        cluster.classic_group(group, "orders", {"i-0": [0, 1]})
+        ran = on_cluster("wait", group, "--for", condition, "--timeout", "50ms", "-o", "json")
+        assert ran.code == code
+        jsonschema.validate(ran.document, schema_for("wait"))
+        (told,) = ran.document["data"]["groups"]
+        assert (told["held"], told["state"]) == (code == ExitCode.OK, "Stable")
+
+    def test_lag(self, on_cluster, cluster, group):
+        cluster.commit(group, "orders", {0: 0})
+        assert on_cluster("wait", group, "--for", "lag=0").code == ExitCode.OK
+
+    def test_waits(self, on_cluster, cluster, group):
+        cluster.classic_group(group, "orders", {"i-0": [0]})
+        timer = later(cluster, group, Selection(all=True))
+        ran = on_cluster("wait", group, "--for", "empty", "--interval", "20ms", "--timeout", "10s")
+        timer.join()
+        assert ran.code == ExitCode.OK
+
+    def test_a_group_that_does_not_exist(self, on_cluster, group):
+        for condition, code in (("empty", 0), ("gone", 0), ("stable", 7), ("lag=0", 7)):
+            assert on_cluster("wait", group, "--for", condition, "--timeout", "10ms").code == code
+
+    @pytest.mark.parametrize("condition", ["calm", "lag", "lag=x", "stable=1", "member="])
+    def test_wrong_usage(self, on_cluster, condition):
+        assert on_cluster("wait", "g", "--for", condition).code == ExitCode.USAGE
+
+
+class TestWatch:
+    def events(self, ran):
+        return [json.loads(line) for line in ran.out.splitlines()]
+
+    def test_events_until_empty(self, on_cluster, cluster, group):
+        cluster.classic_group(group, "orders", {"i-0": [0, 1]})
+        timer = later(cluster, group, Selection(all=True))
+        ran = on_cluster("watch", group, "--events", "--until", "empty", "--interval", "20ms")
+        timer.join()
+        assert ran.code == ExitCode.OK, ran.err
+        events = self.events(ran)
+        assert [e["event"] for e in events] == ["state_changed", "member_left"]
+        assert events[0]["detail"] == {"before": "Stable", "after": "Empty"}
+        assert (events[1]["instance_id"], events[1]["detail"]["held"]) == ("i-0", ["orders-0", "orders-1"])
+        assert events[0]["schema"] == "kgroup/watch@1"
+
+    def test_text_and_document(self, on_cluster, cluster, group):
+        cluster.classic_group(group, "orders", {"i-0": [0, 1]})
+        out = on_cluster("watch", group, "--until", "stable").out
+        assert out.startswith(f"{group}   classic   Stable")
+        ran = on_cluster("watch", group, "--until", "stable", "-o", "json")
+        jsonschema.validate(ran.document, schema_for("watch"))
+        assert ran.document["data"]["groups"] == [{"group_id": group, "state": "Stable"}]
+
+    def test_lines_of_text(self, on_cluster, cluster, group):
+        cluster.classic_group(group, "orders", {"i-0": [0]})
+        timer = later(cluster, group, Selection(all=True))
+        ran = on_cluster("watch", group, "--until", "empty", "--interval", "20ms")
+        timer.join()
+        assert f"{group}  state_changed  Stable → Empty" in ran.out
+
+    def test_time_is_up(self, on_cluster, group):
+        ran = on_cluster("watch", group, "--until", "stable", "--stop-after", "20ms", "--interval", "10ms")
+        assert ran.code == ExitCode.UNREACHABLE
+        assert on_cluster("watch", group, "--stop-after", "10ms").code == ExitCode.OK
+
+    def test_notify_posts_each_event(self, on_cluster, cluster, group):
+        taken = []
+
+        class Hook(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Hook)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            cluster.classic_group(group, "orders", {"i-0": [0]})
+            timer = later(cluster, group, Selection(all=True))
+            url = f"http://127.0.0.1:{server.server_port}/"
+            argv = ("--events", "--until", "empty", "--interval", "20ms", "--notify", url)
+            ran = on_cluster("watch", group, *argv)
+            timer.join()
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
+        assert [event["event"] for event in taken] == [e["event"] for e in self.events(ran)]
+
+    def test_a_hook_that_fails_does_not_end_the_watch(self, on_cluster, cluster, group):
+        cluster.classic_group(group, "orders", {"i-0": [0]})
+        timer = later(cluster, group, Selection(all=True))
+        argv = ("--events", "--until", "empty", "--interval", "20ms", "--notify", "http://127.0.0.1:1/")
+        ran = on_cluster("watch", group, *argv)
+        timer.join()
+        assert ran.code == ExitCode.OK
+        assert "cannot be notified" in ran.err

@@ -1,0 +1,217 @@
+"""Positions moved by kgroup: the plan equals that of Kafka's tool, and an undo gives back what was."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgroup.admin.offset_plans import look
+from kgroup.cli.app import run
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+
+from .conftest import Case
+from .driver import Client, settle
+from .waiting import eventually
+
+pytestmark = pytest.mark.interop
+HOUR_MS = 3_600_000
+Cli = Callable[..., tuple[int, str, str]]
+Positions = dict[TopicPartition, Any]
+
+
+@pytest.fixture
+def cli(
+    case: Case, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Cli:
+    """Runs a command line of kgroup on the server, with a journal of its own."""
+    for name in ("CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path))
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([*argv, "-b", case.server.bootstrap])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+class Log:
+    """The server by its protocol: records with times of their own, positions in full."""
+
+    def __init__(self, bootstrap: str) -> None:
+        from kgroup.admin.discovery import Cluster
+
+        self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(bootstrap)))
+        self.cluster = Cluster(self.transport)
+
+    def append(self, topic: str, partition: int, times: list[int]) -> None:
+        from kgroup.protocol.batches import encode_batch
+        from kgroup.protocol.log_records import LogRecord
+        from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+        records = encode_batch([LogRecord(None, b"x", (), when) for when in times])
+        data = (PartitionProduceData(index=partition, records=records),)
+        request = ProduceRequest(
+            acks=-1, timeout_ms=10_000, topic_data=(TopicProduceData(name=topic, partition_data=data),)
+        )
+        # A new topic's broker may still be on its way to lead it.
+        eventually(lambda: self._codes(request) == {0}, what=f"{topic}-{partition} takes records")
+
+    def _codes(self, request: Any) -> set[int]:
+        answer: Any = self.transport.request(None, request, max_version=12)
+        return {p.error_code for t in answer.responses for p in t.partition_responses}
+
+    def commit(self, group: str, rows: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        from kgroup.admin.positions import store
+
+        codes, error = store(self.cluster, group, rows)
+        assert (set(codes.values()), error) == ({0}, None)
+
+    def positions(self, group: str) -> Positions:
+        found = look(self.cluster, [group])[group]
+        assert found.error is None
+        return dict(found.positions)
+
+
+@pytest.fixture
+def log(case: Case) -> Iterator[Log]:
+    made = Log(case.server.bootstrap)
+    yield made
+    made.transport.close()
+
+
+@pytest.fixture
+def topic(case: Case, log: Log) -> str:
+    """Ten records an hour apart in partition 0, five in 1, none in 2 and 3; positions in 0, 1 and 2."""
+    name = case.topic()
+    now = int(time.time() * 1000)
+    log.append(name, 0, [now - (10 - n) * HOUR_MS + 60_000 for n in range(10)])
+    log.append(name, 1, [now - 2 * HOUR_MS] * 5)
+    log.commit(
+        case.group,
+        {
+            TopicPartition(name, 0): OffsetAndMetadata(4, 0, "mine"),
+            TopicPartition(name, 1): OffsetAndMetadata(5, -1, ""),
+            TopicPartition(name, 2): OffsetAndMetadata(0, 0, "ä"),
+        },
+    )
+    return name
+
+
+def kafkas_plan(case: Case, *spec: str) -> set[tuple[str, ...]]:
+    done = case.server.tool(
+        "kafka-consumer-groups", "--reset-offsets", "--group", case.group, *spec, "--dry-run", "--export"
+    )
+    rows = [row for row in csv.reader(done.stdout.splitlines()) if len(row) == 3 and row[2].isdigit()]
+    return {tuple(row) for row in rows}
+
+
+def our_plan(cli: Cli, case: Case, *spec: str) -> set[tuple[str, ...]]:
+    code, out, err = cli("reset-offsets", case.group, *spec, "-o", "csv", "--no-headers")
+    assert code == 0, err
+    return {tuple(row) for row in csv.reader(out.splitlines())}
+
+
+SPECS = {
+    "earliest": ["--to-earliest"],
+    "latest": ["--to-latest"],
+    "current": ["--to-current"],
+    "offset": ["--to-offset", "3"],
+    "offset-beyond": ["--to-offset", "300"],
+    "shift": ["--shift-by", "-2"],
+    "shift-beyond": ["--shift-by", "100"],
+    "duration": ["--by-duration", "PT3H30M"],
+    "duration-days": ["--by-duration", "P1DT1H"],
+    "duration-short": ["--by-duration", "PT1S"],
+}
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_same_plan_as_kafkas_tool(case: Case, cli: Cli, topic: str, spec: list[str]) -> None:
+    """Committed partitions, a whole topic (also what is not committed), and some partitions of it."""
+    committed = ["--all-topics"]
+    scopes = [committed, ["--topic", topic], ["--topic", f"{topic}:0,3"]]
+    for scope in [committed] if spec[0] == "--shift-by" else scopes:
+        expected = kafkas_plan(case, *scope, *spec)
+        assert expected, "the tool printed no plan"
+        assert our_plan(cli, case, *scope, *spec) == expected
+
+
+@pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
+def test_same_plan_for_a_datetime(case: Case, cli: Cli, topic: str, zone: str) -> None:
+    then = time.time() - 5.5 * 3600 + (7200 if zone == "+02:00" else 0)
+    text = time.strftime("%Y-%m-%dT%H:%M:%S.500", time.gmtime(then)) + zone
+    spec = ("--topic", topic, "--to-datetime", text)
+    plan = our_plan(cli, case, *spec)
+    assert plan == kafkas_plan(case, *spec)
+    assert (topic, "0", "5") in plan
+
+
+def test_plans_in_files_are_exchanged_with_kafkas_tool(
+    case: Case, cli: Cli, log: Log, topic: str, tmp_path: Path
+) -> None:
+    ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.csv"
+    scope = ("--topic", topic, "--to-offset", "2")
+    ours.write_text(cli("reset-offsets", case.group, *scope, "-o", "csv", "--no-headers")[1])
+    expected = kafkas_plan(case, *scope)
+    assert kafkas_plan(case, "--from-file", str(ours)) == expected
+    theirs.write_text("".join(",".join(row) + "\n" for row in sorted(expected)))
+    assert our_plan(cli, case, "--from-file", str(theirs)) == expected
+    assert cli("reset-offsets", case.group, "--from-file", str(theirs), "--execute")[0] == 0
+    assert {p.partition: at.offset for p, at in log.positions(case.group).items()} == {0: 2, 1: 2, 2: 0, 3: 0}
+
+
+def test_several_groups(case: Case, cli: Cli, log: Log, topic: str) -> None:
+    other = f"{case.group}-b"
+    log.commit(other, {TopicPartition(topic, 1): OffsetAndMetadata(1)})
+    done = case.server.tool(
+        *("kafka-consumer-groups", "--reset-offsets", "--group", case.group, "--group", other),
+        *("--all-topics", "--to-latest", "--dry-run", "--export"),
+    )
+    expected = {tuple(row) for row in csv.reader(done.stdout.splitlines()) if len(row) == 4}
+    argv = ("--all-topics", "--to-latest", "-o", "csv", "--no-headers")
+    out = cli("reset-offsets", f"{case.group}*", *argv)[1]
+    assert {tuple(row) for row in csv.reader(out.splitlines())} == expected
+    assert len(expected) == 4
+
+
+@pytest.mark.parametrize(
+    "spec", [["--to-latest"], ["--to-earliest"], ["--shift-by", "-1"]], ids=lambda s: s[0]
+)
+def test_execute_and_undo_give_back_exactly_what_was(
+    case: Case, cli: Cli, log: Log, topic: str, spec: list[str]
+) -> None:
+    """Offsets, leader epochs and metadata, and nothing where nothing was."""
+    before = log.positions(case.group)
+    scope = ["--all-topics"] if spec[0] == "--shift-by" else ["--topic", topic]
+    code, out, err = cli("reset-offsets", case.group, *scope, *spec, "--execute", "-o", "json")
+    assert code == 0, err
+    changed = log.positions(case.group)
+    assert {at.metadata.split()[0] for at in changed.values()} == {"kgroup"}
+    assert len(changed) == (3 if spec[0] == "--shift-by" else 4)
+    entry = json.loads(out)["data"]["journal_id"]
+    assert cli("reset-offsets", "--undo", entry, "--execute")[0] == 0
+    assert log.positions(case.group) == before
+
+
+def test_undo_is_refused_once_a_consumer_has_committed(
+    case: Case, cli: Cli, log: Log, topic: str, java_client: Client
+) -> None:
+    assert cli("reset-offsets", case.group, "--topic", topic, "--to-earliest", "--execute")[0] == 0
+    member = case.join(java_client, topic)
+    settle([member], case.partitions(topic))
+    code, _, err = cli("reset-offsets", case.group, "--topic", topic, "--to-latest", "--execute")
+    assert (code, "is Stable with 1 member" in err) == (4, True)
+    member.commit({(topic, 0): 8})
+    case.close(member)
+    code, _, err = cli("reset-offsets", "--undo", "LAST", "--execute", "--wait-empty")
+    assert (code, "somebody has committed since j-0001" in err) == (4, True)
+    assert log.positions(case.group)[TopicPartition(topic, 0)].offset == 8
