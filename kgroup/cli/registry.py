@@ -38,7 +38,9 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("offsets", CHANGE, "Export, import, delete and clone positions."),
         CommandEntry("delete", CHANGE, "Delete empty groups, their positions exported first."),
         CommandEntry("journal", CHANGE, "List and show the changes kgroup made."),
-        CommandEntry("upgrade", MIGRATE, "Move a group to the consumer protocol: plan, execute, watch."),
+        CommandEntry(
+            "upgrade", MIGRATE, "Move a group to the consumer protocol: plan, execute, watch, rehearse."
+        ),
         CommandEntry(
             "downgrade", MIGRATE, "Move a group back to the classic protocol: plan, execute, watch."
         ),

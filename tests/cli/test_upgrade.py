@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -11,6 +12,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 
 _numbers = itertools.count()
+INCIDENTS = Path(__file__).parents[1] / "data" / "incidents"
 
 
 @pytest.fixture
@@ -117,3 +119,54 @@ class TestWatch:
         ran = on_cluster("upgrade", "watch", classic, "--interval", "10ms", "--stuck-after", "40ms")
         assert "0 of 2 moved  classic Stable" in ran.out and "STUCK" in ran.out
         assert ran.code == ExitCode.BAD_VERDICT
+
+
+class TestRehearse:
+    def test_static_members_there_and_back_without_a_rebalance(self, on_cluster, cluster, classic):
+        before = cluster.admin.describe([classic]).groups
+        data = document(on_cluster("upgrade", "rehearse", classic, "-o", "json"), "upgrade rehearse")
+        assert (data["upgrade"], data["downgrade"], data["offsets_kept"]) == ("converted", "converted", True)
+        joins = [step for step in data["steps"] if "joins" in step["action"]]
+        assert [step["type"] for step in joins] == ["consumer", "consumer", "consumer", "classic"]
+        assert {step["epoch"] for step in joins} == {2}
+        first = joins[0]["records"]
+        assert (first[0]["type_name"], first[0]["value"]) == ("GroupMetadata", None)
+        assert cluster.admin.describe([classic]).groups == before
+
+    def test_an_empty_group_keeps_its_offsets(self, on_cluster, cluster):
+        name = f"upgrade-{next(_numbers)}"
+        cluster.commit(name, "orders", {0: 5, 3: 7})
+        data = document(on_cluster("upgrade", "rehearse", name, "-o", "json"), "upgrade rehearse")
+        assert (data["upgrade"], data["downgrade"], data["offsets_kept"]) == ("converted", "converted", True)
+
+    def test_another_policy_is_refused_in_the_copy_only(self, on_cluster, classic):
+        setting = "group.consumer.migration.policy=disabled"
+        ran = on_cluster("upgrade", "rehearse", classic, "--set", setting, "-o", "json")
+        data = document(ran, "upgrade rehearse", ExitCode.REFUSED)
+        assert data["upgrade"] == "refused"
+        last = data["steps"][-1]
+        assert last["error_code"] == "GROUP_ID_NOT_FOUND" and "online upgrade is disabled" in last["message"]
+
+    @pytest.mark.parametrize(
+        ("incident", "upgrade", "downgrade"),
+        [
+            ("rolling-static-bounce", "converted", "converted"),
+            ("upgrade-and-back", "converted", "converted"),
+            ("consumer-group-life", "not-needed", "converted"),
+            ("transactions", "converted", "converted"),
+        ],
+    )
+    def test_from_segments_of_a_real_kafka(self, kgroup, incident, upgrade, downgrade):
+        folder = INCIDENTS / incident
+        group = json.loads((folder / "incident.json").read_text())["group"]
+        ran = kgroup("upgrade", "rehearse", group, "--files", str(folder), "-o", "json")
+        data = document(ran, "upgrade rehearse", ExitCode(ran.code))
+        assert (data["upgrade"], data["downgrade"], data["offsets_kept"]) == (upgrade, downgrade, True), (
+            ran.out
+        )
+
+    def test_text_shows_each_record_and_epoch(self, on_cluster, classic):
+        out = on_cluster("upgrade", "rehearse", classic).out
+        assert "m-0 joins with the consumer protocol   → consumer Stable, epoch 2 (assignment 2)" in out
+        assert "GroupMetadata  tombstone" in out
+        assert out.endswith("upgrade converted · downgrade converted · committed offsets the same\n")

@@ -1,5 +1,10 @@
 """`kgroup upgrade`: from the classic to the consumer protocol, known before it is done."""
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.migration import (
@@ -93,4 +98,39 @@ def watch(env: Env, group: Group, interval: Interval = "500ms", stuck_after: Stu
         return follow(env, admin, group, "upgrade", interval, stuck_after)
 
 
-command = subcommands("upgrade", "Move a group to the consumer protocol (KIP-848).", plan, execute, watch)
+@make(
+    "upgrade rehearse",
+    examples=(
+        ("kgroup upgrade rehearse orders -b broker:9092", "on a copy of its records: nothing is changed"),
+        ("kgroup upgrade rehearse orders --files ./backup", "from segments, no broker needed"),
+        (
+            "kgroup upgrade rehearse orders --set group.consumer.migration.policy=upgrade",
+            "as the broker would with another setting",
+        ),
+    ),
+)
+def rehearse(
+    env: Env,
+    group: Group,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--files", metavar="PATH", help="Segment files or folders, no broker; repeatable."),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the coordinator; repeatable."),
+    ] = None,
+) -> ExitCode:
+    """Upgrade a copy of the group and take it back, and show every record and epoch.
+
+    Copies the group's records from __consumer_offsets into a coordinator in memory. Clients are stand-ins:
+    each is stopped before its successor starts, static ones first. Exit code 4 when the copy refuses.
+    """
+    from kgroup.cli.rehearsal import rehearse as perform
+
+    return perform(env, group, files or [], setting or [])
+
+
+command = subcommands(
+    "upgrade", "Move a group to the consumer protocol (KIP-848).", plan, execute, watch, rehearse
+)

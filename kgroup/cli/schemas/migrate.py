@@ -56,11 +56,35 @@ WATCH = record(
     waits=array(record(code=STRING, message=STRING, hint=nullable(STRING), since_ms=INTEGER)),
     stalled_ms=INTEGER,
 )
+OUTCOME = one_of("converted", "refused", "not-needed", "unfinished")
+REHEARSAL = record(
+    group_id=STRING,
+    source=STRING,
+    copied=INTEGER,
+    upgrade=OUTCOME,
+    downgrade=OUTCOME,
+    offsets_kept=BOOLEAN,
+    steps=array(
+        record(
+            phase=one_of("upgrade", "downgrade"),
+            action=STRING,
+            member=STRING,
+            type=one_of("classic", "consumer"),
+            state=STRING,
+            epoch=INTEGER,
+            assignment_epoch=nullable(INTEGER),
+            error_code=nullable(STRING),
+            message=nullable(STRING),
+            records=array({"type": "object"}),
+        )
+    ),
+)
 
 MIGRATE: Mapping[str, Schema] = {
     "upgrade plan": PLAN,
     "upgrade execute": EXECUTE,
     "upgrade watch": WATCH,
+    "upgrade rehearse": REHEARSAL,
     "downgrade plan": PLAN,
     "downgrade execute": EXECUTE,
     "downgrade watch": WATCH,

@@ -1,0 +1,250 @@
+"""Stand-ins for a group's clients in a rehearsal: they answer the coordinator as clients would, and no more.
+
+A puppet takes over a member as the records describe it, so unlike kgroup.members it begins in mid-life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from kgroup.domain import TopicPartition
+from kgroup.errors import DecodeError, ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kgroup.protocol.subscription import Assignment, Subscription, version_of
+
+COOPERATIVE = "cooperative-sticky"
+JOIN_EPOCH, LEAVE_EPOCH, LEAVE_FOR_NOW_EPOCH = 0, -1, -2
+_REJOIN = frozenset(
+    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
+)
+
+
+class Coordinator(Protocol):
+    """Where requests go. An answer may come later: `send` gives a ticket, `answer` what came by now."""
+
+    group_id: str
+
+    def send(self, body: Message, client_id: str, host: str) -> int: ...
+
+    def answer(self, ticket: int) -> Any: ...
+
+
+class Refusal(Exception):
+    """The coordinator does not take the member: its error code and message."""
+
+    def __init__(self, code: int, message: str | None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(slots=True)
+class ConsumerPuppet:
+    """A client of the consumer protocol. `owned`: topic id → partitions; it gives up what it is told to."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    topics: tuple[str, ...]
+    regex: str | None = None
+    rebalance_timeout_ms: int = 300_000
+    epoch: int = JOIN_EPOCH
+    owned: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.instance_id or self.member_id
+
+    def join(self, at: Coordinator) -> None:
+        """Enter the group; Refusal when the coordinator says no."""
+        answer = self._heartbeat(at, JOIN_EPOCH)
+        if answer.error_code:
+            raise Refusal(answer.error_code, answer.error_message)
+        self._take(answer)
+
+    def beat(self, at: Coordinator) -> None:
+        """One heartbeat, with what it owns."""
+        if self.epoch < JOIN_EPOCH:
+            return
+        answer = self._heartbeat(at, self.epoch)
+        if answer.error_code:
+            self.epoch, self.owned = JOIN_EPOCH, {}
+            self.join(at)
+        else:
+            self._take(answer)
+
+    def leave(self, at: Coordinator) -> None:
+        """Stop, as its client does: a static member for now, so that its successor finds the place."""
+        self.epoch = LEAVE_EPOCH if self.instance_id is None else LEAVE_FOR_NOW_EPOCH
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=at.group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            instance_id=self.instance_id,
+        )
+        at.send(request, self.client_id, self.host)
+
+    def _heartbeat(self, at: Coordinator, epoch: int) -> Any:
+        joins = epoch == JOIN_EPOCH
+        listed = tuple(TopicPartitions(topic_id=t, partitions=ps) for t, ps in self.owned.items())
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=at.group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            instance_id=self.instance_id,
+            rebalance_timeout_ms=self.rebalance_timeout_ms if joins else -1,
+            subscribed_topic_names=self.topics if joins else None,
+            subscribed_topic_regex=self.regex if joins else None,
+            topic_partitions=() if joins else listed,
+        )
+        return at.answer(at.send(request, self.client_id, self.host))
+
+    def _take(self, answer: Any) -> None:
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = {t.topic_id: t.partitions for t in answer.assignment.topic_partitions}
+
+
+Assign = Callable[[Collection[str]], Mapping[str, Assignment]]
+
+
+@dataclass(slots=True)
+class ClassicPuppet:
+    """A client of the classic protocol with the protocols and timeouts of the one it stands for.
+
+    As leader it hands out what `assign` says.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    protocols: tuple[JoinGroupRequestProtocol, ...]
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    assign: Assign
+    generation: int = -1
+    assignment: Assignment = field(default_factory=Assignment)
+    _joining: int | None = None
+    _syncing: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.instance_id or self.member_id
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it subscribes to; nothing when the bytes are none of ConsumerProtocol's."""
+        try:
+            return Subscription.decode(self.protocols[0].metadata).topics
+        except (DecodeError, IndexError):
+            return ()
+
+    def join(self, at: Coordinator) -> None:
+        """Enter the group or rejoin it; the answer may wait for others. Refusal for a no."""
+        request = JoinGroupRequest(
+            group_id=at.group_id,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocols=tuple(self._current(protocol) for protocol in self.protocols),
+        )
+        self._joining, self._syncing = at.send(request, self.client_id, self.host), None
+        self._proceed(at)
+
+    def beat(self, at: Coordinator) -> None:
+        """Go on with a join under way, else a heartbeat, and a new join when that asks for one."""
+        if self._joining is not None or self._syncing is not None:
+            self._proceed(at)
+            return
+        request = HeartbeatRequest(
+            group_id=at.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+        code = at.answer(at.send(request, self.client_id, self.host)).error_code
+        if code in _REJOIN:
+            if code == ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id, self.assignment = "", Assignment()
+            self.join(at)
+
+    def leave(self, at: Coordinator) -> None:
+        """Stop, as its client does: a static member just falls silent."""
+        if self.instance_id is None:
+            request = LeaveGroupRequest(
+                group_id=at.group_id, members=(MemberIdentity(member_id=self.member_id),)
+            )
+            at.send(request, self.client_id, self.host)
+
+    def _proceed(self, at: Coordinator) -> None:
+        if self._joining is not None:
+            answer = at.answer(self._joining)
+            if answer is None:
+                return
+            self._joining = None
+            self._joined(at, answer)
+        elif self._syncing is not None:
+            answer = at.answer(self._syncing)
+            if answer is None:
+                return
+            self._syncing = None
+            if answer.error_code:
+                self.join(at)
+            else:
+                self.assignment = Assignment.decode(answer.assignment) if answer.assignment else Assignment()
+
+    def _joined(self, at: Coordinator, answer: Any) -> None:
+        self.member_id = answer.member_id or self.member_id
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED or answer.error_code in _REJOIN:
+            self.join(at)
+            return
+        if answer.error_code:
+            raise Refusal(answer.error_code, None)
+        self.generation = answer.generation_id
+        given: Mapping[str, Assignment] = {}
+        if answer.leader == self.member_id and answer.members and not answer.skip_assignment:
+            given = self.assign([member.member_id for member in answer.members])
+        request = SyncGroupRequest(
+            group_id=at.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocol_name=answer.protocol_name,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=m, assignment=a.encode(1)) for m, a in given.items()
+            ),
+        )
+        self._syncing = at.send(request, self.client_id, self.host)
+        self._proceed(at)
+
+    def _current(self, protocol: JoinGroupRequestProtocol) -> JoinGroupRequestProtocol:
+        """The protocol with what is owned now: an eager client gives everything up before it joins."""
+        try:
+            told = Subscription.decode(protocol.metadata)
+            owned: tuple[TopicPartition, ...] = ()
+            if protocol.name == COOPERATIVE:
+                owned = self.assignment.partitions
+            told = replace(told, owned=owned, generation=self.generation)
+            return JoinGroupRequestProtocol(
+                name=protocol.name, metadata=told.encode(version_of(protocol.metadata))
+            )
+        except DecodeError:
+            return protocol
+
+
+Puppet = ClassicPuppet | ConsumerPuppet

@@ -1,0 +1,116 @@
+"""Where a rehearsal takes place: a group's records copied into a shard in memory, with a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kgroup.admin.models import CLASSIC, CONSUMER
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.outcome import Reply, Request
+from kgroup.domain import Topic, TopicImage
+from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.history.records import group_of, raw_records
+from kgroup.history.scan import CONTROL, TRANSACTIONAL
+from kgroup.history.sources import PartitionLog
+from kgroup.log.memory import MemoryLog
+from kgroup.protocol.batches import LogRecord
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kgroup.runtime.shard import Shard
+
+NAMES_UNTIL = 9
+"""The last version of OffsetFetch that names topics."""
+
+
+def copy_of(log: PartitionLog, group_id: str) -> tuple[MemoryLog, int, int]:
+    """The group's records in a log of their own, how many, and the time of the last; BrokerRefused for none.
+
+    Transactions keep their batches and markers, so their offsets count only where they were committed.
+    """
+    copy, count, last_ms = MemoryLog(), 0, 0
+    producers: set[int] = set()
+    for chunk, headers in log.batches():
+        for header in headers:
+            control = bool(header.attributes & CONTROL)
+            if control and header.producer_id not in producers:
+                continue
+            transactional = bool(header.attributes & TRANSACTIONAL)
+            records = [
+                LogRecord(r.key, r.value)
+                for r in raw_records(chunk, header)
+                if control or (r.key is not None and group_of(r.key) == group_id)
+            ]
+            if not records:
+                continue
+            count += 0 if control else len(records)
+            last_ms = max(last_ms, header.max_timestamp_ms)
+            if transactional:
+                producers.add(header.producer_id)
+            copy.append(
+                records,
+                timestamp_ms=header.max_timestamp_ms,
+                producer_id=header.producer_id if transactional else -1,
+                producer_epoch=header.producer_epoch if transactional else -1,
+                transactional=transactional,
+                control=control,
+            )
+    if not count:
+        raise BrokerRefused(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"{log.source} has no record of group {group_id}",
+            hint="a group that never committed nor finished a rebalance leaves none",
+        )
+    return copy, count, last_ms
+
+
+def image_from(names: Mapping[bytes, str], counts: Mapping[str, int]) -> TopicImage:
+    """The topics as the coordinator shall see them."""
+    return TopicImage.of(Topic(name, topic_id, counts.get(name, 0)) for topic_id, name in names.items())
+
+
+class Stage:
+    """The coordinator of the rehearsal, its clock and its log."""
+
+    def __init__(self, group_id: str, shard: Shard, now_ms: int) -> None:
+        self.group_id = group_id
+        self.shard = shard
+        self.now_ms = now_ms
+        self._answers: dict[int, Message] = {}
+        self._ticket = 0
+
+    def send(self, body: Message, client_id: str, host: str, version: int | None = None) -> int:
+        self._ticket += 1
+        newest = body.VERSIONS[-1] if version is None else version
+        request = Request(body, newest, client_id, host)
+        self._keep(self.shard.submit(self._ticket, request, self.now_ms))
+        return self._ticket
+
+    def answer(self, ticket: int) -> Any:
+        return self._answers.get(ticket)
+
+    def pass_time(self, ms: int) -> None:
+        """Let time pass deadline by deadline."""
+        until = self.now_ms + ms
+        while (due := self.shard.next_wake_ms()) is not None and due <= until:
+            self._keep(self.shard.wake(max(due, self.now_ms)))
+        self.now_ms = until
+
+    def _keep(self, replies: Iterable[Reply]) -> None:
+        self._answers |= {reply.ticket: reply.response for reply in replies}
+
+    @property
+    def group(self) -> ClassicGroup | ConsumerGroup:
+        return self.shard.coordinator.state.groups[self.group_id]
+
+    @property
+    def type(self) -> str:
+        return CONSUMER if isinstance(self.group, ConsumerGroup) else CLASSIC
+
+    def offsets(self) -> Any:
+        """All committed offsets as OffsetFetch tells them."""
+        wanted = OffsetFetchRequestGroup(group_id=self.group_id, topics=None)
+        ticket = self.send(OffsetFetchRequest(groups=(wanted,)), "kgroup", "/127.0.0.1", NAMES_UNTIL)
+        (told,) = self.answer(ticket).groups
+        return told.topics
