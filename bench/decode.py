@@ -37,9 +37,10 @@ def run(command: list[str]) -> tuple[float, float]:
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def main() -> None:
-    folder, group = Path(sys.argv[1]), sys.argv[2]
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+def main(arguments: list[str]) -> None:
+    """Print a line for each command, with its ratio to kafka-dump-log."""
+    folder, group = Path(arguments[0]), arguments[1]
+    rounds = int(arguments[2]) if len(arguments) > 2 else 3
     size = sum(path.stat().st_size for path in folder.rglob("*.log"))
     taken: dict[str, list[tuple[float, float]]] = {}
     for _ in range(rounds):
@@ -55,4 +56,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,0 +1,37 @@
+"""Run the benchmarks: `python -m bench` for all that need no arguments, `python -m bench NAME…` for some.
+
+Each prints ratios against a peer that ran on the same machine in turns with ours; see docs/performance.md.
+"""
+
+import importlib
+import sys
+
+BENCHES = {
+    "codec": "encoding and decoding requests, beside kio and kafka-python",
+    "log_batches": "a commit's way to disk, beside kafka-python's batches",
+    "cli_start": "kgroup list as a process, beside kafka-consumer-groups",
+    "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven)",
+    "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
+    "assignors": "server-side assignors; with --kafka Kafka's own",
+    "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
+}
+NEED_ARGUMENTS = {"decode"}
+
+
+def main(arguments: list[str]) -> None:
+    """Run the benchmarks named, or all; what follows one name and is none goes to that benchmark."""
+    if not arguments:
+        arguments = [name for name in BENCHES if name not in NEED_ARGUMENTS]
+    elif arguments[0] not in BENCHES:
+        print("\n".join(f"{name:12} {question}" for name, question in BENCHES.items()))
+        sys.exit(arguments[0] not in ("-h", "--help"))
+    while arguments:
+        name, *rest = arguments
+        own = rest if any(other not in BENCHES for other in rest) else []
+        print(f"== {name}: {BENCHES[name]}", flush=True)
+        importlib.import_module(f"bench.{name}").main(own)
+        arguments = [] if own else rest
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

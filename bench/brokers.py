@@ -1,0 +1,131 @@
+"""What the benchmarks of whole brokers share: ours and Kafka side by side, and a raw client.
+
+The client writes requests that were encoded beforehand and only counts the answers, so that what is
+measured is the broker. Processor time is the broker process's own, all threads, from /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping
+
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+from kgroup.errors import KgroupError
+from kgroup.protocol.codec import Message
+from kgroup.protocol.headers import decode_response, encode_request
+from kgroup.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.interop.kafka import RealKafka
+from tests.interop.kgroup_server import KgroupServer
+from tests.interop.server import Server
+
+TICKS = os.sysconf("SC_CLK_TCK")
+LENGTH = struct.Struct(">i")
+
+
+@contextlib.contextmanager
+def brokers(overrides: Mapping[str, object] | None = None) -> Iterator[dict[str, Server]]:
+    """Ours and Kafka, both running with the same settings, by name."""
+    with KgroupServer(overrides) as ours, RealKafka(overrides, heap="1g") as kafka:
+        yield {"kgroup": ours, "kafka": kafka}
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds a process has used so far, in all its threads, user and system."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+@contextlib.contextmanager
+def connected(server: Server) -> Iterator[SocketTransport]:
+    """A client for what happens before the clock runs."""
+    with SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap))) as transport:
+        yield transport
+
+
+def create_topic(transport: SocketTransport, name: str, partitions: int) -> None:
+    """Create a topic with one replica."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    transport.request(None, CreateTopicsRequest(topics=(topic,), timeout_ms=30_000))
+
+
+def until_ready(transport: SocketTransport, group: str, timeout_s: float = 60) -> None:
+    """Wait until the group has a coordinator; Kafka makes its offsets topic on the first call."""
+    end = time.monotonic() + timeout_s
+    while True:
+        with contextlib.suppress(KgroupError):
+            found = transport.request(None, FindCoordinatorRequest(coordinator_keys=(group,)))
+            if not found.coordinators[0].error_code:  # type: ignore[attr-defined]
+                return
+        if time.monotonic() > end:
+            raise RuntimeError("no coordinator")
+        time.sleep(0.1)
+
+
+class Pipeline:
+    """One connection that sends the same request again and again, up to `window` at a time."""
+
+    def __init__(self, address: tuple[str, int], request: Message, version: int, window: int) -> None:
+        self.api, self.version = request.API, version
+        self.frame = encode_request(request, version, 1, "bench")
+        self.window = window
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sent = self.answered = 0
+        self.last = b""
+        self._buffer = b""
+
+    def send(self, target: int) -> None:
+        """Fill the window, up to `target` requests in all."""
+        count = min(self.window - (self.sent - self.answered), target - self.sent)
+        if count > 0:
+            self.socket.sendall(self.frame * count)
+            self.sent += count
+
+    def receive(self) -> None:
+        """Count the answers that have come."""
+        data = self._buffer + self.socket.recv(1 << 18)
+        pos, end = 0, len(data)
+        while end - pos >= 4:
+            stop = pos + 4 + LENGTH.unpack_from(data, pos)[0]
+            if stop > end:
+                break
+            self.answered += 1
+            self.last = data[pos + 4 : stop]
+            pos = stop
+        self._buffer = data[pos:]
+
+    def answer(self) -> Message:
+        """The last answer."""
+        return decode_response(self.last, self.api, self.version)[1]
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def run(pipelines: list[Pipeline], each: int) -> float:
+    """Have every connection make `each` more requests; wall seconds until all are answered."""
+    targets = {p: p.answered + each for p in pipelines}
+    start = time.perf_counter()
+    with selectors.DefaultSelector() as selector:
+        for pipeline in pipelines:
+            selector.register(pipeline.socket, selectors.EVENT_READ, pipeline)
+            pipeline.send(targets[pipeline])
+        left = len(pipelines)
+        while left:
+            for key, _ in selector.select():
+                pipeline = key.data
+                pipeline.receive()
+                if pipeline.answered == targets[pipeline]:
+                    selector.unregister(pipeline.socket)
+                    left -= 1
+                else:
+                    pipeline.send(targets[pipeline])
+    return time.perf_counter() - start
