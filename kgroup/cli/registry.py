@@ -52,7 +52,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers and topics: status, topics, create-topic."),
         CommandEntry("member", LOCAL, "Run a synthetic group member."),
-        CommandEntry("config", LOCAL, "Show the settings in force and where each comes from."),
+        CommandEntry("config", LOCAL, "Show kgroup's settings; get and set those of a group."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),
         CommandEntry("completion", LOCAL, "Print the completion script for a shell."),
         CommandEntry("schema", LOCAL, "Print the JSON Schema of a command's output."),

@@ -1,15 +1,23 @@
-"""`kgroup config`: the settings in force."""
+"""`kgroup config`: kgroup's own settings in force, and the settings of a group."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.lazy import CONTEXT_SETTINGS
+from kgroup.cli.offset_changes import Execute, Yes
 from kgroup.cli.options import command as make
-from kgroup.cli.options import group
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.settings import Setting
+
+_COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
 
 
 @make(
@@ -45,4 +53,163 @@ def show_config(
     return show(env, Result(data, blocks, items="settings", names=[r["setting"] for r in rows]))
 
 
-command = group("config", "Show the settings in force and where each comes from.", show_config)
+@make(
+    "config get",
+    examples=(
+        ("kgroup config get orders", "the group's timeouts, its own or the broker's"),
+        ("kgroup config get orders consumer.session.timeout.ms -o csv --no-headers", "one of them"),
+    ),
+)
+def get(
+    env: Env,
+    group: Annotated[str, typer.Argument(help="The group; it need not exist yet.", metavar="GROUP")],
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Only these settings.", metavar="[SETTING]…")
+    ] = None,
+) -> ExitCode:
+    """Show the settings of a group on the broker; `kgroup config GROUP get` is the same.
+
+    They govern members of the consumer protocol (KIP-848); classic clients bring their own.
+    """
+    from kgroup.admin.settings import group_settings
+    from kgroup.cli.session import identity, open_admin
+
+    with open_admin(env) as admin:
+        settings = group_settings(admin.cluster, group)
+        where = identity(admin, env)
+    unknown = sorted(set(name or ()) - {setting.name for setting in settings})
+    if unknown:
+        raise ConfigError(f"no setting {unknown[0]!r}", "one of " + ", ".join(s.name for s in settings))
+    rows = [_row(setting) for setting in settings if not name or setting.name in name]
+    data = {"group_id": group, "settings": rows}
+    return show(
+        env,
+        Result(
+            data,
+            (Table(_COLUMNS, rows),),
+            items="settings",
+            names=[r["setting"] for r in rows],
+            cluster=where,
+        ),
+    )
+
+
+@make(
+    "config set",
+    examples=(
+        ("kgroup config set orders consumer.session.timeout.ms=60000", "ask the broker whether it would"),
+        ("kgroup config set orders consumer.session.timeout.ms=60000 --execute", "and do it"),
+        (
+            "kgroup config set orders --unset consumer.session.timeout.ms --execute",
+            "the broker's value again",
+        ),
+    ),
+)
+def set_(
+    env: Env,
+    group: Annotated[str, typer.Argument(help="The group; it need not exist yet.", metavar="GROUP")],
+    change: Annotated[
+        list[str] | None, typer.Argument(help="Settings and their values.", metavar="[SETTING=VALUE]…")
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", metavar="SETTING", help="Back to the broker's value; repeatable."),
+    ] = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="For the journal.")] = None,
+) -> ExitCode:
+    """Change the settings of a group on the broker, all or none; nothing without --execute.
+
+    Without --execute the broker is asked whether it would take the values. What was before is journalled.
+    """
+    from kgroup.admin.settings import alter_group, group_settings
+    from kgroup.cli.changes import Consent
+    from kgroup.cli.session import identity, open_admin
+
+    changes: dict[str, str | None] = {**_pairs(change or []), **dict.fromkeys(unset or [])}
+    if not changes:
+        raise ConfigError("nothing to change", "SETTING=VALUE, or --unset SETTING")
+    with open_admin(env) as admin:
+        before = {setting.name: setting for setting in group_settings(admin.cluster, group)}
+        alter_group(admin.cluster, group, changes, validate_only=True)
+        journal_id = None
+        if execute:
+            Consent(execute, yes).ask(f"change {len(changes)} setting(s) of {group}?")
+            journal_id = _alter(admin, group, changes, before, reason)
+        now = {setting.name: setting for setting in group_settings(admin.cluster, group)}
+        where = identity(admin, env)
+    rows = [_changed(name, value, before, now if execute else None) for name, value in changes.items()]
+    data = {"group_id": group, "executed": execute, "journal_id": journal_id, "settings": rows}
+    columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
+    last = f"journal {journal_id}" if execute else "The broker would take it. Nothing changed. Add --execute."
+    blocks = (Table(columns, rows), last)
+    return show(env, Result(data, blocks, items="settings", names=list(changes), cluster=where))
+
+
+def _alter(
+    admin: Any, group: str, changes: dict[str, str | None], before: "dict[str, Setting]", reason: str | None
+) -> str:
+    from dataclasses import asdict
+
+    from kgroup.admin.offset_plans import actor
+    from kgroup.admin.refusals import code_name
+    from kgroup.admin.settings import alter_group
+    from kgroup.errors import KgroupError
+
+    plan = {"group_id": group, "settings": changes, "actor": actor(), "reason": reason}
+    image = {"settings": [asdict(before[name]) for name in changes if name in before]}
+    cluster_id = admin.cluster.metadata(()).cluster_id
+    entry: str = admin.journal.begin("config set", cluster_id, plan, image)
+    result = {"result": "failed"}
+    try:
+        alter_group(admin.cluster, group, changes)
+        result = {"result": "done"}
+    except KgroupError as error:
+        result["error_code"] = code_name(error)
+        raise
+    finally:
+        admin.journal.end(entry, [{"setting": name, **result} for name in changes])
+    return entry
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise ConfigError(f"{text!r} is not SETTING=VALUE", "as in consumer.session.timeout.ms=60000")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _row(setting: "Setting") -> dict[str, Any]:
+    return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
+
+
+def _changed(
+    name: str, value: str | None, before: "dict[str, Setting]", now: "dict[str, Setting] | None"
+) -> dict[str, Any]:
+    after = now.get(name) if now else None
+    told = (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
+    was = before.get(name)
+    return {"setting": name, "before": was.value if was else None, "after": told[0], "origin": told[1]}
+
+
+class _ConfigGroup(TyperGroup):
+    """Takes `config GROUP get` for `config get GROUP`: some write it in that order."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if len(args) > 1 and args[0] not in self.commands and args[1] in ("get", "set"):
+            args = [args[1], args[0], *args[2:]]
+        return super().resolve_command(ctx, args)
+
+
+command = _ConfigGroup(
+    name="config",
+    help="Show kgroup's settings; get and set those of a group.",
+    commands={"show": show_config, "get": get, "set": set_},
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings=CONTEXT_SETTINGS,
+)

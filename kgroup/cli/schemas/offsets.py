@@ -177,4 +177,18 @@ OFFSETS: Mapping[str, Schema] = {
         ),
         groups=array(record(group_id=STRING, state=nullable(STRING))),
     ),
+    "config get": record(
+        group_id=STRING,
+        settings=array(
+            record(setting=STRING, value=nullable(STRING), origin=one_of("group", "broker", "default"))
+        ),
+    ),
+    "config set": record(
+        group_id=STRING,
+        executed=BOOLEAN,
+        journal_id=nullable(STRING),
+        settings=array(
+            record(setting=STRING, before=nullable(STRING), after=nullable(STRING), origin=STRING)
+        ),
+    ),
 }

@@ -1,0 +1,99 @@
+"""Settings of groups and brokers as the cluster has them (DescribeConfigs, IncrementalAlterConfigs)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.refusals import refused
+
+BROKER, GROUP = 4, 32
+SET, DELETE = 0, 1
+GROUP_SETTINGS = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms",
+)
+"""What a consumer group may set for itself (KIP-848); a broker may know more, for groups of other types."""
+_ORIGINS = {1: "topic", 2: "broker", 3: "broker", 4: "broker", 5: "default", 8: "group"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting in force; `origin` is group, broker or default. None for a value that is not told."""
+
+    name: str
+    value: str | None
+    origin: str
+
+
+def group_settings(cluster: Cluster, group_id: str) -> tuple[Setting, ...]:
+    """A group's settings by name, those of the consumer protocol first; the group need not exist.
+
+    BrokerRefused with UNSUPPORTED_VERSION or INVALID_REQUEST on brokers without settings of groups.
+    """
+    found = _describe(cluster, None, GROUP, group_id, None)
+    return tuple(sorted(found, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
+
+
+def broker_setting(cluster: Cluster, node: int, name: str) -> str | None:
+    """One setting of a broker; None when it does not tell it."""
+    return next((s.value for s in _describe(cluster, node, BROKER, str(node), (name,))), None)
+
+
+def _describe(
+    cluster: Cluster, node: int | None, kind: int, name: str, keys: tuple[str, ...] | None
+) -> list[Setting]:
+    from kgroup.protocol.messages.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+        DescribeConfigsResponse,
+    )
+
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+
+    def ask(left_s: float) -> DescribeConfigsResponse:
+        request = DescribeConfigsRequest(resources=(resource,))
+        answer = cluster.transport.request(node, request, timeout_s=left_s)
+        assert isinstance(answer, DescribeConfigsResponse)
+        return answer
+
+    found = []
+    for told in cluster.retry.call(ask, idempotent=True).results:
+        if told.error_code:
+            raise refused(told.error_code, f"settings of {name}", told.error_message)
+        found += [Setting(c.name, c.value, _ORIGINS.get(c.config_source, "default")) for c in told.configs]
+    return found
+
+
+def alter_group(
+    cluster: Cluster, group_id: str, changes: Mapping[str, str | None], *, validate_only: bool = False
+) -> None:
+    """Set a group's settings, None takes one away; all or none. With `validate_only` only asks whether.
+
+    BrokerRefused with INVALID_CONFIG for unknown names and for values out of the broker's bounds.
+    """
+    from kgroup.protocol.messages.incremental_alter_configs import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
+
+    configs: Iterable[AlterableConfig] = (
+        AlterableConfig(name=name, config_operation=DELETE if value is None else SET, value=value)
+        for name, value in changes.items()
+    )
+    resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=tuple(configs))
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+
+    def ask(left_s: float) -> IncrementalAlterConfigsResponse:
+        answer = cluster.transport.request(None, request, timeout_s=left_s)
+        assert isinstance(answer, IncrementalAlterConfigsResponse)
+        return answer
+
+    # Setting the same values twice is the same as once.
+    for told in cluster.retry.call(ask, idempotent=True).responses:
+        if told.error_code:
+            raise refused(told.error_code, f"settings of group {group_id}", told.error_message)

@@ -1,0 +1,67 @@
+"""`kgroup config get|set GROUP`: the dynamic settings of a group, on the broker."""
+
+import itertools
+
+import jsonschema
+import pytest
+
+from kgroup.admin.journal import Journal
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.schemas import schema_for
+
+_numbers = itertools.count()
+SESSION = "consumer.session.timeout.ms"
+
+
+@pytest.fixture
+def group():
+    return f"settings-{next(_numbers)}"
+
+
+def document(ran, command, code=ExitCode.OK):
+    assert ran.code == code, ran.err
+    jsonschema.validate(ran.document, schema_for(command))
+    return ran.document["data"]
+
+
+def session(on_cluster, group):
+    data = document(on_cluster("config", "get", group, SESSION, "-o", "json"), "config get")
+    (setting,) = data["settings"]
+    return setting["value"], setting["origin"]
+
+
+def test_set_get_and_unset(on_cluster, group):
+    default = session(on_cluster, group)
+    assert default[1] != "group"
+    plan = document(on_cluster("config", "set", group, f"{SESSION}=60000", "-o", "json"), "config set")
+    assert (plan["executed"], plan["settings"][0]["after"]) == (False, "60000")
+    assert session(on_cluster, group) == default
+    argv = (f"{SESSION}=60000", "--execute", "--reason", "slow start")
+    done = document(on_cluster("config", "set", group, *argv, "-o", "json"), "config set")
+    assert session(on_cluster, group) == ("60000", "group")
+    entry = Journal.default().find(done["journal_id"])
+    assert (entry.plan["reason"], entry.before["settings"][0]["value"]) == ("slow start", default[0])
+    assert on_cluster("config", "set", group, "--unset", SESSION, "--execute").code == ExitCode.OK
+    assert session(on_cluster, group) == default
+
+
+def test_the_other_order_of_words(on_cluster, group):
+    assert on_cluster("config", group, "get").out == on_cluster("config", "get", group).out
+    assert on_cluster("config", group, "set", f"{SESSION}=50000", "--execute").code == ExitCode.OK
+    assert session(on_cluster, group) == ("50000", "group")
+
+
+@pytest.mark.parametrize("change", [f"{SESSION}=1", f"{SESSION}=often", "no.such.setting=1"])
+def test_what_the_broker_would_not_take_is_said_before_anything_changes(on_cluster, group, change):
+    for extra in ((), ("--execute",)):
+        ran = on_cluster("config", "set", group, change, *extra)
+        assert ran.code == ExitCode.FAILED
+        assert "INVALID_CONFIG" in ran.err
+    assert Journal.default().entries() == ()
+
+
+@pytest.mark.parametrize(
+    "argv", [["set", "g"], ["set", "g", "x"], ["set", "g", "=1"], ["get", "g", "no.such"]]
+)
+def test_wrong_usage(on_cluster, argv):
+    assert on_cluster("config", *argv).code == ExitCode.USAGE
