@@ -38,6 +38,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("offsets", CHANGE, "Export, import, delete and clone positions."),
         CommandEntry("delete", CHANGE, "Delete empty groups, their positions exported first."),
         CommandEntry("journal", CHANGE, "List and show the changes kgroup made."),
+        CommandEntry("regex", MIGRATE, "Check topic patterns as brokers read them."),
         CommandEntry(
             "upgrade", MIGRATE, "Move a group to the consumer protocol: plan, execute, watch, rehearse."
         ),

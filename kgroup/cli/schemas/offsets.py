@@ -191,4 +191,14 @@ OFFSETS: Mapping[str, Schema] = {
             record(setting=STRING, before=nullable(STRING), after=nullable(STRING), origin=STRING)
         ),
     ),
+    "regex check": record(
+        pattern=STRING,
+        valid=BOOLEAN,
+        reason=nullable(STRING),
+        position=nullable(INTEGER),
+        matches=array(STRING),
+        prefix_only=array(STRING),
+        differences=array(record(severity=one_of("error", "warn"), message=STRING)),
+        topics=nullable(INTEGER),
+    ),
 }

@@ -1,0 +1,104 @@
+"""A topic pattern read three ways: by brokers (RE2, whole names), by Java's clients, by Python's and C's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kgroup.coordinator.consumer.regex import compile_regex, fault_of, matching_topics
+
+ERROR, WARN = "error", "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something a pattern means elsewhere, or nothing at all there."""
+
+    severity: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatternCheck:
+    """What a broker makes of a pattern; `position` is where RE2's complaint `reason` points.
+
+    `matches` are the topics of now that match, whole names only; `prefix_only` those that a client which
+    anchors only at the start (librdkafka's ^patterns, Python's re.match) takes on top.
+    """
+
+    pattern: str
+    valid: bool
+    reason: str | None
+    position: int | None
+    matches: tuple[str, ...]
+    prefix_only: tuple[str, ...]
+    differences: tuple[Difference, ...]
+
+
+def check_pattern(pattern: str, topics: Iterable[str]) -> PatternCheck:
+    """How a broker reads the pattern, which of the topics it matches, and who reads it differently."""
+    names = frozenset(topics)
+    fault = fault_of(pattern)
+    differences = tuple(d for d in _differences(pattern) if fault is not None or d.severity == WARN)
+    if fault is not None:
+        return PatternCheck(pattern, False, fault.reason, fault.position, (), (), differences)
+    matches = matching_topics(compile_regex(pattern), names)
+    prefixed = matching_topics(compile_regex(f"(?:{pattern}).*"), names) - matches
+    return PatternCheck(
+        pattern, True, None, None, tuple(sorted(matches)), tuple(sorted(prefixed)), differences
+    )
+
+
+# What one of the languages has and another has not, or reads otherwise. An ERROR is told only of a pattern
+# that RE2 has refused: it says which construct that is likely to be.
+_RULES: tuple[tuple[str, str, str], ...] = (
+    (r"\(\?<?[=!]", ERROR, "look-around is in Java and Python, not in RE2: brokers refuse the pattern"),
+    (r"\\[1-9]", ERROR, "backreferences are in Java and Python, not in RE2: brokers refuse the pattern"),
+    (r"\(\?>", ERROR, "atomic groups are in Java and Python 3.11, not in RE2: brokers refuse the pattern"),
+    (
+        r"(?:[*+?]|\{\d+(?:,\d*)?\})\+",
+        ERROR,
+        "possessive quantifiers are in Java and Python 3.11, not in RE2: brokers refuse the pattern",
+    ),
+    (r"&&\[", WARN, "intersections of classes are in Java only; RE2 and Python read [ and & literally"),
+    (r"\\p\{(?:Is|In|java)", ERROR, "Java's names of character blocks are not in RE2: write \\p{Greek}"),
+    (r"\\[hRX]", ERROR, "\\h, \\R and \\X are in Java, not in RE2: brokers refuse the pattern"),
+    (
+        r"\\Z",
+        ERROR,
+        "\\Z is in Java and Python, not in RE2: write \\z, or leave it out, names match as a whole",
+    ),
+    (r"\\z", WARN, "\\z is not in Python before 3.14: leave it out, names match as a whole"),
+    (r"\\pN|\\pL|\\p\{", WARN, "\\p{...} is in Java and RE2, not in Python's re"),
+    (r"\\Q|\\E", WARN, "\\Q...\\E quotes in Java and RE2, not in Python's re"),
+    (r"\[\[:", WARN, "[[:alpha:]] is in RE2 only; Java and Python read another class"),
+    (r"\(\?P<", WARN, "(?P<name>...) is in RE2 and Python; Java writes (?<name>...)"),
+    (r"\(\?<[A-Za-z]", WARN, "(?<name>...) is in Java and RE2; Python writes (?P<name>...)"),
+    (
+        r"\(\?[a-zA-Z]*U",
+        WARN,
+        "the flag U means ungreedy in RE2, Unicode classes in Java, and nothing in Python",
+    ),
+    (r"\\C", WARN, "\\C (one byte) is in RE2 only"),
+    (r"\\[dwsb]", WARN, "\\d, \\w, \\s and \\b are ASCII in RE2 and Java, Unicode in Python"),
+)
+
+
+def _differences(pattern: str) -> Iterable[Difference]:
+    bare = _without_escaped_backslashes(pattern)
+    for construct, severity, message in _RULES:
+        if re.search(construct, bare):
+            yield Difference(severity, message)
+    if pattern.startswith("^"):
+        yield Difference(
+            WARN,
+            "a leading ^ makes librdkafka take a name for a pattern, and match its beginning only; "
+            "brokers match whole names: end it with .* where more may follow",
+        )
+    if re.search(r"(?<!\\),", pattern):
+        yield Difference(WARN, "tools that take comma lists of topics split the pattern at its comma")
+
+
+def _without_escaped_backslashes(pattern: str) -> str:
+    return pattern.replace("\\\\", "  ")

@@ -1,0 +1,73 @@
+"""`kgroup regex`: topic patterns as brokers read them."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group
+
+
+@make(
+    "regex check",
+    examples=(
+        ("kgroup regex check 'orders-.*'", "which topics of the cluster it matches"),
+        ("kgroup regex check '(?!test).*' --offline", "exit code 8: not RE2; no cluster needed"),
+        ("kgroup regex check '^pay' --topics topics.txt", "against names in a file, one a line; - is stdin"),
+    ),
+)
+def check(
+    env: Env,
+    pattern: Annotated[str, typer.Argument(help="The pattern of a subscription.", metavar="PATTERN")],
+    offline: Annotated[bool, typer.Option("--offline", help="Only the syntax: ask no cluster.")] = False,
+    topics: Annotated[
+        str | None, typer.Option("--topics", metavar="FILE", help="Match names of a file; - is stdin.")
+    ] = None,
+) -> ExitCode:
+    """Check a topic pattern: is it RE2, which topics match now, who reads it differently.
+
+    Consumer-protocol members send patterns to the broker, which wants RE2 and whole names (KIP-848);
+    classic clients match in their own language. Exit code 8 when a broker would refuse the pattern.
+    """
+    from kgroup.admin.patterns import check_pattern
+    from kgroup.cli.changes import read_text
+    from kgroup.cli.output import ItemError, Result, show
+    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.tables import Column, Table
+
+    where = None
+    if topics is not None or offline:
+        names = read_text(topics).split() if topics is not None else []
+    else:
+        with open_admin(env) as admin:
+            names = [topic.name for topic in admin.topics() if not topic.internal]
+            where = identity(admin, env)
+    found = check_pattern(pattern, names)
+    # Only where members would be refused is the rest of what other languages make of it an error too.
+    rows = [asdict(difference) for difference in found.differences]
+    errors = []
+    if not found.valid:
+        pointer = f"{found.reason} at position {found.position}"
+        hint = "write it in RE2: no look-around, no backreferences"
+        errors.append(ItemError("INVALID_REGULAR_EXPRESSION", f"not RE2: {pointer}", hint, pattern))
+    blocks: list[str | Table] = [f"{pattern}   {'RE2' if found.valid else 'NOT RE2'}"]
+    if not found.valid and found.position is not None:
+        blocks.append(" " * min(found.position, len(pattern)) + "^ " + str(found.reason))
+    matched = Table((Column("topic"),), [{"topic": name} for name in found.matches])
+    if found.valid and not offline:
+        blocks += ["", f"matches {len(found.matches)} of {len(names)} topics", matched]
+    if found.prefix_only:
+        blocks.append(f"only the beginning matches, so not taken: {', '.join(found.prefix_only)}")
+    blocks += [f"{'!!' if row['severity'] == 'error' else '!'} {row['message']}" for row in rows]
+    data = {**asdict(found), "topics": None if offline else len(names)}
+    code = ExitCode.OK if found.valid else ExitCode.BAD_VERDICT
+    return show(
+        env,
+        Result(data, blocks, names=found.matches, errors=errors, exit_code=code, cluster=where, main=matched),
+    )
+
+
+command = group("regex", "Check topic patterns as brokers read them.", check)
