@@ -64,6 +64,7 @@ class Partition:
     next_append: DiskFault | None = None
     broker_dies: bool = False
     wake_at_ms: int | None = None
+    loaded_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -117,13 +118,18 @@ class Brokers:
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
         self._seed = rng.getrandbits(32)
+        self._places: dict[str, Partition] = {}
         self.partitions = [self._partition(number) for number in range(partitions)]
         for partition in self.partitions:
             self.lead(partition, partition.number % brokers)
 
     def partition_of(self, group_id: str) -> Partition:
         """The partition that holds a group."""
-        return self.partitions[offsets_partition_of(group_id, len(self.partitions))]
+        found = self._places.get(group_id)
+        if found is None:
+            number = offsets_partition_of(group_id, len(self.partitions))
+            found = self._places[group_id] = self.partitions[number]
+        return found
 
     def coordinator_of(self, group_id: str) -> int | None:
         """The broker that leads the group's partition now; None while there is none."""
@@ -244,7 +250,8 @@ class Brokers:
         seed = self._seed + (partition.number << 32) + (incarnation << 40)
         partition.loading = False
         partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image)
-        partition.shard.load(self.now_ms(partition.leader))
+        partition.loaded_ms = self.now_ms(partition.leader)
+        partition.shard.load(partition.loaded_ms)
         self.watcher.loaded(partition)
         self._watch_timers(self.brokers[partition.leader], partition)
 

@@ -12,8 +12,9 @@ from kgroup.simulation.convergence import changes, come_to_rest, snapshot
 from kgroup.simulation.faults import METADATA_KNOWN_MS, Fault, Faults
 from kgroup.simulation.groups import Kind, SimulatedGroup, made_up
 from kgroup.simulation.hard_state import compacted, difference
-from kgroup.simulation.invariants import Auditor, Violation
+from kgroup.simulation.invariants import Auditor
 from kgroup.simulation.process import Process
+from kgroup.simulation.violation import Violation
 from kgroup.simulation.world import START_MS, World
 
 REST_MS = 150_000

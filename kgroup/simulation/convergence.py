@@ -8,8 +8,11 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.domain import TopicPartition
+from kgroup.members.classic import ClassicMember
 from kgroup.simulation.groups import SimulatedGroup
-from kgroup.simulation.invariants import Violation, epoch_of
+from kgroup.simulation.invariants import epoch_of
+from kgroup.simulation.process import Process
+from kgroup.simulation.violation import Violation
 from kgroup.simulation.world import World
 
 LOOK_EVERY_MS = 500
@@ -35,7 +38,7 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     ids = {process.member.member_id for process in running if process.member is not None}
     if ids != known.members.keys():
         return f"members {sorted(known.members)}, but processes {sorted(ids)}"
-    return _behind(group, known) or _not_read(world, group)
+    return _behind(group, known) or _not_read(world, group, known)
 
 
 def _behind(group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str | None:
@@ -52,7 +55,7 @@ def _behind(group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str |
     return None
 
 
-def _not_read(world: World, group: SimulatedGroup) -> str | None:
+def _not_read(world: World, group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str | None:
     running = [process for process in group.processes if process.running]
     names = set(world.image.by_name) if group.regex else set(group.topics)
     wanted = {
@@ -62,11 +65,25 @@ def _not_read(world: World, group: SimulatedGroup) -> str | None:
         for number in range(world.image.by_name[name].partitions)
     }
     held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
-    if running and set(held) != wanted:
+    if running and set(held) != wanted and not _leads_unawares(running, known):
         missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
         return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
     unread = [p for process in running for p in process.holding if p not in process.positions]
     return f"{len(unread)} partitions have no position" if unread else None
+
+
+def _leads_unawares(running: Sequence[Process], known: ClassicGroup | ConsumerGroup) -> bool:
+    """Whether the leader came back with a JoinGroup before version 9: it is not told, and watches no topics.
+
+    That is what KIP-814 mended: until the next rebalance such a group does not read new partitions.
+    """
+    leader = known.leader if isinstance(known, ClassicGroup) else None
+    return any(
+        isinstance(member := process.member, ClassicMember)
+        and member.member_id == leader
+        and not member.is_leader
+        for process in running
+    )
 
 
 def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:

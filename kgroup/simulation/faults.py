@@ -10,12 +10,15 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.simulation.brokers import DiskFault
+from kgroup.simulation.fencing import is_outdated
 from kgroup.simulation.groups import Kind, SimulatedGroup, add_process
 from kgroup.simulation.network import Weather
 from kgroup.simulation.process import Process
 from kgroup.simulation.world import World
 
 GOOD_WEATHER = Weather()
+STAYS_DOWN = 0.12
+"""The share of the processes that die at the end and never come back."""
 METADATA_KNOWN_MS = 25_000
 """By then every client that runs knows the topics."""
 
@@ -58,7 +61,7 @@ class Faults:
             (4, self._cut),
             (4, self._hold),
             (3, self._break),
-            (2, self._slow_handover),
+            (4, self._slow_handover),
             (2, self._storm),
             (2, self._topics),
             (2, self._remove_member),
@@ -66,6 +69,7 @@ class Faults:
             (1, self._reset_offsets),
             (2, self._twin),
             (4, self._migrate),
+            (6, self._stray),
         )
 
     def start(self, every_ms: int) -> None:
@@ -93,6 +97,8 @@ class Faults:
                 process.resume()
                 if process.name.endswith("-twin"):
                     process.stop()
+                elif self._rng.random() < STAYS_DOWN:
+                    process.kill()
                 else:
                     process.start()
         if self._topics_changed:
@@ -313,6 +319,24 @@ class Faults:
         twin.start()
         self._later(self._rng.choice((2_000, 10_000)), twin.kill)
         return f"{name} starts with the instance id of {original.name}"
+
+    def _stray(self) -> str | None:
+        """A request of long ago arrives a second time, from nowhere: it must not count any more.
+
+        Only such as are older than the member's last step: a younger one the protocol cannot tell from the
+        member's own.
+        """
+        group = self._group()
+        process = self._rng.choice(group.processes)
+        partition = self._world.brokers.partition_of(group.group_id)
+        if partition.shard is None or not process.sent:
+            return None
+        request, version = self._rng.choice(process.sent)
+        known = partition.shard.coordinator.state.groups.get(group.group_id)
+        if not is_outdated(known, request):
+            return None
+        self._world.operator.send(group.group_id, request, version)
+        return f"an old {type(request).__name__} of {process.name} arrives again"
 
     def _migrate(self) -> str | None:
         """Restart a process with the other protocol."""

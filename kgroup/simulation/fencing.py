@@ -10,6 +10,7 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.groups import Group
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
@@ -110,3 +111,22 @@ def may_report(group: Group | None, request: ConsumerGroupHeartbeatRequest) -> b
         set(topic.partitions) <= current.assigned.get(topic.topic_id, {}).keys()
         for topic in request.topic_partitions
     )
+
+
+def is_outdated(group: Group | None, request: Message) -> bool:
+    """Whether a request of the group's past names an epoch at which its member can do nothing any more."""
+    match request:
+        case OffsetCommitRequest():
+            epoch = request.generation_id_or_member_epoch
+        case HeartbeatRequest() | SyncGroupRequest():
+            epoch = request.generation_id
+        case ConsumerGroupHeartbeatRequest():
+            epoch = request.member_epoch
+        case _:
+            return False
+    if group is None or epoch <= 0:
+        return False
+    if isinstance(group, ClassicGroup):
+        return epoch < group.generation
+    member = group.members.get(request.member_id)
+    return member is not None and epoch < min(member.epoch, member.current.previous_epoch)

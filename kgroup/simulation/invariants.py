@@ -7,7 +7,7 @@ from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.member import LEFT_EPOCH
+from kgroup.coordinator.consumer.member import LEFT_EPOCH, MemberState
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
@@ -21,25 +21,15 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
-from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.simulation import fencing
 from kgroup.simulation.brokers import Partition
+from kgroup.simulation.commits import CommitAudit, is_by_admin
 from kgroup.simulation.hard_state import difference, group_difference
 from kgroup.simulation.process import Process
+from kgroup.simulation.violation import Violation
 from kgroup.simulation.world import World
-
-Where = tuple[str, str, int]
-"""Group, topic and partition."""
-
-
-class Violation(AssertionError):
-    """An invariant does not hold. `name` is what docs/simulation.md calls it."""
-
-    def __init__(self, name: str, detail: str) -> None:
-        super().__init__(f"{name}: {detail}")
-        self.name, self.detail = name, detail
 
 
 @dataclass(slots=True)
@@ -49,6 +39,7 @@ class Follower:
     coordinator: Coordinator
     next_offset: int = 0
     verified: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    revoking: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def group(self, group_id: str) -> Group | None:
         return self.coordinator.state.groups.get(group_id)
@@ -60,8 +51,7 @@ class Auditor:
     def __init__(self, world: World) -> None:
         self._world = world
         self._followers: dict[int, Follower] = {}
-        self._acknowledged: dict[Where, int] = {}
-        self._committed: dict[Where, int] = {}
+        self._commits = CommitAudit(world)
         self._epochs: dict[str, tuple[int, int]] = {}
 
     @property
@@ -89,7 +79,7 @@ class Auditor:
         found = difference(partition.shard.coordinator, follower.coordinator)
         if found is not None:
             raise Violation("reload equals live", found)
-        self._nothing_lost(follower)
+        self._commits.nothing_lost(follower.coordinator)
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
         """See `brokers.Watcher`: the request was the sender's to make, and its effects are in the log."""
@@ -99,7 +89,7 @@ class Auditor:
             self._heartbeat_was_fenced(follower, request, own)
         touched: set[str] = set()
         if partition.log.end_offset > follower.next_offset:
-            touched = self._follow(partition, by_admin=_is_by_admin(request))
+            touched = self._follow(partition, by_admin=is_by_admin(request))
         assert partition.shard is not None
         live = partition.shard.coordinator
         group_id = getattr(request, "group_id", None)
@@ -109,11 +99,13 @@ class Auditor:
             self._same(follower, live, name)
         match request:
             case OffsetCommitRequest():
-                self._commit_was_right(live, follower, request, replies)
+                self._commits.answered(live, follower.coordinator, request, replies)
             case HeartbeatRequest() | SyncGroupRequest():
                 self._beat_was_fenced(live, request, own)
             case DeleteGroupsRequest():
                 self._deleted(live, follower, own)
+            case None:
+                self._revocations_end(partition, follower)
 
     def owners_changed(self, process: Process) -> None:
         """A process believes to own something else than before."""
@@ -142,7 +134,8 @@ class Auditor:
                     follower.coordinator.replay(record, stored.offset)
                 except Exception as error:
                     raise Violation("the log can be read", f"{error} at offset {stored.offset}") from error
-                self._after(follower, record, by_admin)
+                self._commits.logged(record, by_admin=by_admin)
+                self._note_revoking(follower, record, batch.max_timestamp)
                 if not isinstance(key, r.OffsetCommitKey):
                     touched.add(_group_of(key))
             follower.next_offset = batch.last_offset + 1
@@ -181,22 +174,18 @@ class Auditor:
                 f"member {key.member_id} of {key.group_id} from {member.epoch} to {value.member_epoch}",
             )
 
-    def _after(self, follower: Follower, record: Record, by_admin: bool) -> None:
+    def _note_revoking(self, follower: Follower, record: Record, now_ms: int) -> None:
         key, value = record.key, record.value
-        if not isinstance(key, r.OffsetCommitKey):
+        if not isinstance(key, r.ConsumerGroupCurrentMemberAssignmentKey):
             return
-        where = (key.group, key.topic, key.partition)
-        before = self._committed.get(where, -1)
-        if value is None:
-            if key.topic in self._image.by_name and not by_admin:
-                raise Violation("acknowledged commits stay", f"{where} removed, was {before}")
-            self._committed.pop(where, None)
-            self._acknowledged.pop(where, None)
-            return
-        assert isinstance(value, r.OffsetCommitValue)
-        if value.offset < before and not by_admin:
-            raise Violation("commits never go back", f"{where} from {before} to {value.offset}")
-        self._committed[where] = value.offset
+        where = (key.group_id, key.member_id)
+        group = follower.group(key.group_id)
+        member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
+        revokes = getattr(value, "state", None) == MemberState.UNREVOKED_PARTITIONS
+        if member is not None and revokes and not getattr(member, "is_classic", True):
+            follower.revoking[where] = now_ms
+        else:
+            follower.revoking.pop(where, None)
 
     def _epochs_grow(self, follower: Follower, group_id: str) -> None:
         group = follower.group(group_id)
@@ -224,18 +213,6 @@ class Auditor:
         if isinstance(group, ConsumerGroup):
             follower.verified[group_id] = mark
 
-    def _nothing_lost(self, follower: Follower) -> None:
-        offsets = follower.coordinator.state.offsets
-        known = set(offsets.groups())
-        for (group_id, topic, number), offset in self._acknowledged.items():
-            stored = offsets.get(group_id, topic, number) if group_id in known else None
-            if group_id in follower.coordinator.state.groups and (
-                stored is None or stored.value.offset != offset
-            ):
-                raise Violation(
-                    "acknowledged commits stay", f"{group_id} {topic}-{number}: {offset}, now {stored}"
-                )
-
     def _heartbeat_was_fenced(
         self, follower: Follower, request: ConsumerGroupHeartbeatRequest, response: Any
     ) -> None:
@@ -257,39 +234,16 @@ class Auditor:
                 f"{type(request).__name__} of {request.member_id} at {request.generation_id} was accepted",
             )
 
-    def _commit_was_right(
-        self, live: Coordinator, follower: Follower, request: OffsetCommitRequest, replies: list[Reply]
-    ) -> None:
-        for reply in replies:
-            response = reply.response
-            if not isinstance(response, OffsetCommitResponse):
-                continue
-            taken = [(t.name, p) for t in response.topics for p in t.partitions if not p.error_code]
-            codes = {p.error_code for t in response.topics for p in t.partitions}
-            allowed = fencing.may_commit(live.state.groups.get(request.group_id), request, self._image)
-            if taken and not allowed:
-                raise Violation("a fenced member never commits", f"{request}")
-            if allowed and fencing.FENCES & codes:
-                raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
-            self._acknowledge(live, follower, request, {(name, p.partition_index) for name, p in taken})
-
-    def _acknowledge(
-        self,
-        live: Coordinator,
-        follower: Follower,
-        request: OffsetCommitRequest,
-        taken: set[tuple[str, int]],
-    ) -> None:
-        for topic in request.topics:
-            for part in topic.partitions:
-                if (topic.name, part.partition_index) not in taken:
-                    continue
-                where = (request.group_id, topic.name, part.partition_index)
-                for coordinator in (follower.coordinator, live):
-                    stored = coordinator.state.offsets.get(*where)
-                    if stored is None or stored.value.offset != part.committed_offset:
-                        raise Violation("acknowledged commits stay", f"{where}: {stored}")
-                self._acknowledged[where] = part.committed_offset
+    def _revocations_end(self, partition: Partition, follower: Follower) -> None:
+        """Timers have fired: nobody takes longer than its rebalance timeout to give partitions up."""
+        assert partition.leader is not None
+        now_ms = self._world.brokers.now_ms(partition.leader)
+        for (group_id, member_id), since in follower.revoking.items():
+            group = follower.group(group_id)
+            assert isinstance(group, ConsumerGroup)
+            limit = group.members[member_id].metadata.rebalance_timeout_ms
+            if now_ms > max(since, partition.loaded_ms) + limit:
+                raise Violation("revocation is limited", f"{member_id} of {group_id} since {since}")
 
     def _deleted(self, live: Coordinator, follower: Follower, response: Any) -> None:
         for result in response.results:
@@ -371,12 +325,6 @@ def _mark(group: Group | None) -> tuple[Any, ...]:
         group.metadata_hash,
         *group.members.values(),
     )
-
-
-def _is_by_admin(request: Message | None) -> bool:
-    if isinstance(request, OffsetCommitRequest):
-        return request.generation_id_or_member_epoch < 0
-    return isinstance(request, DeleteGroupsRequest | OffsetDeleteRequest)
 
 
 def _group_of(key: Any) -> str:

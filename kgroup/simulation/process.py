@@ -63,8 +63,8 @@ class Habits:
 class Process:
     """Runs members one after the other: each `start` makes a new one with `make_member(incarnation)`.
 
-    `holding` is what the process believes to own: it reads and commits these. `end_of(partition)` tells
-    how far it could have read. `on_change` hears whenever `holding` has changed.
+    `holding` is what the process believes to own: it reads and commits these. `sent` are its last requests.
+    `end_of(partition)` tells how far it could have read. `on_change` hears whenever `holding` has changed.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Process:
         self.wanted = False
         self._leaving = False
         self.failures: list[int] = []
+        self.sent: deque[tuple[Message, int]] = deque(maxlen=40)
         self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._coordinator: int | None = None
         self._looking = False
@@ -297,6 +298,7 @@ class Process:
         versions = request.VERSIONS
         newest = min(versions[-1], 99 if send.max_version is None else send.max_version)
         version = max(newest - self.habits.older_by, send.min_version, versions[0])
+        self.sent.append((request, version))
         parked = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         habits = self.habits
         timeout = habits.rebalance_timeout_ms + PARKED_SLACK_MS if parked else habits.request_timeout_ms

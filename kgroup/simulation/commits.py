@@ -1,0 +1,97 @@
+"""What must hold for commits: who may, that they stay, that they never go back."""
+
+from __future__ import annotations
+
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.outcome import Record, Reply
+from kgroup.protocol import group_records as r
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.simulation import fencing
+from kgroup.simulation.violation import Violation
+from kgroup.simulation.world import World
+
+Where = tuple[str, str, int]
+"""Group, topic and partition."""
+
+
+class CommitAudit:
+    """Remembers every commit that was acknowledged, and every one in the log. Raises `Violation`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._acknowledged: dict[Where, int] = {}
+        self._committed: dict[Where, int] = {}
+
+    def logged(self, record: Record, *, by_admin: bool) -> None:
+        """A record was appended: a member's commit never goes back, and only operators remove one."""
+        key, value = record.key, record.value
+        if not isinstance(key, r.OffsetCommitKey):
+            return
+        where = (key.group, key.topic, key.partition)
+        before = self._committed.get(where, -1)
+        if value is None:
+            if key.topic in self._world.image.by_name and not by_admin:
+                raise Violation("acknowledged commits stay", f"{where} removed, was {before}")
+            self._committed.pop(where, None)
+            self._acknowledged.pop(where, None)
+            return
+        assert isinstance(value, r.OffsetCommitValue)
+        if value.offset < before and not by_admin:
+            raise Violation("commits never go back", f"{where} from {before} to {value.offset}")
+        self._committed[where] = value.offset
+
+    def nothing_lost(self, follower: Coordinator) -> None:
+        """Every commit that was acknowledged is there."""
+        offsets = follower.state.offsets
+        known = set(offsets.groups())
+        for (group_id, topic, number), offset in self._acknowledged.items():
+            stored = offsets.get(group_id, topic, number) if group_id in known else None
+            if group_id in follower.state.groups and (stored is None or stored.value.offset != offset):
+                raise Violation(
+                    "acknowledged commits stay", f"{group_id} {topic}-{number}: {offset}, now {stored}"
+                )
+
+    def answered(
+        self, live: Coordinator, follower: Coordinator, request: OffsetCommitRequest, replies: list[Reply]
+    ) -> None:
+        """A commit was answered: taken from members at their epoch and no other, and written before."""
+        for reply in replies:
+            response = reply.response
+            if not isinstance(response, OffsetCommitResponse):
+                continue
+            taken = [(t.name, p) for t in response.topics for p in t.partitions if not p.error_code]
+            codes = {p.error_code for t in response.topics for p in t.partitions}
+            allowed = fencing.may_commit(live.state.groups.get(request.group_id), request, self._world.image)
+            if taken and not allowed:
+                raise Violation("a fenced member never commits", f"{request}")
+            if allowed and fencing.FENCES & codes:
+                raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
+            self._acknowledge(live, follower, request, {(name, p.partition_index) for name, p in taken})
+
+    def _acknowledge(
+        self,
+        live: Coordinator,
+        follower: Coordinator,
+        request: OffsetCommitRequest,
+        taken: set[tuple[str, int]],
+    ) -> None:
+        for topic in request.topics:
+            for part in topic.partitions:
+                if (topic.name, part.partition_index) not in taken:
+                    continue
+                where = (request.group_id, topic.name, part.partition_index)
+                for coordinator in (follower, live):
+                    stored = coordinator.state.offsets.get(*where)
+                    if stored is None or stored.value.offset != part.committed_offset:
+                        raise Violation("acknowledged commits stay", f"{where}: {stored}")
+                self._acknowledged[where] = part.committed_offset
+
+
+def is_by_admin(request: Message | None) -> bool:
+    """Whether a request may set offsets back or remove them, as members never do."""
+    if isinstance(request, OffsetCommitRequest):
+        return request.generation_id_or_member_epoch < 0
+    return isinstance(request, DeleteGroupsRequest | OffsetDeleteRequest)

@@ -1,0 +1,27 @@
+"""Faults planted in the coordinator, one at a time: the invariants find each."""
+
+import planted
+import pytest
+
+from kgroup.simulation.chaos import run
+
+MOST_SEEDS = 200
+FOUND_BY = {
+    "commit_of_an_old_epoch": 56,
+    "commit_at_the_assignment_epoch_refused": 56,
+    "heartbeat_of_an_old_epoch": 29,
+    "generation_of_classic_member_in_consumer_group": 37,
+    "revocation_may_take_for_ever": 45,
+}
+"""Where to look first for what few runs come across; any other seed will do as well."""
+
+
+@pytest.mark.parametrize("plant", planted.FAULTS, ids=[plant.__name__ for plant in planted.FAULTS])
+def test_planted_fault_is_found(plant, monkeypatch):
+    plant(monkeypatch)
+    seeds = [FOUND_BY.get(plant.__name__, 0), *range(MOST_SEEDS)]
+    assert any(run(seed).violation is not None for seed in seeds)
+
+
+def test_there_are_twenty_faults():
+    assert len(planted.FAULTS) >= 20
