@@ -150,7 +150,9 @@ class Tracker:
 
     def _account(self, now_ms: int, group: GroupDescription, partitions: Collection[TopicPartition]) -> None:
         """Bound the time without owner since the last look, partition by partition."""
-        owners = {p: m.member_id for m in group.members for p in partitions_of(m.assignment)}
+        # What a member that left for now keeps is read by nobody (as replay-log counts it).
+        present = [m for m in group.members if m.member_epoch != LEFT_FOR_NOW]
+        owners = {p: m.member_id for m in present for p in partitions_of(m.assignment)}
         self._known |= set(partitions) | owners.keys()
         if self._last_ms is not None:
             passed = now_ms - self._last_ms

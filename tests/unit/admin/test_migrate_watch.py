@@ -54,6 +54,13 @@ def test_same_owner_is_no_gap(tracker):
     assert look(tracker, 40, member("a", (0, 1))).unowned_partition_ms == Unowned(0, 0)
 
 
+def test_what_a_member_that_left_for_now_keeps_has_no_reader(tracker):
+    away = member("s", (0, 1), state="left", epoch=-2)
+    look(tracker, 0, away, state="Reconciling")
+    last = look(tracker, 40, away, state="Reconciling")
+    assert (last.unowned, last.unowned_partition_ms) == (parts(0, 1), Unowned(80, 80))
+
+
 def test_done_when_all_have_moved(tracker):
     assert look(tracker, 0, member("a", (0,), "classic"), member("b", (1,))).status == WATCHING
     done = look(tracker, 10, member("c", (0,)), member("b", (1,)))

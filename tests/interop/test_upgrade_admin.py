@@ -1,0 +1,159 @@
+"""`upgrade execute`, `watch` and `rehearse` against the broker: offsets, unowned time and records agree."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.journal import Journal
+from kgroup.admin.migrate import plan
+from kgroup.admin.migrate_execute import convert_empty
+from kgroup.admin.migrate_rehearse import rehearse
+from kgroup.admin.migrate_watch import DONE, Look, watch
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+from kgroup.domain import offsets_partition_of
+from kgroup.history.events import Kind
+from kgroup.history.live import LiveLog, LiveTopic
+from kgroup.history.raw import raw_rows
+from kgroup.history.replay import replay
+
+from .conftest import Case
+from .driver import Client, Member, settle
+from .waiting import eventually
+
+pytestmark = [pytest.mark.interop]
+PARTITIONS = 6
+SLACK_MS = 50
+"""Between a record's timestamp and the moment a describe shows it."""
+
+
+@pytest.fixture
+def admin(case: Case, tmp_path: Path) -> Iterator[Admin]:
+    with _transport(case) as transport:
+        yield Admin(transport, journal=Journal(tmp_path / "journal.jsonl"))
+
+
+def _transport(case: Case) -> SocketTransport:
+    return SocketTransport(ConnectionSettings(parse_bootstrap(case.server.bootstrap)))
+
+
+def _log(case: Case, admin: Admin) -> tuple[LiveTopic, LiveLog]:
+    topic = LiveTopic(admin.cluster.transport)
+    return topic, LiveLog(topic, offsets_partition_of(case.group, len(topic.partitions)))
+
+
+def _fill(case: Case, client: Client, topic: str, static: bool) -> list[Member]:
+    members: list[Member] = []
+    for n in range(3):
+        instance = f"i{n}" if static else None
+        members.append(case.join(client, topic, instance=instance, session_ms=30_000))
+        settle(members, case.partitions(topic, PARTITIONS))
+    return members
+
+
+def test_offline_conversion_keeps_the_offsets_in_both_directions(
+    case: Case, java_client: Client, admin: Admin
+) -> None:
+    topic = case.topic(PARTITIONS)
+    member = case.join(java_client, topic)
+    settle([member], case.partitions(topic, PARTITIONS))
+    member.commit({(topic, n): 10 + n for n in range(PARTITIONS)})
+    case.close(member)
+    eventually(lambda: case.describe()["state"] == "Empty", what="the group is empty")
+    before = sorted(case.call("offsets", group=case.group))
+    for direction, kind in (("upgrade", "Consumer"), ("downgrade", "Classic")):
+        made = plan(admin.cluster, case.group, direction)
+        assert made.verdict == "ready"
+        done = convert_empty(admin.cluster, made, admin.journal)
+        assert (done.offsets, done.offsets_changed) == (PARTITIONS, ())
+        described = case.describe()
+        assert (described["type"], described["state"]) == (kind, "Empty")
+        assert sorted(case.call("offsets", group=case.group)) == before
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+def test_unowned_time_of_watch_agrees_with_the_records(
+    static: bool, case: Case, java_client: Client, admin: Admin
+) -> None:
+    """Members are rolled under watch; the offsets topic says how long nobody owned what."""
+    topic = case.topic(PARTITIONS)
+    members = _fill(case, java_client, topic, static)
+    everything = case.partitions(topic, PARTITIONS)
+    _replace(case, java_client, topic, members, 0, static)
+    settle(members, everything)
+    eventually(lambda: case.describe()["state"] == "Stable", what="stable after the first successor")
+    looks: list[Look] = []
+    seen = threading.Event()
+
+    def look() -> None:
+        with _transport(case) as transport:
+            cluster = Admin(transport).cluster
+            for each in watch(cluster, case.group, "upgrade", interval_s=0.03, stuck_after_s=40):
+                looks.append(each)
+                seen.set()
+
+    watching = threading.Thread(target=look)
+    watching.start()
+    seen.wait(20)
+    for number in (1, 2):
+        _replace(case, java_client, topic, members, number, static)
+        settle(members, everything)
+    watching.join(60)
+    last = looks[-1]
+    assert (last.status, last.moved, last.members, last.remaining) == (DONE, 3, 3, ())
+    names, log = _log(case, admin)
+    story = replay([log], topic_names=names.topic_names, names=[case.group])
+    during = [e for e in story.events if looks[0].timestamp_ms <= e.timestamp_ms <= last.timestamp_ms]
+    # The event at the end of a rebalance sums up what those before it have told.
+    told = [gap.ms for e in during if e.kind is not Kind.REBALANCE_COMPLETED for gap in e.unowned]
+    bounds, slack = last.unowned_partition_ms, SLACK_MS * (len(told) + 1)
+    assert static or told, "a dynamic member is gone before its successor owns anything"
+    assert bounds.at_least - slack <= sum(told) <= bounds.at_most + slack
+
+
+def _replace(
+    case: Case, client: Client, topic: str, members: list[Member], number: int, static: bool
+) -> None:
+    case.close(members.pop(number))
+    instance = f"i{number}" if static else None
+    members.insert(number, case.join(client, topic, instance=instance, protocol="consumer"))
+
+
+def test_rehearsal_writes_the_records_the_broker_then_writes(
+    case: Case, java_client: Client, admin: Admin
+) -> None:
+    """The batch that converts the group for its first static successor: same record types, same epochs."""
+    topic = case.topic(PARTITIONS)
+    members = _fill(case, java_client, topic, static=True)
+    names, log = _log(case, admin)
+    counts = {topic: PARTITIONS}
+    settings = {"group.consumer.min.session.timeout.ms": "1000", "group.min.session.timeout.ms": "1000"}
+    rehearsed = rehearse(
+        log, case.group, settings=settings, topic_names=names.topic_names, partition_counts=counts
+    )
+    assert (rehearsed.upgrade, rehearsed.downgrade) == ("converted", "converted")
+    step = next(step for step in rehearsed.steps if step.records)
+    case.close(members.pop(0))
+    members.insert(0, case.join(java_client, topic, instance="i0", protocol="consumer"))
+    settle(members, case.partitions(topic, PARTITIONS))
+    rows = list(raw_rows(_log(case, admin)[1], names=[case.group]))
+    (start,) = [n for n, row in enumerate(rows) if row["type"] == 2 and row["value"] is None]
+    batch = [row for row in rows if row["batch"] == rows[start]["batch"]]
+    first = [row for row in step.records if row["batch"] == step.records[0]["batch"]]
+    assert [_shape(row) for row in first] == [_shape(row) for row in batch]
+
+
+def _shape(row: dict) -> tuple:  # type: ignore[type-arg]
+    """What is the same in every run of the same migration: ids and times are not."""
+    value = row["value"]
+    told = (
+        None
+        if value is None
+        else {k: value[k] for k in ("epoch", "assignment_epoch", "member_epoch") if k in value}
+    )
+    return row["type_name"], value is None, told
