@@ -1,7 +1,8 @@
-"""What a restart must not forget, in a form that compares: two coordinators of one log must agree on it."""
+"""What a restart must not forget, as a value: two coordinators of one log must agree on it."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
@@ -23,7 +24,7 @@ def hard_state(coordinator: Coordinator) -> dict[str, Any]:
         for topic, by_partition in offsets.of_group(group_id).items()
         for number, stored in by_partition.items()
     }
-    pending = offsets._pending  # nobody else needs all of it
+    pending = deepcopy(offsets._pending)  # nobody else needs all of it
     return {
         "groups": groups,
         "offsets": committed,
@@ -43,11 +44,11 @@ def _group(group: ClassicGroup | ConsumerGroup) -> Any:
     }
     return {
         "epoch": (group.epoch, group.metadata_hash, group.has_partition_metadata),
-        "target": (group.assignment_epoch, group.assignment_timestamp_ms, group.targets),
-        "members": group.members,
-        "static": group.static,
-        "resolved": group.resolved,
-        "counts": (group.by_name, group.by_regex, group.by_assignor, group.classic_members),
+        "target": (group.assignment_epoch, group.assignment_timestamp_ms, dict(group.targets)),
+        "members": dict(group.members),
+        "static": dict(group.static),
+        "resolved": dict(group.resolved),
+        "counts": (dict(group.by_name), dict(group.by_regex), dict(group.by_assignor), group.classic_members),
         "owners": owners,
     }
 
@@ -56,7 +57,11 @@ def _classic(group: ClassicGroup) -> Any:
     """What the last record says; and, while nothing forms on top of it, that the group shows just that."""
     shown = None
     if group.forming is None:
-        shown = (group.state, group.static, [_shown(group, member) for member in group.members.values()])
+        shown = (
+            group.state,
+            dict(group.static),
+            [_shown(group, member) for member in group.members.values()],
+        )
     return {"committed": group.committed, "shown": shown}
 
 
