@@ -36,7 +36,7 @@ def document() -> str:
         request = registry.request_class(key)
         first, last = request.VERSIONS[0], request.VERSIONS[-1]
         versions = f"{first} to {last}" if last > first else f"{first}"
-        flexible = request.FLEXIBLE if request.FLEXIBLE <= last else "never"
+        flexible = request.FLEXIBLE if last >= request.FLEXIBLE else "never"
         note = "yes" if key in served else "no"
         if key in registry.PRIVATE_APIS:
             note = "when switched on ([experiment](client-assignors.md))"

@@ -113,7 +113,7 @@ class Assignment:
 
 
 def version_of(data: bytes) -> int:
-    """The version a subscription or assignment is written in, at most the newest known; raises DecodeError."""
+    """The version a subscription or assignment is written in, at most the newest; raises DecodeError."""
     if len(data) < _VERSION.size:
         raise DecodeError(f"no version in {len(data)} bytes")
     version: int = _VERSION.unpack_from(data)[0]
