@@ -215,10 +215,10 @@ class Fold:
     def _marker(self, marker: Marker, out: list[Event]) -> None:
         """End a transaction: its offsets count from now on, except where a later plain commit came first."""
         self._enter(marker.offset, out)
-        for name, group in self.groups.items():
-            commits = group.state.pending.pop(marker.producer_id, None)
-            if not commits:
-                continue
+        # By name, not as they were first met: that would depend on where runs of commits were cut.
+        for name in sorted(n for n, g in self.groups.items() if g.state.pending.get(marker.producer_id)):
+            group = self.groups[name]
+            commits = group.state.pending.pop(marker.producer_id)
             out += group.spans.close(name, self.log_partition, group.state)
             places = tuple(sorted(commits))
             out.append(self._transaction(group, marker, places))

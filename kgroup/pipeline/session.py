@@ -73,20 +73,20 @@ def spark_session(
     scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))
     log = scratch / "spark.log"
     failed = False
+    spark = None
     try:
         with _environment(java_home(os.environ, scratch)):
             spark = _started(master, settings or {}, scratch, log)
-        try:
-            with _watched(spark, watch):
-                yield spark
-        finally:
-            _stop(spark)
+        with _watched(spark, watch):
+            yield spark
     except Exception as error:
         failed = not isinstance(error, KgroupError)
         if _is_spark(error):
+            # Its text is asked of the JVM, so before that is stopped.
             raise KgroupError(f"Spark: {_first_line(error)}", f"its log is {log}") from error
         raise
     finally:
+        _stop(spark)
         if failed and log.exists():
             for path in scratch.iterdir():
                 if path != log:
@@ -184,15 +184,16 @@ def _watched(spark: SparkSession, watch: Watch | None) -> Iterator[None]:
         thread.join(_STOP_S)
 
 
-def _stop(spark: SparkSession) -> None:
-    """Stop the session and wait for its JVM to be gone, by force if need be."""
+def _stop(spark: SparkSession | None) -> None:
+    """Stop the session, if it came up, and wait for its JVM to be gone, by force if need be."""
     from pyspark import SparkContext
 
     holder: Any = SparkContext
     gateway = holder._gateway
     process = getattr(gateway, "proc", None)
     with suppress(Exception):
-        spark.stop()
+        if spark is not None:
+            spark.stop()
     with suppress(Exception):
         gateway.shutdown()
     holder._gateway = holder._jvm = None

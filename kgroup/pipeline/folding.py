@@ -1,0 +1,178 @@
+"""Items in order → events, by `history.fold`, one bucket of a partition after the other.
+
+A bucket holds some of a partition's groups; gaps and transaction markers are in every bucket. What a run leaves
+of a fold is kept, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kgroup.domain import TopicPartition
+from kgroup.errors import StorageError
+from kgroup.history.events import Event, Kind, Unowned
+from kgroup.history.fold import Fold
+from kgroup.history.items import Gap
+from kgroup.pipeline.rows import Edge
+from kgroup.pipeline.schemas import EVENTS
+from kgroup.pipeline.store import OPEN_EVENTS, STATE, TableWriter
+
+_FLUSH = 20_000
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes values of kgroup's own classes only: a file in a store must not run code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] == "kgroup" and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__.startswith("kgroup."):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} does not belong into a store")
+
+
+def unpickled(data: bytes) -> Any:
+    """A value that a run has stored; StorageError if it is damaged or holds anything foreign."""
+    try:
+        return _Unpickler(io.BytesIO(data)).load()
+    except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError, TypeError) as error:
+        raise StorageError(f"the state of an earlier run cannot be used: {error}") from None
+
+
+@dataclass(slots=True)
+class BucketFold:
+    """A fold, how far the log was read, and how many events were numbered."""
+
+    fold: Fold
+    last_offset: int
+    seq: int = 0
+
+    def apply(self, item: Any) -> list[Event]:
+        """The events that the next item completes; between two splits a gap may show."""
+        if not isinstance(item, Edge):
+            return self.fold.apply(item)
+        if item.last_offset >= 0:
+            self.last_offset = item.last_offset
+        elif 0 <= self.last_offset < item.first_offset - 1:
+            lost = (self.last_offset + 1, item.first_offset - 1)
+            return self.fold.apply(Gap(*lost, item.first_ms, lost[1] - lost[0] + 1))
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class FoldBuckets:
+    """The function for `mapInArrow`: batches of items, sorted, to one JSON row a bucket. Runs on an executor."""
+
+    root: str
+    run: int
+    folds: Mapping[str, str]
+    names: Mapping[bytes, str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for (part, bucket), payloads in _by_bucket(batches):
+            told = self._bucket(part, bucket, payloads)
+            yield pa.record_batch([pa.array([json.dumps(told)])], names=["told"])
+
+    def _bucket(self, part: int, bucket: int, payloads: Iterator[bytes]) -> dict[str, Any]:
+        key, state = f"{part}-{bucket}", None
+        if key in self.folds:
+            state = unpickled((Path(self.root) / self.folds[key]).read_bytes())
+        with TableWriter(self.root, self.run, part, f"{bucket:03d}") as writer:
+            events: list[tuple[int, Event]] = []
+            for item in map(unpickled, payloads):
+                if state is None:
+                    start = max(item.first_offset, 0) if isinstance(item, Edge) else 0
+                    state = BucketFold(Fold(part, self.names, start), start - 1)
+                for event in state.apply(item):
+                    events.append((state.seq, event))
+                    state.seq += 1
+                if len(events) >= _FLUSH:
+                    writer.write("events", event_rows(events))
+                    events = []
+            assert state is not None
+            writer.write("events", event_rows(events))
+            kept = pickle.dumps(state, protocol=5)
+            last = state.fold.finish() if bucket == 0 else state.fold.settle()
+            writer.write(OPEN_EVENTS, event_rows(list(enumerate(last, state.seq))))
+        path = Path(STATE) / f"run={self.run}" / f"{writer.label}-{key}.fold"
+        (Path(self.root) / path).parent.mkdir(parents=True, exist_ok=True)
+        (Path(self.root) / path).write_bytes(kept)
+        return {"key": key, "fold": str(path), "files": [asdict(file) for file in writer.files]}
+
+
+def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[tuple[int, int], Iterator[bytes]]]:
+    """The payloads of each bucket; each must be used up before the next is asked for."""
+    from itertools import groupby
+
+    def rows() -> Iterator[tuple[int, int, bytes]]:
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("part", "bucket", "payload"))
+            yield from zip(*columns, strict=True)
+
+    for key, group in groupby(rows(), key=lambda row: row[:2]):
+        yield key, (payload for _, _, payload in group)
+
+
+def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
+    """Numbered events as rows of the table `events`."""
+    rows = [
+        {
+            "part": e.log_partition,
+            "log_offset": e.offset,
+            "ts": e.timestamp_ms,
+            "seq": seq,
+            "group_id": e.group,
+            "event": e.kind.value,
+            "protocol": e.protocol,
+            "end_offset": e.end_offset,
+            "end_ts": e.end_timestamp_ms,
+            "epoch": e.epoch,
+            "previous_epoch": e.previous_epoch,
+            "member_epoch": e.member_epoch,
+            "member_id": e.member_id,
+            "instance_id": e.instance_id,
+            "detail": e.detail,
+            "cause": e.cause,
+            "proven": e.proven,
+            "suspicious": e.suspicious,
+            "partitions": [{"topic": p.topic, "partition": p.partition} for p in e.partitions],
+            "unowned": [{"topic": u.topic, "partition": u.partition, "ms": u.ms} for u in e.unowned],
+            "count": e.count,
+        }
+        for seq, e in events
+    ]
+    return pa.Table.from_pylist(rows, schema=EVENTS)
+
+
+def event_of(row: Mapping[str, Any]) -> Event:
+    """The event of a row whose times are in ms; the inverse of `event_rows`."""
+    return Event(
+        kind=Kind(row["event"]),
+        group=row["group_id"],
+        protocol=row["protocol"],
+        log_partition=row["part"],
+        offset=row["log_offset"],
+        end_offset=row["end_offset"],
+        timestamp_ms=row["ts"],
+        end_timestamp_ms=row["end_ts"],
+        detail=row["detail"],
+        epoch=row["epoch"],
+        previous_epoch=row["previous_epoch"],
+        member_epoch=row["member_epoch"],
+        member_id=row["member_id"],
+        instance_id=row["instance_id"],
+        cause=row["cause"],
+        proven=row["proven"],
+        suspicious=row["suspicious"],
+        partitions=tuple(TopicPartition(p["topic"], p["partition"]) for p in row["partitions"]),
+        unowned=tuple(Unowned(u["topic"], u["partition"], u["ms"]) for u in row["unowned"]),
+        count=row["count"],
+    )

@@ -1,0 +1,159 @@
+"""The job that fills a store: segments → tables, in parallel by split, then groups folded into events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.domain import uuid_bytes, uuid_text
+from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.pipeline.folding import FoldBuckets
+from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows
+from kgroup.pipeline.splits import SPLIT_BYTES, Split, plan_splits
+from kgroup.pipeline.store import ITEMS, OPEN_EVENTS, Run, Store, TableFile, TableWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new."""
+
+    run: int | None
+    rows: Mapping[str, int]
+    splits: int
+    bytes_read: int
+    bytes_written: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSplit:
+    """Reads one split and writes its rows; returns plain values. Runs on an executor."""
+
+    root: str
+    run: int
+    tables: frozenset[str]
+    buckets: int
+    decoder: Mapping[str, Any]
+
+    def __call__(self, split: Split) -> dict[str, Any]:
+        rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.decoder)
+        with TableWriter(self.root, self.run, split.part, f"{split.number:05d}") as writer:
+            for name, table in rows.tables():
+                writer.write(name, table)
+        summary = rows.summary
+        return {
+            "files": [asdict(file) for file in writer.files],
+            "summary": None if summary is None else {"run": self.run, **asdict(summary)},
+        }
+
+
+def ingest(
+    spark: SparkSession,
+    sources: Sequence[Path],
+    store: Store,
+    *,
+    split_bytes: int = SPLIT_BYTES,
+    buckets: int | None = None,
+    tables: frozenset[str] = ROWS,
+    decoder: Mapping[str, Any] | None = None,
+) -> RunReport:
+    """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
+
+    Offsets that an earlier run has read are left out, so running again adds nothing. `decoder` are options of
+    `history.decode.Decoder`: which groups. `buckets` (of the first run) is how many tasks may fold a partition.
+    """
+    # Executors have working directories of their own.
+    sources = [path.resolve() for path in sources]
+    logs = segment_logs(sources)
+    with store.run() as run:
+        manifest = run.manifest
+        if store.empty:
+            manifest.buckets = buckets or _buckets(len(logs), spark.sparkContext.defaultParallelism)
+        splits = plan_splits(logs, split_bytes, manifest.last_offsets())
+        writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder or {})
+        results = _read(spark, splits, writer)
+        if again := _overlapping(results):
+            run.clear()
+            splits = plan_splits(logs, split_bytes, manifest.last_offsets(), whole=again)
+            results = _read(spark, splits, writer)
+        spans = [result["summary"] for result in results if result["summary"] is not None]
+        files = [TableFile(**file) for result in results for file in result["files"]]
+        kept = [file for file in files if file.table != ITEMS]
+        size = sum(split.size for split in splits)
+        read = sorted({piece.path for split in splits for piece in split.pieces})
+        if not spans and manifest.read_before(run.number).issuperset(read):
+            return RunReport(None, {}, len(splits), size, 0)
+        for span in spans:
+            manifest.names |= span.pop("names")
+        manifest.names |= {uuid_text(i): name for i, name in topic_names_near(sources).items()}
+        manifest.spans += spans
+        kept += _fold(spark, run, [file for file in files if file.table == ITEMS])
+        about = {"sources": [str(path) for path in sources], "files": read, "bytes_read": size}
+        run.publish(kept, about)
+    rows: dict[str, int] = {}
+    for file in kept:
+        rows[file.table] = rows.get(file.table, 0) + file.rows
+    return RunReport(run.number, rows, len(splits), size, sum(file.bytes for file in kept))
+
+
+def _buckets(parts: int, parallelism: int) -> int:
+    """Enough shares that no core idles, few enough that the rows all shares need stay few."""
+    return max(1, min(16, -(-2 * parallelism // max(1, parts))))
+
+
+def _read(spark: SparkSession, splits: Sequence[Split], writer: WriteSplit) -> list[dict[str, Any]]:
+    if not splits:
+        return []
+    # The largest first, so that no task is left to run alone at the end.
+    ordered = sorted(splits, key=lambda split: -split.size)
+    return spark.sparkContext.parallelize(ordered, len(ordered)).map(writer).collect()
+
+
+def _overlapping(results: Sequence[Mapping[str, Any]]) -> frozenset[int]:
+    """Partitions of which two splits hold the same offsets: their files are copies that overlap."""
+    last: dict[int, int] = {}
+    found = set()
+    spans = [result["summary"] for result in results if result["summary"] is not None]
+    for span in sorted(spans, key=lambda span: (span["part"], span["number"])):
+        if span["first_offset"] <= last.get(span["part"], -1):
+            found.add(span["part"])
+        last[span["part"]] = max(last.get(span["part"], -1), span["last_offset"])
+    return frozenset(found)
+
+
+def _fold(spark: SparkSession, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
+    """Fold the items of this run, each bucket of a partition in order, on from the run before."""
+    if not items:
+        return []
+    from pyspark.sql import functions as f
+
+    manifest = run.manifest
+    buckets = manifest.buckets
+    read = spark.read.parquet(*(str(run.root / file.path) for file in items))
+    every = f.sequence(f.lit(0), f.lit(buckets - 1))
+    shares = f.when(f.col("bucket") == EVERY_BUCKET, every).otherwise(f.array("bucket"))
+    parts = len({file.part for file in items})
+    tasks = min(parts * buckets, 4 * spark.sparkContext.defaultParallelism)
+    names = {uuid_bytes(text): name for text, name in manifest.names.items()}
+    fold = FoldBuckets(str(run.root), run.number, dict(manifest.folds), names)
+    told = (
+        read.withColumn("bucket", f.explode(shares))
+        .repartition(tasks, "part", "bucket")
+        .sortWithinPartitions("part", "bucket", "split", "seq")
+        .mapInArrow(fold, "told string")
+        .collect()
+    )
+    files = []
+    for row in map(json.loads, (row.told for row in told)):
+        manifest.folds[row["key"]] = row["fold"]
+        found = [TableFile(**file) for file in row["files"]]
+        manifest.open_events[row["key"]] = "".join(g.path for g in found if g.table == OPEN_EVENTS)
+        files += [file for file in found if file.table != OPEN_EVENTS]
+    return files

@@ -1,0 +1,110 @@
+"""The tables of the pipeline, column by column, as Arrow schemas; docs/pipeline.md explains each column.
+
+`part` is the partition of `__consumer_offsets`, `log_offset` the place of the record in it: together the key
+of every row. Timestamps are UTC with milliseconds.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+STAMP = pa.timestamp("ms", tz="UTC")
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_PLACE = pa.struct([pa.field("topic", pa.string()), pa.field("partition", pa.int32())])
+_UNOWNED = pa.struct([*_PLACE, pa.field("ms", pa.int64())])
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
+
+
+_KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
+
+COMMITS = _schema(
+    **_KEY,
+    group_id=_NAME,
+    topic=_NAME,
+    partition=pa.int32(),
+    offset=pa.int64(),
+    leader_epoch=pa.int32(),
+    metadata=pa.string(),
+    commit_ts=STAMP,
+    expire_ts=STAMP,
+    topic_id=pa.string(),
+    value_version=pa.int16(),
+    is_tombstone=pa.bool_(),
+    producer_id=pa.int64(),
+    bytes=pa.int32(),
+)
+"""One row a commit or its tombstone. `producer_id` is null outside transactions; `bytes` key and value."""
+
+CONTROL = _schema(
+    **_KEY,
+    group_id=pa.string(),
+    key_type=pa.int16(),
+    is_tombstone=pa.bool_(),
+    key=pa.binary(),
+    value=pa.binary(),
+    bytes=pa.int32(),
+)
+"""One row a record of a group's own state: key types 2 to 8 and 16, and those kgroup does not interpret."""
+
+MARKERS = _schema(**_KEY, producer_id=pa.int64(), committed=pa.bool_())
+"""One row an end of a transaction: commits of that producer before it count from here on, or never."""
+
+BATCHES = _schema(
+    part=pa.int32(),
+    log_offset=pa.int64(),
+    last_offset=pa.int64(),
+    records=pa.int32(),
+    max_ts=STAMP,
+    bytes=pa.int32(),
+)
+"""One row a batch: `log_offset` is its first offset. A moment is behind a whole batch, never inside one."""
+
+BAD_RANGES = _schema(
+    part=pa.int32(), source=pa.string(), start=pa.int64(), end=pa.int64(), reason=pa.string()
+)
+"""Bytes `start` to `end` of a file that are no whole batch, or (`start` -1) a record that does not decode."""
+
+EVENTS = _schema(
+    **_KEY,
+    seq=pa.int64(),
+    group_id=pa.string(),
+    event=pa.string(),
+    protocol=pa.string(),
+    end_offset=pa.int64(),
+    end_ts=STAMP,
+    epoch=pa.int32(),
+    previous_epoch=pa.int32(),
+    member_epoch=pa.int32(),
+    member_id=pa.string(),
+    instance_id=pa.string(),
+    detail=pa.string(),
+    cause=pa.string(),
+    proven=pa.bool_(),
+    suspicious=pa.bool_(),
+    partitions=pa.list_(_PLACE),
+    unowned=pa.list_(_UNOWNED),
+    count=pa.int64(),
+)
+"""The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
+
+ITEMS = _schema(part=pa.int32(), bucket=pa.int32(), split=pa.int32(), seq=pa.int64(), payload=pa.binary())
+"""What a fold reads, between the two steps of a run; not kept."""
+
+TABLES: dict[str, pa.Schema] = {
+    "commits": COMMITS,
+    "control": CONTROL,
+    "markers": MARKERS,
+    "batches": BATCHES,
+    "bad_ranges": BAD_RANGES,
+    "events": EVENTS,
+}
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with strings for dictionaries: what Spark shows and takes."""
+    return pa.schema(
+        [pa.field(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema]
+    )

@@ -1,0 +1,181 @@
+"""What is read by one task: pieces of segment files, cut anywhere, read at batch bounds.
+
+A piece owns the batches that begin in it. Its reader starts at the first sound batch at or behind its start and
+goes on to the first sound batch at or behind its end: so each batch has one owner, and each damaged range is
+found by one reader, however a file is cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kgroup.errors import StorageError
+from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.sources import SegmentLog
+
+CHUNK_BYTES = 16 << 20
+SPLIT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The batches of a file that begin at `start` or behind it, and before `end`."""
+
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One task's share of a partition; `number` orders the splits of a partition.
+
+    Batches up to the log offset `after` are left out.
+    """
+
+    part: int
+    number: int
+    pieces: tuple[Piece, ...]
+    after: int = -1
+
+    @property
+    def size(self) -> int:
+        return sum(piece.end - piece.start for piece in self.pieces)
+
+
+def plan_splits(
+    logs: Sequence[SegmentLog],
+    split_bytes: int = SPLIT_BYTES,
+    after: Mapping[int, int] | None = None,
+    whole: frozenset[int] = frozenset(),
+) -> list[Split]:
+    """The splits of these logs, in order, of about `split_bytes` each.
+
+    `after` is the last log offset read before, by partition: segments that hold nothing later are left out.
+    Partitions in `whole`, and those whose segments come from several folders and may overlap, are one split.
+    """
+    splits: list[Split] = []
+    for log in logs:
+        before = (after or {}).get(log.partition, -1)
+        files = _unread(log.files, before)
+        one = log.partition in whole or len({file.parent for file in files}) > 1
+        packs = [[_whole(file) for file in files]] if one else _packed(files, max(1, split_bytes))
+        found = (Split(log.partition, i, tuple(p), before) for i, p in enumerate(packs))
+        splits += [split for split in found if split.pieces]
+    return splits
+
+
+def _whole(path: Path) -> Piece:
+    try:
+        return Piece(str(path), 0, path.stat().st_size)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
+    """Small files together, large ones cut."""
+    pack: list[Piece] = []
+    room = split_bytes
+    for path in files:
+        size = _whole(path).end
+        start = 0
+        while size - start > room and (start or size > split_bytes):
+            pack.append(Piece(str(path), start, start + room))
+            start += room
+            yield pack
+            pack, room = [], split_bytes
+        if size - start > room:
+            yield pack
+            pack, room = [], split_bytes
+        if start < size or not size:
+            pack.append(Piece(str(path), start, size))
+            room -= size - start
+        if room <= 0:
+            yield pack
+            pack, room = [], split_bytes
+    if pack:
+        yield pack
+
+
+def _unread(files: Sequence[Path], after: int) -> list[Path]:
+    """The segments that may hold an offset behind `after`; a segment's name is its first offset."""
+    left = []
+    for file, following in zip(files, [*files[1:], None], strict=True):
+        if following is not None and following.parent == file.parent and following.stem.isdigit():
+            if int(following.stem) - 1 <= after:
+                continue
+        left.append(file)
+    return left
+
+
+@dataclass(slots=True)
+class SplitReader:
+    """Reads a split; `chunks` yields the batches that were not read before, `bad` collects damage."""
+
+    split: Split
+    chunk_bytes: int = CHUNK_BYTES
+    bad: list[BadRange] = field(default_factory=list)
+    source: str = ""
+    next_offset: int = field(init=False)
+    positions: dict[str, int] = field(default_factory=dict)
+    """How far each file was read: the end of the last whole batch."""
+
+    def __post_init__(self) -> None:
+        self.next_offset = self.split.after + 1
+
+    def chunks(self) -> Iterator[tuple[bytes, list[BatchHeader]]]:
+        """Chunks with their batches, none empty; StorageError if a file cannot be read."""
+        for piece in self.split.pieces:
+            self.source = piece.path
+            try:
+                yield from self._piece(piece)
+            except OSError as error:
+                raise StorageError(f"cannot read {piece.path}: {error.strerror}") from None
+
+    def _piece(self, piece: Piece) -> Iterator[tuple[bytes, list[BatchHeader]]]:
+        scanner = Scanner(piece.path, position=piece.start)
+        with Path(piece.path).open("rb") as file:
+            file.seek(piece.start)
+            rest, started, done = b"", piece.start == 0, False
+            while not done:
+                read = file.read(self.chunk_bytes)
+                final = len(read) < self.chunk_bytes
+                chunk = rest + read
+                if not started:
+                    at = scanner._resync(chunk, 0)
+                    if at < 0 and not final:
+                        rest = chunk
+                        if len(rest) > _MAX_BATCH and (cut := len(rest) - _MAX_BATCH):
+                            scanner.position += cut
+                            rest = rest[cut:]
+                        continue
+                    if at < 0:
+                        return
+                    started, chunk = True, chunk[at:]
+                    scanner.position += at
+                origin, fresh = scanner.position, []
+                for header in scanner.headers(chunk, final):
+                    if origin + header.position >= piece.end:
+                        done = True
+                        break
+                    self.positions[piece.path] = origin + header.end
+                    if header.last_offset >= self.next_offset:
+                        self.next_offset = header.last_offset + 1
+                        fresh.append(header)
+                if fresh:
+                    yield chunk, fresh
+                done = done or final
+                rest = b"" if done else chunk[scanner.consumed :]
+        self.bad += _named(piece, scanner)
+
+
+_MAX_BATCH = 65 << 20
+
+
+def _named(piece: Piece, scanner: Scanner) -> list[BadRange]:
+    bad = scanner.bad
+    if bad and not scanner.batches and bad[0].start == 0:
+        return [BadRange(piece.path, 0, bad[-1].end, "not a segment of Kafka's log")]
+    return bad

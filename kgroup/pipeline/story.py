@@ -1,0 +1,54 @@
+"""A store → the story that a replay in process tells: the same events, in the same order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kgroup.history.events import Event, Kind
+from kgroup.history.replay import Coverage
+from kgroup.pipeline.folding import event_of
+from kgroup.pipeline.store import OPEN_EVENTS, Store
+
+
+@dataclass(slots=True)
+class StoredStory:
+    """Events of all partitions in one order, and what is complete from where."""
+
+    events: list[Event] = field(default_factory=list)
+    coverage: list[Coverage] = field(default_factory=list)
+
+
+def story_in(store: Store, group: str | None = None) -> StoredStory:
+    """What the store's events tell, of one group or of all; events of no group are always there."""
+    parts: dict[int, list[dict[str, Any]]] = {}
+    for row in _rows(store, group):
+        parts.setdefault(row["part"], []).append(row)
+    # As `history.replay` merges: by offset within a partition, by time between partitions.
+    ordered = ([event_of(row) for row in sorted(rows, key=_place)] for _, rows in sorted(parts.items()))
+    events = list(heapq.merge(*ordered, key=lambda event: event.timestamp_ms))
+    return StoredStory(events, store.manifest.coverage(store.bad_ranges()))
+
+
+def _place(row: dict[str, Any]) -> tuple[int, bool, str, int]:
+    """What is missing is told last; of one transaction's groups the first by name first."""
+    return row["log_offset"], row["event"] == Kind.LOG_COMPACTED, row["group_id"], row["seq"]
+
+
+def _rows(store: Store, group: str | None) -> Iterator[dict[str, Any]]:
+    for table in ("events", OPEN_EVENTS):
+        for path in store.files(table):
+            rows = pq.ParquetFile(path).read()
+            if group is not None:
+                rows = rows.filter(pc.is_in(rows["group_id"], pa.array([group, ""])))
+            part = int(next(p for p in path.split("/") if p.startswith("part=")).partition("=")[2])
+            for name in ("ts", "end_ts"):
+                at = rows.column_names.index(name)
+                rows = rows.set_column(at, name, rows[name].cast(pa.int64()))
+            yield from ({"part": part, **row} for row in rows.to_pylist())

@@ -1,0 +1,29 @@
+"""One Spark session for all tests of the pipeline, and logs to read."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from made_logs import write_log
+
+from kgroup.pipeline.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    with spark_session("local[2]", settings) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three partitions of made-up history: two groups of each kind, transactions, compression."""
+    root = tmp_path_factory.mktemp("made")
+    for partition in (0, 7, 31):
+        write_log(root / f"__consumer_offsets-{partition}", seed=zlib.crc32(b"%d" % partition), batches=900)
+    return root

@@ -1,0 +1,147 @@
+"""Segments → a store: the same events as a replay in process, whatever the splits, damage and restarts."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from made_logs import made_batches, write_log
+
+from kgroup.errors import ConfigError, KgroupError
+from kgroup.history.events import Event
+from kgroup.history.replay import Story, replay
+from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.pipeline import ingest as ingest_module
+from kgroup.pipeline.ingest import ingest
+from kgroup.pipeline.store import Store
+from kgroup.pipeline.story import story_in
+
+pytestmark = pytest.mark.spark
+INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
+NAMES = sorted(folder.name for folder in INCIDENTS.iterdir() if folder.is_dir())
+
+
+def in_process(*paths: Path) -> Story:
+    return replay(segment_logs(paths), topic_names=topic_names_near(paths))
+
+
+def check_equal(store: Store, expected: Story) -> None:
+    found = story_in(store)
+    assert [line(e) for e in found.events] == [line(e) for e in expected.events]
+    assert found.events == expected.events
+    assert found.coverage == [c for c in expected.coverage if c.records]
+
+
+def line(event: Event) -> str:
+    return (
+        f"{event.log_partition}:{event.offset}-{event.end_offset} {event.group} {event.kind} {event.detail}"
+    )
+
+
+def test_all_incidents(spark, tmp_path):
+    """One store for all of them: partitions of the same number come from several folders."""
+    for name in NAMES:
+        shutil.copytree(INCIDENTS / name, tmp_path / "in" / name)
+    store = Store(tmp_path / "out")
+    ingest(spark, [tmp_path / "in"], store, split_bytes=12_000)
+    check_equal(store, in_process(tmp_path / "in"))
+
+
+@pytest.mark.parametrize("name", ["transactions", "upgrade-and-back"])
+def test_an_incident(spark, tmp_path, name):
+    ingest(spark, [INCIDENTS / name], store := Store(tmp_path), split_bytes=2_000, buckets=3)
+    check_equal(store, in_process(INCIDENTS / name))
+
+
+@pytest.mark.parametrize(("split_bytes", "buckets"), [(1 << 30, 1), (50_000, 3)])
+def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_bytes, buckets):
+    store = Store(tmp_path)
+    ingest(spark, [made], store, split_bytes=split_bytes, buckets=buckets)
+    check_equal(store, in_process(made))
+
+
+def test_running_again_adds_nothing(spark, made, tmp_path):
+    first = ingest(spark, [made], Store(tmp_path))
+    before = (tmp_path / "manifest.json").read_bytes()
+    again = ingest(spark, [made], Store(tmp_path))
+    assert (first.run, again.run, again.rows) == (1, None, {})
+    assert (tmp_path / "manifest.json").read_bytes() == before
+
+
+def test_a_log_that_grows_folds_on(spark, tmp_path):
+    """Three runs over one growing file, cut inside batches, are one run over the whole."""
+    data = b"".join(made_batches(11, 400))
+    log = tmp_path / "in" / "__consumer_offsets-6" / f"{0:020d}.log"
+    log.parent.mkdir(parents=True)
+    for share in (0.3, 0.71, 1.0):
+        log.write_bytes(data[: int(len(data) * share)])
+        ingest(spark, [tmp_path / "in"], Store(tmp_path / "out"), split_bytes=30_000, buckets=2)
+    check_equal(Store(tmp_path / "out"), in_process(tmp_path / "in"))
+    rows = spark.read.parquet(*Store(tmp_path / "out").files("commits"))
+    whole = Store(tmp_path / "whole")
+    ingest(spark, [tmp_path / "in"], whole)
+    expected = spark.read.parquet(*whole.files("commits"))
+    assert rows.exceptAll(expected).count() == expected.exceptAll(rows).count() == 0
+    assert rows.select("log_offset").distinct().count() == rows.count()
+
+
+def test_bad_segments_do_not_stop_the_job(spark, tmp_path):
+    source = tmp_path / "in"
+    write_log(source / "__consumer_offsets-2", seed=3, batches=120)
+    files = sorted((source / "__consumer_offsets-2").glob("*.log"))
+    damaged = bytearray(files[1].read_bytes())
+    damaged[1000:1400] = os.urandom(400)
+    files[1].write_bytes(damaged)
+    (source / "__consumer_offsets-9").mkdir()
+    (source / "__consumer_offsets-9" / f"{0:020d}.log").write_bytes(b"not a log" * 500)
+    store = Store(tmp_path / "out")
+    ingest(spark, [source], store, split_bytes=8_000)
+    bad = store.bad_ranges()
+    assert {(part, Path(b.source).name) for part, b in bad} == {(2, files[1].name), (9, f"{0:020d}.log")}
+    expected = in_process(source)
+    check_equal(store, expected)
+    assert sorted(map(str, (b for _, b in bad if _ == 2))) == sorted(
+        str(b) for c in expected.coverage if c.partition == 2 for b in c.bad
+    )
+
+
+def test_a_run_cut_short_leaves_the_old_tables(spark, made, tmp_path, monkeypatch):
+    source = tmp_path / "in"
+    write_log(source / "__consumer_offsets-2", seed=3, batches=60, segments=2)
+    late = sorted((source / "__consumer_offsets-2").glob("*.log"))[1]
+    data = late.read_bytes()
+    late.unlink()
+    ingest(spark, [source], Store(tmp_path / "out"))
+    before, files = Store(tmp_path / "out").manifest, sorted((tmp_path / "out").rglob("*.parquet"))
+    late.write_bytes(data)
+
+    def fails(*_: object) -> None:
+        raise KgroupError("cut short")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest_module, "_fold", fails)
+        with pytest.raises(KgroupError, match="cut short"):
+            ingest(spark, [source], Store(tmp_path / "out"))
+    assert Store(tmp_path / "out").manifest == before
+    assert sorted((tmp_path / "out").rglob("*.parquet")) == files
+    ingest(spark, [source], Store(tmp_path / "out"))
+    check_equal(Store(tmp_path / "out"), in_process(source))
+
+
+def test_copies_of_one_partition_are_read_once(spark, tmp_path):
+    """Two replicas' folders of one partition hold the same offsets."""
+    write_log(tmp_path / "a" / "__consumer_offsets-2", seed=3, batches=90)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    store = Store(tmp_path / "out")
+    ingest(spark, [tmp_path / "a", tmp_path / "b"], store, split_bytes=15_000)
+    check_equal(store, in_process(tmp_path / "a", tmp_path / "b"))
+    commits = spark.read.parquet(*store.files("commits"))
+    assert commits.count() == commits.select("log_offset").distinct().count()
+
+
+def test_two_runs_at_once_are_refused(made, tmp_path):
+    with Store(tmp_path).run(), pytest.raises(ConfigError, match="another run"), Store(tmp_path).run():
+        pass

@@ -1,0 +1,188 @@
+"""Reading segments into columns: equal to the history's own decoder, for every cut of the files."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from made_logs import made_batches, write_log
+
+from kgroup.domain import ZERO_UUID, uuid_bytes
+from kgroup.errors import DecodeError
+from kgroup.history.records import decode_commit, decode_commit_key, group_of, raw_records
+from kgroup.history.scan import CONTROL, Scanner
+from kgroup.history.sources import segment_logs
+from kgroup.pipeline.framing import frames_of
+from kgroup.pipeline.rows import SplitRows
+from kgroup.pipeline.splits import SplitReader, plan_splits
+from kgroup.pipeline.values import commit_columns
+from kgroup.protocol import group_records as r
+
+pytestmark = pytest.mark.spark
+ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
+
+
+@given(st.integers(0, 10_000))
+def test_frames_are_the_raw_records(seed: int) -> None:
+    chunk = b"".join(made_batches(seed, 25))
+    headers = [h for h in Scanner("made").headers(chunk, True) if not h.attributes & CONTROL]
+    frames = frames_of(chunk, headers)
+    expected = [record for header in headers for record in raw_records(chunk, header)]
+    keys, values = frames.slices(np.arange(len(frames.offset)))
+    assert frames.offset.tolist() == [e.offset for e in expected]
+    assert frames.timestamp.tolist() == [e.timestamp_ms for e in expected]
+    assert frames.producer.tolist() == [e.producer_id for e in expected]
+    assert keys == [e.key for e in expected]
+    assert values == [e.value for e in expected]
+    assert frames.broken == ()
+
+
+@given(st.integers(0, 10_000), st.binary(min_size=1, max_size=30), st.integers(0, 400))
+def test_garbage_inside_a_batch_costs_that_batch_only(seed: int, garbage: bytes, at: int) -> None:
+    chunk = b"".join(made_batches(seed, 12))
+    headers = [h for h in Scanner("made").headers(chunk, True) if not h.attributes & CONTROL]
+    victim = headers[seed % len(headers)]
+    start = victim.position + 61 + at % max(1, victim.end - victim.position - 61)
+    damaged = (
+        chunk[:start] + garbage[: victim.end - start] + chunk[start + len(garbage[: victim.end - start]) :]
+    )
+    frames = frames_of(damaged, headers)
+    others = [e.offset for h in headers if h is not victim for e in raw_records(chunk, h)]
+    assert set(others) <= set(frames.offset.tolist())
+    if frames.broken:
+        assert [header for header, _ in frames.broken] == [victim]
+
+
+def commit_values() -> st.SearchStrategy[bytes]:
+    numbers, text = st.integers(-(2**63), 2**63 - 1), st.text(max_size=140)
+
+    def make(offset: int, metadata: str, ts: int, version: int, topic_id: bytes) -> bytes:
+        more: dict[str, object] = {"topic_id": topic_id} if version == 4 else {}
+        value = r.OffsetCommitValue(offset=offset, metadata=metadata, commit_timestamp=ts, **more)  # type: ignore[arg-type]
+        encoded = r.encode_value(value, version)
+        assert encoded is not None
+        return encoded
+
+    ids = st.one_of(st.just(ZERO_UUID), st.binary(min_size=16, max_size=16))
+    whole = st.builds(make, numbers, st.one_of(st.just(""), text), numbers, st.integers(0, 4), ids)
+    cut = st.builds(lambda value, size: value[:size], whole, st.integers(0, 40))
+    longer = st.builds(lambda value, more: value + more, whole, st.binary(max_size=4))
+    return st.one_of(whole, cut, longer, st.binary(max_size=50))
+
+
+@given(st.lists(commit_values(), min_size=1, max_size=30))
+def test_columns_are_what_the_decoder_says(values: list[bytes]) -> None:
+    sizes = np.array([len(v) for v in values])
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    found = commit_columns(b"".join(values), starts, sizes)
+    for row, value in enumerate(values):
+        try:
+            expected = decode_commit(value, -1, -1)
+        except DecodeError as error:
+            assert found.errors[row] == error.message
+            continue
+        assert row not in found.errors
+        assert (found.version[row], found.offset[row]) == (expected.version, expected.offset)
+        assert found.leader_epoch[row] == expected.leader_epoch
+        assert found.commit_ms[row] == expected.commit_timestamp_ms
+        assert found.expire_ms[row] == expected.expire_timestamp_ms
+        assert found.topic_id[row].tobytes() == expected.topic_id
+        assert found.metadata.get(row, "") == expected.metadata
+
+
+def read_rows(folder: Path, split_bytes: int) -> dict[str, list[dict[str, object]]]:
+    found: dict[str, list[dict[str, object]]] = {name: [] for name in ROWS}
+    for split in plan_splits(segment_logs([folder]), split_bytes):
+        for name, table in SplitRows(split, ROWS).tables():
+            found[name] += table.to_pylist()
+    return found
+
+
+def test_every_record_is_a_row_of_one_table(made: Path) -> None:
+    found = read_rows(made, 1 << 20)
+    commits, others, markers = {}, {}, 0
+    for log in segment_logs([made]):
+        for chunk, headers in log.batches():
+            for header in headers:
+                for record in raw_records(chunk, header):
+                    key = record.key or b""
+                    place = (log.partition, record.offset)
+                    if header.attributes & CONTROL:
+                        markers += 1
+                    elif key[:2] in (b"\0\0", b"\0\1"):
+                        commits[place] = (record, decode_commit_key(key))
+                    else:
+                        others[place] = (key, record.value, group_of(key))
+    rows = {(row["part"], row["log_offset"]): row for row in found["commits"]}
+    assert rows.keys() == commits.keys() and len(rows) == len(found["commits"])
+    for place, (record, (group, topic, partition)) in commits.items():
+        row = rows[place]
+        assert (row["group_id"], row["topic"], row["partition"]) == (group, topic, partition)
+        assert row["ts"].timestamp() * 1000 == pytest.approx(record.timestamp_ms)  # type: ignore[attr-defined]
+        assert row["producer_id"] == (None if record.producer_id < 0 else record.producer_id)
+        assert row["is_tombstone"] == (record.value is None)
+        assert row["bytes"] == len(record.key) + len(record.value or b"")
+        if record.value is not None:
+            value = decode_commit(record.value, -1, -1)
+            assert (row["offset"], row["value_version"]) == (value.offset, value.version)
+            topic_id = row["topic_id"]
+            assert value.topic_id == (ZERO_UUID if topic_id is None else uuid_bytes(str(topic_id)))
+    control = {(row["part"], row["log_offset"]): row for row in found["control"]}
+    assert {p: (row["key"], row["value"], row["group_id"]) for p, row in control.items()} == others
+    assert len(found["markers"]) == markers
+    assert found["bad_ranges"] == []
+
+
+@pytest.mark.parametrize("split_bytes", [150, 5_000, 60_000, 1 << 20])
+def test_rows_do_not_depend_on_the_splits(made: Path, split_bytes: int) -> None:
+    whole = read_rows(made, 1 << 30)
+    assert read_rows(made, split_bytes) == whole
+
+
+@given(st.integers(0, 10_000), st.integers(200, 6_000), st.integers(100, 3_000))
+def test_damage_is_found_once_however_a_file_is_cut(seed: int, split_bytes: int, chunk_bytes: int) -> None:
+    """Same sound batches, same damaged bytes, for one reader of the whole file and for many of its parts."""
+    import tempfile
+
+    rng = random.Random(seed)
+    data = bytearray(b"".join(made_batches(seed, 30)))
+    for _ in range(rng.randint(0, 3)):
+        at, size = rng.randrange(len(data)), rng.randint(1, 900)
+        data[at : at + size] = rng.randbytes(len(data[at : at + size]))
+    if rng.random() < 0.5:
+        del data[-rng.randint(1, 50) :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{0:020d}.log"
+        path.write_bytes(data)
+        logs = segment_logs([path])
+
+        def read(size: int) -> tuple[list[int], set[int]]:
+            offsets, bad = [], set()
+            for split in plan_splits(logs, size):
+                reader = SplitReader(split, chunk_bytes=1 << 20)
+                offsets += [h.base_offset for _, headers in reader.chunks() for h in headers]
+                for damage in reader.bad:
+                    span = set(range(damage.start, damage.end))
+                    assert not span & bad
+                    bad |= span
+            return offsets, bad
+
+        assert read(split_bytes) == read(1 << 30)
+
+
+def test_a_segment_that_was_read_is_left_out(tmp_path: Path) -> None:
+    write_log(tmp_path / "__consumer_offsets-4", seed=1, batches=90)
+    (log,) = segment_logs([tmp_path])
+    second = int(log.files[1].stem)
+    splits = plan_splits([log], after={4: second - 1})
+    assert [piece.path for split in splits for piece in split.pieces] == [str(f) for f in log.files[1:]]
+    headers = [h for _, hs in log.batches() for h in hs]
+    seen = next(h.last_offset for h in headers if h.base_offset > second)
+    splits = plan_splits([log], after={4: seen})
+    offsets = [h.base_offset for s in splits for _, hs in SplitReader(s).chunks() for h in hs]
+    assert offsets == [h.base_offset for h in headers if h.base_offset > seen]
