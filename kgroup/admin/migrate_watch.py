@@ -25,7 +25,7 @@ from kgroup.admin.models import (
     TopicDescription,
 )
 from kgroup.domain import TopicPartition
-from kgroup.errors import BrokerRefused, KgroupError
+from kgroup.errors import KgroupError
 
 WATCHING, DONE, STUCK = "watching", "done", "stuck"
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
@@ -238,7 +238,7 @@ def watch(
 ) -> Iterator[Look]:
     """Look again and again until the migration is done or stuck; the last look says which.
 
-    Looks that cannot be taken are told as such; BrokerRefused only when the very first one is refused.
+    Looks that cannot be taken are told as such; only what keeps the first from being taken is raised.
     """
     tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
     eyes = _Eyes(cluster, group_id, direction)
@@ -249,7 +249,7 @@ def watch(
             partitions, blockers = eyes.partitions(group), eyes.blockers(group)
             look = tracker.observe(now_ms(), group, partitions, blockers)
         except KgroupError as error:
-            if first and isinstance(error, BrokerRefused):
+            if first:
                 raise
             look = tracker.failed(now_ms(), error)
         first = False

@@ -10,12 +10,27 @@ from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, schema_id, show
 from kgroup.cli.rendering import assignment_text
+from kgroup.cli.tables import Column, Table
 from kgroup.cli.times import iso
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
 
 _SECOND = 1000
+_COLUMNS = tuple(
+    Column(name)
+    for name in (
+        "timestamp",
+        "group_id",
+        "status",
+        "type",
+        "state",
+        "moved",
+        "members",
+        "remaining",
+        "stalled_ms",
+    )
+)
 
 
 def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, stuck_after: str) -> ExitCode:
@@ -85,9 +100,11 @@ def _line(look: Look, direction: str) -> str:
 def _document(env: Env, admin: "Admin", look: Look) -> ExitCode:
     from kgroup.cli.session import identity
 
+    row = look_json(look)
     result = Result(
-        look_json(look),
+        row,
         (text(look),),
+        main=Table(_COLUMNS, [row]),
         names=look.remaining,
         exit_code=_code(look),
         cluster=identity(admin, env),

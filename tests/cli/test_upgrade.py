@@ -2,14 +2,18 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from kgroup.admin.journal import Journal
+from kgroup.admin.migrate import plan
+from kgroup.admin.migrate_execute import convert_empty
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from kgroup.errors import SafetyRefused
 
 _numbers = itertools.count()
 INCIDENTS = Path(__file__).parents[1] / "data" / "incidents"
@@ -170,3 +174,11 @@ class TestRehearse:
         assert "m-0 joins with the consumer protocol   → consumer Stable, epoch 2 (assignment 2)" in out
         assert "GroupMetadata  tombstone" in out
         assert out.endswith("upgrade converted · downgrade converted · committed offsets the same\n")
+
+
+def test_a_group_that_is_not_empty_any_more_is_left_alone(cluster, classic, tmp_path):
+    """Between plan and execution somebody joined: the live group must not be converted by kgroup's member."""
+    made = replace(plan(cluster.admin.cluster, classic, "upgrade"), state="Empty")
+    with pytest.raises(SafetyRefused, match="only empty groups convert"):
+        convert_empty(cluster.admin.cluster, made, Journal(tmp_path / "journal.jsonl"))
+    assert not (tmp_path / "journal.jsonl").exists()
