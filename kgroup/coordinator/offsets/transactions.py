@@ -19,13 +19,44 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
 
 def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Hold offsets for the producer's transaction; the host has made sure that it is open.
 
-    Records of transactional commits carry no topic id, and expire by the group's retention only.
+    Records of transactional commits carry no topic id, and expire by the group's retention only. A member
+    that may not commit has every partition that exists refused.
     """
     refuse_if_no_group_id(request.group_id)
+    try:
+        return _commit(step, request)
+    except Refused as refused:
+        step.records.clear()
+        return _refused(step, request, refused.code)
+
+
+def _refused(step: Step, request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """Refuse what exists with `code`; what does not exist stays unknown, whoever asks."""
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=p.partition_index,
+                        error_code=code if _exists(found, p.partition_index) else UNKNOWN,
+                    )
+                    for p in topic.partitions
+                ),
+            )
+            for topic in request.topics
+            for found in (step.state.image.by_name.get(topic.name),)
+        )
+    )
+
+
+def _commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     check = _validate(step, request)
     response = TxnOffsetCommitResponse(
         topics=tuple(
@@ -76,9 +107,13 @@ def _commit_topic(
     return tuple(results)
 
 
+def _exists(topic: Topic | None, partition: int) -> bool:
+    return topic is not None and 0 <= partition < topic.partitions
+
+
 def _refusal_of(step: Step, topic: Topic | None, partition: int, metadata: str | None) -> ErrorCode:
-    if topic is None or not 0 <= partition < topic.partitions:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not _exists(topic, partition):
+        return UNKNOWN
     if metadata_too_large(step, metadata):
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE

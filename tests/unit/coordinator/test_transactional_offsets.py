@@ -10,6 +10,7 @@ from shards import NOW_MS, TOPIC_ID, ask, end, shard_over
 
 from kgroup.errors import ErrorCode as E
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -150,6 +151,8 @@ def test_who_may_commit_within_a_transaction(shard: Shard) -> None:
     assert pending(shard, 5, generation_id=0) == E.ILLEGAL_GENERATION
     assert pending(shard, 5, topic="t9") == E.UNKNOWN_TOPIC_OR_PARTITION
     assert pending(shard, 5, partition=4) == E.UNKNOWN_TOPIC_OR_PARTITION
+    assert pending(shard, 5, partition=4, generation_id=0) == E.UNKNOWN_TOPIC_OR_PARTITION
+    assert pending(shard, 5, topic="t9", generation_id=0) == E.UNKNOWN_TOPIC_OR_PARTITION
     assert "g" not in shard.coordinator.state.groups or not shard.coordinator.state.offsets.count()
 
 
@@ -159,3 +162,34 @@ def test_offsets_of_transactions_carry_no_topic_id(shard: Shard) -> None:
     stored = shard.coordinator.state.offsets.get("g", "t1", 0)
     assert stored is not None
     assert stored.value.topic_id == bytes(16)
+
+
+def test_a_classic_group_in_any_state_takes_transactional_commits_of_its_members_and_of_nobody(
+    shard: Shard,
+) -> None:
+    """Section 9, 60: Completing is no obstacle, unlike for plain commits."""
+    member_id = joined(shard)
+    assert pending(shard, 5) == E.NONE
+    assert pending(shard, 5, member_id=member_id, generation_id=1) == E.NONE
+    assert pending(shard, 5, member_id=member_id, generation_id=0) == E.ILLEGAL_GENERATION
+    assert pending(shard, 5, member_id="ghost", generation_id=1) == E.UNKNOWN_MEMBER_ID
+    assert (
+        pending(shard, 5, member_id="ghost", generation_id=1, group_instance_id="A") == E.FENCED_INSTANCE_ID
+    )
+    assert plain(shard, 5) == E.UNKNOWN_MEMBER_ID
+
+
+def joined(shard: Shard) -> str:
+    """Make a classic group in Completing, of one static member at generation 1; its id."""
+    ask(
+        shard,
+        JoinGroupRequest(
+            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
+            group_instance_id="A", protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+        ),
+    )  # fmt: skip
+    shard.wake(NOW_MS + 3000)
+    group = shard.coordinator.state.groups["g"]
+    assert group.state == "CompletingRebalance"
+    return next(iter(group.members))
