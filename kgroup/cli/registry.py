@@ -31,6 +31,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("lag", READ, "Show how far groups are behind, in records and in time."),
         CommandEntry("watch", READ, "Watch groups as they change."),
         CommandEntry("wait", READ, "Wait until groups are stable, empty or without lag."),
+        CommandEntry("doctor", READ, "Say what is wrong with groups, and what shows it."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),

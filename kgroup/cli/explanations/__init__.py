@@ -50,8 +50,12 @@ def _bare(text: str) -> str:
     return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
+_SEEN_BY = ("kgroup describe GROUP --section findings",)
+
+
 def _findings() -> Mapping[str, Entry]:
     # Imported here: only a KGnnn needs the admin layer.
+    from kgroup.admin.doctor import DOCTOR_CODES
     from kgroup.admin.findings import CODES
 
     return {
@@ -59,9 +63,9 @@ def _findings() -> Mapping[str, Entry]:
             code,
             "finding",
             f"{meaning.title} ({meaning.severity}).",
-            next=("kgroup describe GROUP --section findings",),
+            next=("kgroup doctor GROUP",) if code in DOCTOR_CODES else _SEEN_BY,
         )
-        for code, meaning in CODES.items()
+        for code, meaning in {**CODES, **DOCTOR_CODES}.items()
     }
 
 

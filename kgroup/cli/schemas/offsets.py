@@ -201,4 +201,24 @@ OFFSETS: Mapping[str, Schema] = {
         differences=array(record(severity=one_of("error", "warn"), message=STRING)),
         topics=nullable(INTEGER),
     ),
+    "doctor": record(
+        groups=array(
+            record(
+                group_id=STRING,
+                type=TYPE,
+                state=STRING,
+                healthy=BOOLEAN,
+                findings=array(
+                    record(
+                        code=STRING,
+                        severity=one_of("info", "warn", "error"),
+                        message=STRING,
+                        hint=nullable(STRING),
+                        evidence=array(STRING),
+                    )
+                ),
+                skipped=array(STRING),
+            )
+        )
+    ),
 }

@@ -1,0 +1,164 @@
+"""Plans of positions on a fake cluster: what is checked, in which order, and what lost replies come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_cluster import FakeCluster
+from groups import Groups, classic_group, classic_member
+
+from kgroup.admin.journal import Journal
+from kgroup.admin.offset_changes import execute
+from kgroup.admin.offset_plans import (
+    Draft,
+    OffsetsPlan,
+    Position,
+    look,
+    make_plan,
+    plan_document,
+    plan_from,
+)
+from kgroup.admin.reset import TO_OFFSET, Scope, Spec, plan_reset
+from kgroup.admin.undo import plan_undo
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.domain import TopicPartition
+from kgroup.errors import ConfigError, ErrorCode, SafetyRefused
+from kgroup.protocol.messages import offset_commit as oc
+
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+class Store:
+    """A group "g" whose commits land in the fake, but for the codes and losses a test asks for."""
+
+    def __init__(self, path: Path) -> None:
+        self.fake = FakeCluster(topics={"orders": 2})
+        self.groups = Groups(self.fake).add(classic_group("g", state="Empty"))
+        self.groups.committed["g"] = {"orders:0": 1}
+        self.groups.ends = {"orders:0": 9, "orders:1": 9}
+        self.journal = Journal(path / "journal.jsonl")
+        self.codes: list[int] = []
+        self.before_commit: Callable[[], None] = lambda: None
+        self.after_commit: Callable[[], None] = lambda: None
+        self.fake.on(oc.OffsetCommitRequest, self._commit)
+
+    def _commit(self, node: int, request: Any) -> oc.OffsetCommitResponse:
+        self.before_commit()
+        code = self.codes.pop(0) if self.codes else 0
+        if not code:
+            rows = {
+                f"{t.name}:{p.partition_index}": p.committed_offset
+                for t in request.topics
+                for p in t.partitions
+            }
+            self.groups.committed["g"] |= rows
+        self.after_commit()
+        topics = tuple(
+            oc.OffsetCommitResponseTopic(
+                name=t.name,
+                partitions=tuple(
+                    oc.OffsetCommitResponsePartition(partition_index=p.partition_index, error_code=code)
+                    for p in t.partitions
+                ),
+            )
+            for t in request.topics
+        )
+        return oc.OffsetCommitResponse(topics=topics)
+
+    def plan(self, offset: int = 5) -> OffsetsPlan:
+        now = look(self.fake.cluster(), ["g"])
+        drafts = {"g": {ORDERS_0: Draft(Position(offset))}}
+        return make_plan("reset-offsets", f"to-offset {offset}", now, drafts)
+
+    def execute(self, plan: OffsetsPlan) -> list[tuple[str, str | None]]:
+        done = execute(self.fake.cluster(), self.journal, plan)
+        return [(item.result, item.error_code) for item in done.items]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def lose_the_reply() -> None:
+    raise OutcomeUnknown("no reply")
+
+
+def test_the_before_image_is_journalled_before_the_first_commit(store: Store) -> None:
+    seen: list[Any] = []
+    store.before_commit = lambda: seen.append(store.journal.entries())
+    assert store.execute(store.plan()) == [("done", None)]
+    ((entry,),) = seen
+    assert entry.results is None
+    assert entry.before["offsets"] == {"g": [["orders", 0, 1, -1, ""]]}
+    (finished,) = store.journal.entries()
+    assert finished.results is not None
+
+
+def test_a_coordinator_that_moves_is_followed(store: Store) -> None:
+    store.codes = [ErrorCode.NOT_COORDINATOR]
+    assert store.execute(store.plan()) == [("done", None)]
+    assert len(store.fake.requests(oc.OffsetCommitRequest)) == 2
+
+
+def test_a_member_that_joins_in_between_is_noticed_by_the_coordinator(store: Store) -> None:
+    store.codes = [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert store.execute(store.plan()) == [("refused", "UNKNOWN_MEMBER_ID")]
+
+
+def test_a_group_that_became_active_is_refused_without_a_request(store: Store) -> None:
+    plan = store.plan()
+    store.groups.add(classic_group("g", classic_member("m")))
+    assert store.execute(plan) == [("refused", "NON_EMPTY_GROUP")]
+    assert store.fake.requests(oc.OffsetCommitRequest) == []
+    assert store.journal.entries() == ()
+
+
+def test_a_position_that_moved_makes_the_plan_stale(store: Store) -> None:
+    plan = store.plan()
+    store.groups.committed["g"]["orders:0"] = 2
+    assert store.execute(plan) == [("refused", "PLAN_STALE")]
+
+
+def test_a_lost_reply_is_settled_by_looking(store: Store) -> None:
+    """It is not sent again: in between a consumer could have come, committed and gone."""
+    store.after_commit = lose_the_reply
+    assert store.execute(store.plan()) == [("done", None)]
+    assert len(store.fake.requests(oc.OffsetCommitRequest)) == 1
+
+
+def test_a_request_lost_on_its_way_stays_in_doubt(store: Store) -> None:
+    store.before_commit = lose_the_reply
+    assert store.execute(store.plan()) == [("failed", "OUTCOME_UNKNOWN")]
+
+
+def test_a_change_in_doubt_can_be_undone_either_way(store: Store) -> None:
+    store.before_commit = lose_the_reply
+    store.execute(store.plan())
+    store.before_commit = lambda: None
+    (item,) = plan_undo(store.fake.cluster(), store.journal, "LAST").items
+    assert item.result == "unchanged"
+    store.groups.committed["g"]["orders:0"] = 5
+    (item,) = plan_undo(store.fake.cluster(), store.journal, "LAST").items
+    assert (item.result, item.after) == ("planned", Position(1))
+    store.groups.committed["g"]["orders:0"] = 6
+    with pytest.raises(SafetyRefused, match="somebody has committed since j-0001"):
+        plan_undo(store.fake.cluster(), store.journal, "LAST")
+
+
+def test_an_undo_on_another_cluster_is_refused(store: Store) -> None:
+    entry = store.journal.begin("reset-offsets", "another", {"items": []}, {"offsets": {"g": []}})
+    with pytest.raises(SafetyRefused, match="is of cluster another"):
+        plan_undo(store.fake.cluster(), store.journal, entry)
+    with pytest.raises(SafetyRefused, match="no change of positions"):
+        plan_undo(store.fake.cluster(), store.journal, "LAST")
+
+
+def test_a_plan_survives_its_document(store: Store) -> None:
+    plan = plan_reset(store.fake.cluster(), ["g"], Spec(TO_OFFSET, 5), Scope(all_topics=True), "why")
+    assert plan_from(plan_document(plan)) == plan
+    with pytest.raises(ConfigError):
+        plan_from({"items": [{}]})
