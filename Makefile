@@ -44,7 +44,8 @@ check: setup ## Style, types, layers
 
 .PHONY: interop
 interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go)
-	KGROUP_INTEROP=1 $(BIN)/pytest -q -m interop tests/interop tests/scenarios
+	@$(BIN)/python -m tests.interop.toolchain
+	$(BIN)/pytest -q -m interop tests/interop tests/scenarios
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000

@@ -1,7 +1,8 @@
 """What the interop tests build once and keep in the git-ignored `.cache/interop/` of the checkout.
 
 Each product is stamped with a hash of its sources, so a build happens only when they changed, and
-under a file lock, so that several test runs can share the cache.
+under a file lock, so that several test runs can share the cache. `python -m tests.interop.toolchain`
+builds all of it: a first download may take longer than a test is allowed to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,3 +96,16 @@ def _run(command: list[str], cwd: Path) -> None:
     if done.returncode:
         said = f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
         raise RuntimeError(f"{command[0]} failed ({done.returncode}):\n{said}")
+
+
+def main() -> str | None:
+    """Build everything; what is missing from PATH if something is."""
+    if absent := missing("java", "javac", "mvn", "go"):
+        return f"the interop tests need {', '.join(absent)} on PATH"
+    driver_classpath()
+    go_driver()
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
