@@ -333,7 +333,7 @@ class Faults:
             return None
         request, version = self._rng.choice(process.sent)
         known = partition.shard.coordinator.state.groups.get(group.group_id)
-        if not is_outdated(known, request):
+        if not is_outdated(known, request, self._world.image):
             return None
         self._world.operator.send(group.group_id, request, version)
         return f"an old {type(request).__name__} of {process.name} arrives again"

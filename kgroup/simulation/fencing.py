@@ -113,8 +113,11 @@ def may_report(group: Group | None, request: ConsumerGroupHeartbeatRequest) -> b
     )
 
 
-def is_outdated(group: Group | None, request: Message) -> bool:
-    """Whether a request of the group's past names an epoch at which its member can do nothing any more."""
+def is_outdated(group: Group | None, request: Message, image: TopicImage) -> bool:
+    """Whether a request of the group's past names an epoch at which its member can do nothing any more.
+
+    A commit of partitions the member has had ever since is none: no rule tells it from a late one.
+    """
     match request:
         case OffsetCommitRequest():
             epoch = request.generation_id_or_member_epoch
@@ -128,5 +131,7 @@ def is_outdated(group: Group | None, request: Message) -> bool:
         return False
     if isinstance(group, ClassicGroup):
         return epoch < group.generation
+    if isinstance(request, OffsetCommitRequest):
+        return not may_commit(group, request, image)
     member = group.members.get(request.member_id)
     return member is not None and epoch < min(member.epoch, member.current.previous_epoch)

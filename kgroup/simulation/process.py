@@ -27,6 +27,7 @@ from kgroup.members.effects import (
 )
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -41,6 +42,7 @@ from kgroup.simulation.network import Connection, InFlight
 FETCH_VERSION = 9
 PARKED_SLACK_MS = 5_000
 OnChange: TypeAlias = Callable[["Process"], None]
+OnPosition: TypeAlias = Callable[["Process", TopicPartition, int], None]
 
 
 @dataclass(slots=True)
@@ -64,7 +66,8 @@ class Process:
     """Runs members one after the other: each `start` makes a new one with `make_member(incarnation)`.
 
     `holding` is what the process believes to own: it reads and commits these. `sent` are its last requests.
-    `end_of(partition)` tells how far it could have read. `on_change` hears whenever `holding` has changed.
+    `end_of(partition)` tells how far it could have read. `on_change` hears whenever `holding` has changed,
+    `on_position` when it begins to read a partition.
     """
 
     def __init__(
@@ -83,13 +86,15 @@ class Process:
         self._end_of = end_of
         self.habits = habits or Habits()
         self.on_change = on_change
+        self.on_position: OnPosition = lambda process, partition, committed: None
         self.member: Member | None = None
         self.incarnation = 0
         self.holding: frozenset[TopicPartition] = frozenset()
         self.positions: dict[TopicPartition, int] = {}
         self.paused = False
         self.wanted = False
-        self._leaving = False
+        self._leaving = self._left = False
+        self._commits = 0
         self.failures: list[int] = []
         self.sent: deque[tuple[Message, int]] = deque(maxlen=40)
         self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -169,10 +174,12 @@ class Process:
             return
         request = sent.message
         response = response_class_of(request).decode(data, sent.version)
+        self._commits -= isinstance(request, OffsetCommitRequest)
         if isinstance(response, OffsetFetchResponse):
             self._on_fetched(member, response)
         else:
             self._take(member.receive(request, response, self._schedule.now_ms))
+        self._end_once_committed()
 
     def _unanswered(self, member: Member | None, request: Message) -> None:
         if member is None or member is not self.member:
@@ -181,7 +188,9 @@ class Process:
         if isinstance(request, OffsetFetchRequest):
             self._later(self.habits.look_up_ms, self._fetch_positions)
         else:
+            self._commits -= isinstance(request, OffsetCommitRequest)
             self._take(member.unanswered(request, self._schedule.now_ms))
+        self._end_once_committed()
 
     def _refresh(self, member: Member) -> None:
         if member is self.member:
@@ -219,11 +228,14 @@ class Process:
                 case Failed():
                     self._failed(effect)
                 case Left():
-                    self._end()
-                    self._restart_later()
+                    self._left = True
+                    self._end_once_committed()
 
     def _give_up(self, member: Member, revoke: Revoke) -> None:
         """Commit, and confirm once the application is done; a member that leaves waits for nothing."""
+        for partition in revoke.partitions:
+            if partition in self.positions:
+                self.positions[partition] = max(self.positions[partition], self._end_of(partition))
         due = {p: self.positions[p] for p in revoke.partitions if p in self.positions}
         if due:
             self._take(member.commit(due, self._schedule.now_ms))
@@ -242,14 +254,20 @@ class Process:
         if owned == self.holding:
             return
         self.holding = owned
+        self.on_change(self)
         for partition in [p for p in self.positions if p not in owned]:
             del self.positions[partition]
-        self.on_change(self)
 
     def _failed(self, failed: Failed) -> None:
         self.failures.append(failed.code)
         self._end()
         self._restart_later()
+
+    def _end_once_committed(self) -> None:
+        """A process that has left ends when its last commit is answered, as a consumer's close does."""
+        if self._left and not self._commits:
+            self._end()
+            self._restart_later()
 
     def _restart_later(self) -> None:
         if self.wanted and self.habits.restart_after_ms is not None:
@@ -261,16 +279,18 @@ class Process:
 
     def _end(self) -> None:
         self.member = None
-        self._coordinator, self._wake_ms, self._looking, self._leaving = None, None, False, False
+        self._coordinator, self._wake_ms, self._looking = None, None, False
+        self._leaving, self._left, self._commits = False, False, 0
         self._outbox.clear()
         self._missed.clear()
-        self.positions.clear()
         if self.holding:
             self.holding = frozenset()
             self.on_change(self)
+        self.positions.clear()
         self._brokers.network.break_all(name=self._name)
 
     def _send(self, send: Send) -> None:
+        self._commits += isinstance(send.request, OffsetCommitRequest)
         if self._coordinator is not None and not self._outbox:
             self._transmit(send)
             return
@@ -354,6 +374,7 @@ class Process:
                     again = True
                 elif partition in self.holding and partition not in self.positions:
                     self.positions[partition] = max(found.committed_offset, 0)
+                    self.on_position(self, partition, found.committed_offset)
         if again:
             self._coordinator = None
             self._later(self.habits.look_up_ms, self._fetch_positions)

@@ -1,0 +1,147 @@
+"""What happens to a group in a plan: named scenarios, and those of a YAML file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from kgroup.errors import ConfigError
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
+_UNITS = {"ms": 1, None: 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+VERBS = ("restart", "start", "stop", "kill", "upgrade")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; times in ms, `share` of the members it is about (0 to 1).
+
+    `restart` and `upgrade` take `batch` members at a time, down for `down_ms`, with `pause_ms` between the
+    batches; `kill` takes all at once, and they come back after `down_ms` if that is not 0. `start` adds as
+    many members as `share` says, `stop` ends them for good. `wait_ms` passes after any step.
+    """
+
+    verb: str
+    share: float = 1.0
+    batch: int = 1
+    down_ms: int = 5_000
+    pause_ms: int = 2_000
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Named steps, and the sizes its file asks for (None: the command's)."""
+
+    name: str
+    steps: tuple[Step, ...]
+    summary: str = ""
+    members: int | None = None
+    partitions: int | None = None
+    session_timeout_ms: int | None = None
+
+
+NAMED: Mapping[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("rolling-bounce", (Step("restart"),), "every member restarts, one at a time"),
+        Scenario("scale-out", (Step("start", share=0.5),), "half as many members again"),
+        Scenario("scale-in", (Step("stop", share=0.5),), "half of the members go for good"),
+        Scenario(
+            "az-loss",
+            (Step("kill", share=1 / 3, down_ms=120_000),),
+            "a third of the members vanish at once, and are back after two minutes",
+        ),
+        Scenario(
+            "deploy-canary",
+            (Step("restart", share=0.1, wait_ms=300_000), Step("restart", batch=4)),
+            "a tenth restarts and is watched for five minutes, then everybody, four at a time",
+        ),
+        Scenario(
+            "upgrade", (Step("upgrade"),), "classic members restart with the consumer protocol, one by one"
+        ),
+    )
+}
+
+
+def find(name: str) -> Scenario:
+    """A scenario by name or by file; ConfigError for neither."""
+    if name in NAMED:
+        return NAMED[name]
+    path = Path(name)
+    if not path.exists():
+        raise ConfigError(f"no scenario {name!r}", f"one of {', '.join(NAMED)}, or a YAML file")
+    return read(path)
+
+
+def read(path: Path) -> Scenario:
+    """The scenario in a YAML file (docs/simulation.md, Scenario files); ConfigError says what is wrong."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read scenario {path}: {error}") from None
+    if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
+        raise ConfigError(f"scenario {path} has no list of steps")
+    known = {"name", "summary", "members", "partitions", "session_timeout", "steps"}
+    for key in document.keys() - known:
+        raise ConfigError(f"scenario {path}: unknown key {key!r}", "one of " + ", ".join(sorted(known)))
+    timeout = document.get("session_timeout")
+    return Scenario(
+        name=str(document.get("name", path.stem)),
+        steps=tuple(_step(path, entry) for entry in document["steps"]),
+        summary=str(document.get("summary", "")),
+        members=_count(path, document.get("members")),
+        partitions=_count(path, document.get("partitions")),
+        session_timeout_ms=None if timeout is None else milliseconds(timeout),
+    )
+
+
+def milliseconds(value: object) -> int:
+    """A duration such as 500, 30s, 5m or 1h; a bare number is ms."""
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None:
+        raise ConfigError(f"{value!r} is no duration", "such as 500ms, 30s, 5m or 1h")
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def _count(path: Path, value: object) -> int | None:
+    if value is None or (isinstance(value, int) and value > 0):
+        return value
+    raise ConfigError(f"scenario {path}: {value!r} is not a positive number")
+
+
+def _step(path: Path, entry: Any) -> Step:
+    if not isinstance(entry, dict) or not entry:
+        raise ConfigError(f"scenario {path}: {entry!r} is no step", "a step is a verb with its options")
+    verb, given = next(iter(entry.items()))
+    if verb == "wait":
+        return Step("wait", wait_ms=milliseconds(given))
+    if verb not in VERBS:
+        raise ConfigError(f"scenario {path}: unknown step {verb!r}", "one of " + ", ".join((*VERBS, "wait")))
+    options = {f.name.removesuffix("_ms"): f.name for f in fields(Step) if f.name != "verb"}
+    values: dict[str, Any] = {}
+    for key, value in (given or {}).items():
+        if key not in options:
+            raise ConfigError(f"scenario {path}: {verb} has no {key!r}", "one of " + ", ".join(options))
+        values[options[key]] = _value(path, key, value)
+    return Step(verb, **values)
+
+
+def _value(path: Path, key: str, value: object) -> int | float | None:
+    if key == "batch":
+        return _count(path, value)
+    if key != "share":
+        return milliseconds(value)
+    text = str(value)
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 10:
+        raise ConfigError(f"scenario {path}: {value!r} is no share", "such as 10% or 0.5")
+    return share

@@ -1,0 +1,92 @@
+"""What a scenario costs a group: partitions nobody read, partitions that moved, records read twice."""
+
+from __future__ import annotations
+
+from kgroup.domain import TopicPartition
+from kgroup.simulation.process import Process
+from kgroup.simulation.world import World
+
+
+class Tally:
+    """Listens to a group's processes. Counts from `begin` to `end`; times in ms.
+
+    A partition is unowned while no process holds it; the world stands still while none of them is held.
+    It moved when another process holds it than before. Duplicates are records that were processed by one
+    owner and lie behind the offset the next one starts from.
+    """
+
+    def __init__(self, world: World, partitions: int) -> None:
+        self._world = world
+        self._partitions = partitions
+        self._holding: dict[str, frozenset[TopicPartition]] = {}
+        self._holders: dict[TopicPartition, int] = {}
+        self._last: dict[TopicPartition, str] = {}
+        self._unowned_since: dict[TopicPartition, int] = {}
+        self._read_to: dict[TopicPartition, int] = {}
+        self._still_since: int | None = None
+        self._counting = False
+        self.unowned_ms = 0
+        self.stop_the_world_ms = 0
+        self.moved = 0
+        self.duplicates = 0
+        self.history: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        """Count from now on, from zero."""
+        now = self._world.now_ms
+        self._counting = True
+        self._unowned_since = dict.fromkeys(self._unowned_since, now)
+        self._still_since = None if self._holders else now
+        self.history = [(now, len(self._holders))]
+
+    def end(self) -> None:
+        """Stop counting; what has no owner counts up to now."""
+        now = self._world.now_ms
+        self.unowned_ms += sum(now - since for since in self._unowned_since.values())
+        if self._still_since is not None:
+            self.stop_the_world_ms += now - self._still_since
+        self.history.append((now, len(self._holders)))
+        self._counting = False
+
+    def owners_changed(self, process: Process) -> None:
+        """A process holds other partitions than before."""
+        before = self._holding.get(process.name, frozenset())
+        self._holding[process.name] = process.holding
+        for partition in before - process.holding:
+            self._given_up(process, partition)
+        for partition in process.holding - before:
+            self._taken(process, partition)
+        if not self._counting:
+            return
+        now = self._world.now_ms
+        if self._holders and self._still_since is not None:
+            self.stop_the_world_ms += now - self._still_since
+            self._still_since = None
+        elif not self._holders and self._still_since is None:
+            self._still_since = now
+        self.history.append((now, len(self._holders)))
+
+    def position_known(self, process: Process, partition: TopicPartition, committed: int) -> None:
+        """A process begins to read a partition from its committed offset."""
+        if self._counting:
+            self.duplicates += max(self._read_to.get(partition, 0) - committed, 0)
+
+    def _given_up(self, process: Process, partition: TopicPartition) -> None:
+        if partition in process.positions:
+            self._read_to[partition] = self._world.end_of(partition)
+        left = self._holders.get(partition, 0) - 1
+        if left > 0:
+            self._holders[partition] = left
+            return
+        self._holders.pop(partition, None)
+        self._unowned_since[partition] = self._world.now_ms
+
+    def _taken(self, process: Process, partition: TopicPartition) -> None:
+        self._holders[partition] = self._holders.get(partition, 0) + 1
+        since = self._unowned_since.pop(partition, None)
+        if self._counting:
+            if since is not None:
+                self.unowned_ms += self._world.now_ms - since
+            if self._last.get(partition, process.name) != process.name:
+                self.moved += 1
+        self._last[partition] = process.name
