@@ -23,6 +23,7 @@ from .wire import Wire
 SCALE = 5
 PATIENCE_S = 20.0
 GRACE_S = 0.03
+GROUP, TRANSACTION = 0, 1
 DEFAULTS = {
     **CONFIG,
     "group.min.session.timeout.ms": "6000",
@@ -122,16 +123,19 @@ class KafkaHost:
         raise AssertionError(f"no answer to {request}")
 
     def _await_coordinator(self) -> None:
-        """The first request for it makes Kafka create the offsets topic, and nobody is served before."""
+        """The first requests make Kafka create its internal topics, and nobody is served before."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
-            (found,) = self._call(FindCoordinatorRequest(coordinator_keys=(self.prefix,))).coordinators
-            if not found.error_code:
+            if self._found(GROUP) and self._found(TRANSACTION):
                 (group,) = self._call(DescribeGroupsRequest(groups=(self.prefix,))).groups
                 if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
                     return
             time.sleep(0.1)
-        raise AssertionError("the coordinator does not come up")
+        raise AssertionError("the coordinators do not come up")
+
+    def _found(self, key_type: int) -> bool:
+        asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(self.prefix,))
+        return not self._call(asked).coordinators[0].error_code
 
     def _await_topic(self, name: str, partitions: int) -> bytes:
         """Wait until every partition has a leader, since only then commits and assignors see it."""

@@ -13,12 +13,14 @@ from kgroup.protocol.subscription import Assignment
 class Names:
     """Member ids the coordinator makes are m1, m2 … in order of first appearance.
 
-    Groups and topics get a prefix on hosts that serve many scenarios; `topic_ids` holds what the host said.
+    Groups and topics get a prefix on hosts that serve many scenarios; `topic_ids` and `producers`
+    (id and epoch) hold what the host said.
     """
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
         self.topic_ids: dict[str, bytes] = {}
+        self.producers: dict[str, tuple[int, int]] = {}
         self._ids: dict[str, str] = {}
         self._symbols: dict[str, str] = {}
 

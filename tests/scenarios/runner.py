@@ -9,7 +9,7 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 
-from . import admin_verbs, classic_verbs, consumer_verbs, offset_verbs
+from . import admin_verbs, classic_verbs, consumer_verbs, offset_verbs, transaction_verbs
 from .hosts import Host
 from .language import Row, Scenario, Told
 from .names import Names
@@ -20,6 +20,7 @@ VERBS: dict[str, Verb] = {
     **offset_verbs.VERBS,
     **admin_verbs.VERBS,
     **consumer_verbs.VERBS,
+    **transaction_verbs.VERBS,
 }
 OPERATOR = "operator"
 
