@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Start a new group where an old one is, with a way back: stop the old group's readers, then
+#
+#   blue-green.sh orders orders-v2 && start the new readers
+#
+# Keeps an export of both groups' positions. Exit code 4: one of the groups has members.
+set -euo pipefail
+
+from=$1 to=$2 folder=${3:-.}
+
+kgroup wait "$from" --for empty --timeout "${WAIT:-5m}" --quiet >/dev/null
+kgroup offsets export "$from" -o json >"$folder/$from.json"
+kgroup offsets clone "$from" "$to" --execute --yes
+diff <(kgroup offsets export "$from" -o csv) <(kgroup offsets export "$to" -o csv)
+echo "$to begins where $from ended; kgroup reset-offsets --undo LAST --execute takes it back"

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# For cron: post to a web address when a group waits longer than a limit, and only then.
+#
+#   lag-alert.sh GROUP 5m https://hooks.example.org/lag
+#
+# Ends with 8 after posting; a check that could not be made ends with its own code and posts nothing.
+set -euo pipefail
+
+group=$1 limit=$2 url=$3
+
+code=0
+report=$(kgroup lag "$group" --time --fail-above "$limit" -o json --quiet 2>/dev/null) || code=$?
+case $code in
+0) ;;
+8)
+    python3 -c '
+import json, sys, urllib.request
+report = json.load(sys.stdin)["data"]
+late = [g for g in report["groups"] if g["group_id"] in report["verdict"]["over"]]
+body = json.dumps([{k: g[k] for k in ("group_id", "total_lag", "max_time_lag_ms")} for g in late])
+request = urllib.request.Request(sys.argv[1], body.encode(), {"Content-Type": "application/json"})
+urllib.request.urlopen(request, timeout=5).close()
+' "$url" <<<"$report"
+    exit 8
+    ;;
+*)
+    echo "lag of $group not known: kgroup ended with $code" >&2
+    exit "$code"
+    ;;
+esac

@@ -1,0 +1,142 @@
+"""The runbooks in examples/ do what they say, on a cluster of ours."""
+
+import http.server
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from logs import append
+from positions import commit_fully, offsets, positions
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MINE = {"after-rollout.sh", "blue-green.sh", "delete-stale-groups.sh", "lag-alert.sh", "replay-since.sh"}
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def group(cluster):
+    """An empty group at 3 of 3 records, an hour apart, in the topic of its name."""
+    name = f"example-{next(_numbers)}"
+    cluster.create_topic(name, 1)
+    now = int(time.time() * 1000)
+    append(cluster, name, 0, ["x"] * 3, [now - hours * 3_600_000 for hours in (3, 2, 1)])
+    commit_fully(cluster, name, name, {0: (3, 0, "mine")})
+    return name
+
+
+@pytest.fixture
+def script(cluster, tmp_path):
+    """Runs an example with kgroup and this Python on the PATH."""
+    environment = {
+        **{name: str(tmp_path) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")},
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "KGROUP_BOOTSTRAP_SERVER": cluster.bootstrap,
+    }
+
+    def call(name, *argv, **more):
+        return subprocess.run(
+            [EXAMPLES / name, *argv],
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return call
+
+
+def test_replay_since_and_back(script, cluster, group, on_cluster):
+    before = positions(cluster, group)
+    done = script("replay-since.sh", group, group, "PT2H30M", "INC-1")
+    assert done.returncode == 0, done.stderr
+    assert offsets(cluster, group) == {(group, 0): 1}
+    assert positions(cluster, group)[group, 0][2].endswith("why=INC-1")
+    back = done.stdout.splitlines()[-1].partition("kgroup ")[2].split()
+    assert back == ["reset-offsets", "--undo", "j-0001", "--execute"]
+    assert positions(cluster, group) != before
+
+
+def test_replay_since_of_an_active_group(script, cluster, group):
+    cluster.classic_group(group, group, {"i-0": [0]})
+    done = script("replay-since.sh", group, group, "PT2H", "why", WAIT="100ms")
+    assert done.returncode == 4
+    assert offsets(cluster, group) == {(group, 0): 3}
+
+
+def test_lag_alert(script, cluster, group):
+    taken = []
+
+    class Hook(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Hook)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/"
+    try:
+        assert script("lag-alert.sh", group, "5m", url).returncode == 0
+        assert taken == []
+        commit_fully(cluster, group, group, {0: (1, 0, "")})
+        late = script("lag-alert.sh", group, "5m", url)
+        assert late.returncode == 8, late.stderr
+        assert script("lag-alert.sh", "never-was", "5m", url).returncode == 3
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    (((told),),) = taken
+    assert (told["group_id"], told["total_lag"]) == (group, 2)
+    assert told["max_time_lag_ms"] > 7_000_000
+
+
+def test_blue_green(script, cluster, group, tmp_path):
+    done = script("blue-green.sh", group, f"{group}-v2", str(tmp_path))
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert positions(cluster, f"{group}-v2") == positions(cluster, group)
+    assert json.loads((tmp_path / f"{group}.json").read_text())["schema"] == "kgroup/offsets-export@1"
+    cluster.classic_group(f"{group}-v2", group, {"i-0": [0]})
+    assert script("blue-green.sh", group, f"{group}-v2", str(tmp_path)).returncode == 4
+
+
+def test_delete_stale_groups(script, cluster, group, tmp_path):
+    before = positions(cluster, group)
+    assert "nothing is stale" in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
+    done = script("delete-stale-groups.sh", f"{group}*", "1ms", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert positions(cluster, group) == {}
+    (file,) = tmp_path.glob("deleted-*.json")
+    (kept,) = json.loads(file.read_text())["data"]["groups"]
+    assert kept["offsets"][0]["committed_offset"] == before[group, 0][0]
+
+
+def test_after_rollout(script, cluster, group):
+    cluster.classic_group(group, group, {"i-0": [0]})
+    assert script("after-rollout.sh", group, "1").returncode == 0
+    late = script("after-rollout.sh", group, "2", WAIT="50ms")
+    assert (late.returncode, late.stdout.startswith(group)) == (7, True)
+    cluster.create_topic(f"{group}-b", 2)
+    cluster.classic_group(f"{group}-b", f"{group}-b", {"i-0": [0]})
+    assert script("after-rollout.sh", f"{group}-b", "1").returncode == 8
+
+
+def test_every_runbook_says_what_it_is_for_and_is_tested():
+    assert {path.name for path in EXAMPLES.glob("*.sh")} >= MINE
+    for name in MINE:
+        path = EXAMPLES / name
+        lines = path.read_text().splitlines()
+        assert lines[0] == "#!/usr/bin/env bash"
+        assert lines[1].startswith("# ")
+        assert os.access(path, os.X_OK)
