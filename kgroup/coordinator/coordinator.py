@@ -6,7 +6,7 @@ through `replay`, and only then sends the replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kgroup.coordinator import deletion, describe
@@ -95,7 +95,11 @@ class Coordinator:
 
     def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
         """Apply a record of the log; one of a transactional batch comes with its producer id."""
-        replay(self.state, record.key, record.value, offset, producer_id)
+        replay(self.state, (record,), offset, producer_id)
+
+    def replay_all(self, records: Iterable[Record], base: int, producer_id: int = -1) -> None:
+        """Apply the records of a batch whose first offset is `base` and none of which is missing."""
+        replay(self.state, records, base, producer_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply the control record that ends a producer's transaction."""

@@ -5,38 +5,38 @@ A tombstone for something that is not there is never an error: compaction may ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup, InconsistentLog
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metadata
+from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import State
 from kgroup.protocol import group_records as r
 
 UNKNOWN_EPOCH = -1
 
 
-def replay(
-    state: State, key: r.RecordKey, value: r.RecordValue | None, offset: int, producer_id: int
-) -> None:
-    """Apply one record; raises InconsistentLog for a record that contradicts those before it."""
-    if type(key) is r.OffsetCommitKey:
-        _offset(state, key.group, key.topic, key.partition, value, offset, producer_id)
-    else:
-        _REPLAYS[type(key)](state, key, value, offset, producer_id)
+def replay(state: State, records: Iterable[Record], base: int, producer_id: int) -> None:
+    """Apply records whose offsets count from `base`.
+
+    Raises InconsistentLog for a record that contradicts those before it.
+    """
+    for offset, record in enumerate(records, base):
+        key = record.key
+        _REPLAYS[type(key)](state, key, record.value, offset, producer_id)
 
 
 def _offset(
     state: State,
-    group_id: str,
-    topic: str,
-    partition: int,
+    key: r.OffsetCommitKey | r.LegacyOffsetCommitKey,
     value: Any,
     offset: int,
     producer_id: int,
 ) -> None:
+    group_id, topic, partition = key.group, key.topic, key.partition
     if value is None:
         state.offsets.remove(group_id, topic, partition)
         return
@@ -55,7 +55,7 @@ def _legacy_offset(
         value = r.OffsetCommitValue(
             offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
         )
-    _offset(state, key.group, key.topic, key.partition, value, offset, producer_id)
+    _offset(state, key, value, offset, producer_id)
 
 
 def _classic_group(state: State, key: r.GroupMetadataKey, value: Any, _: int, __: int) -> None:
@@ -177,6 +177,7 @@ def _regex(state: State, key: r.ConsumerGroupRegularExpressionKey, value: Any, _
 
 
 _REPLAYS: dict[type[r.RecordKey], Callable[[State, Any, Any, int, int], None]] = {
+    r.OffsetCommitKey: _offset,
     r.LegacyOffsetCommitKey: _legacy_offset,
     r.GroupMetadataKey: _classic_group,
     r.ConsumerGroupMetadataKey: _group_epoch,

@@ -129,8 +129,7 @@ class Shard:
                     transactional=True,
                 )
             producer_id = -1 if producer is None else producer.producer_id
-            for offset, record in enumerate(records, base):
-                coordinator.replay(record, offset, producer_id)
+            coordinator.replay_all(records, base, producer_id)
         marker = outcome.marker
         if marker is not None:
             self.log.append(

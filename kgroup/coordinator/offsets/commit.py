@@ -46,7 +46,7 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
 
 def _commit(step: Step, request: OffsetCommitRequest, known: Known) -> OffsetCommitResponse:
     check: CommitCheck | None = None
-    if any(_some_exist(topic, found) for topic, found in known):
+    if _some_exist(known):
         check = _validate(step, request)
     expire_ms = -1 if request.retention_time_ms < 0 else step.now_ms + request.retention_time_ms
     topics = tuple(
@@ -100,8 +100,13 @@ def _lookup(step: Step, topic: OffsetCommitRequestTopic) -> Topic | None:
     )
 
 
-def _some_exist(topic: OffsetCommitRequestTopic, found: Topic | None) -> bool:
-    return found is not None and any(0 <= p.partition_index < found.partitions for p in topic.partitions)
+def _some_exist(known: Known) -> bool:
+    for topic, found in known:
+        if found is not None:
+            for partition in topic.partitions:
+                if 0 <= partition.partition_index < found.partitions:
+                    return True
+    return False
 
 
 def _validate(step: Step, request: OffsetCommitRequest) -> CommitCheck | None:
@@ -171,13 +176,17 @@ def _commit_topic(
         )
         key = OffsetCommitKey(group=group_id, topic=found.name, partition=index)
         records.append(Record(key, value))
-        results.append(_result(index, ErrorCode.NONE))
+        results.append(_accepted(index))
     return tuple(results)
 
 
 @lru_cache(maxsize=4096)
+def _accepted(partition: int) -> OffsetCommitResponsePartition:
+    """What nearly all partitions are answered: a few thousand different results."""
+    return _result(partition, ErrorCode.NONE)
+
+
 def _result(partition: int, code: ErrorCode) -> OffsetCommitResponsePartition:
-    """A partition's result; nearly all results of a broker are a few thousand different ones."""
     return OffsetCommitResponsePartition(partition_index=partition, error_code=code)
 
 

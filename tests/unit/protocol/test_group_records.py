@@ -41,6 +41,20 @@ def test_versions_are_those_kafka_writes() -> None:
     assert version_of(encode_value(GroupMetadataValue(), 0)) == 0
 
 
+@pytest.mark.parametrize("partition", [0, 7, 1 << 30])
+@pytest.mark.parametrize("metadata", ["", "größer", "m" * 300])
+def test_commits_are_written_as_their_codec_writes_them(partition: int, metadata: str) -> None:
+    """Commits go a shorter way than other records; the bytes are the same."""
+    for group, topic in (("g", "t"), ("gruppe-ü", "t" * 200)):
+        key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+        assert encode_key(key) == b"\0\1" + key.encode(0)
+    for offset, leader_epoch, topic_id in ((0, -1, bytes(16)), (1 << 40, 5, bytes(range(16)))):
+        value = OffsetCommitValue(
+            offset=offset, leader_epoch=leader_epoch, metadata=metadata, commit_timestamp=9, topic_id=topic_id
+        )
+        assert encode_value(value) == b"\0\4" + value.encode(4)
+
+
 def test_a_tombstone_stays_one() -> None:
     assert encode_value(None) is None
     assert decode_value(COMMIT, None) is None
