@@ -1,7 +1,7 @@
 """Items in order → events, by `history.fold`, one bucket of a partition after the other.
 
-A bucket holds some of a partition's groups; gaps and transaction markers are in every bucket. What a run leaves
-of a fold is kept, and the next run goes on from there.
+A bucket holds some of a partition's groups; gaps and transaction markers are in every bucket. What a run
+leaves of a fold is kept, and the next run goes on from there.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class BucketFold:
 
 @dataclass(frozen=True, slots=True)
 class FoldBuckets:
-    """The function for `mapInArrow`: batches of items, sorted, to one JSON row a bucket. Runs on an executor."""
+    """For `mapInArrow`: batches of items, sorted, to one JSON row a bucket. Runs on an executor."""
 
     root: str
     run: int

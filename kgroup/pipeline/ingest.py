@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from kgroup.history.sources import segment_logs, topic_names_near
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows
 from kgroup.pipeline.splits import SPLIT_BYTES, Split, plan_splits
-from kgroup.pipeline.store import ITEMS, OPEN_EVENTS, Run, Store, TableFile, TableWriter
+from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,8 +65,9 @@ def ingest(
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
 
-    Offsets that an earlier run has read are left out, so running again adds nothing. `decoder` are options of
-    `history.decode.Decoder`: which groups. `buckets` (of the first run) is how many tasks may fold a partition.
+    Offsets that an earlier run has read are left out, so running again adds nothing. `decoder` are options
+    of `history.decode.Decoder`: which groups. `buckets` (of the first run) is how many tasks may fold a
+    partition.
     """
     # Executors have working directories of their own.
     sources = [path.resolve() for path in sources]
@@ -150,10 +150,4 @@ def _fold(spark: SparkSession, run: Run, items: Sequence[TableFile]) -> list[Tab
         .mapInArrow(fold, "told string")
         .collect()
     )
-    files = []
-    for row in map(json.loads, (row.told for row in told)):
-        manifest.folds[row["key"]] = row["fold"]
-        found = [TableFile(**file) for file in row["files"]]
-        manifest.open_events[row["key"]] = "".join(g.path for g in found if g.table == OPEN_EVENTS)
-        files += [file for file in found if file.table != OPEN_EVENTS]
-    return files
+    return [file for row in told for file in adopt_fold(manifest, row.told)]

@@ -66,8 +66,8 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session on `master`; when it ends, its JVM is gone.
 
-    `settings` are Spark's and win over ours. Spark's log goes to a file, which is kept and named in the error
-    if a job fails. ConfigError without Java or the extra; KgroupError when Spark does not start or a job fails.
+    `settings` are Spark's and win over ours. Spark's log goes to a file, which is kept and named in the
+    error if a job fails. ConfigError without Java or the extra; KgroupError when Spark or a job fails.
     """
     check_installed()
     scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))

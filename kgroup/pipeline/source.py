@@ -1,4 +1,4 @@
-"""`kafka_offsets_log`: segments of `__consumer_offsets` as a Spark data source, for batch and streaming reads.
+"""`kafka_offsets_log`: segments of `__consumer_offsets` as a Spark data source, batch and streaming.
 
     spark.dataSource.register(OffsetsLogSource)
     spark.read.format("kafka_offsets_log").option("table", "commits").load("/backup")

@@ -1,8 +1,8 @@
 """What is read by one task: pieces of segment files, cut anywhere, read at batch bounds.
 
-A piece owns the batches that begin in it. Its reader starts at the first sound batch at or behind its start and
-goes on to the first sound batch at or behind its end: so each batch has one owner, and each damaged range is
-found by one reader, however a file is cut.
+A piece owns the batches that begin in it. Its reader starts at the first sound batch at or behind its start
+and goes on to the first sound batch at or behind its end: so each batch has one owner, and each damaged range
+is found by one reader, however a file is cut.
 """
 
 from __future__ import annotations
@@ -103,10 +103,9 @@ def _unread(files: Sequence[Path], after: int) -> list[Path]:
     """The segments that may hold an offset behind `after`; a segment's name is its first offset."""
     left = []
     for file, following in zip(files, [*files[1:], None], strict=True):
-        if following is not None and following.parent == file.parent and following.stem.isdigit():
-            if int(following.stem) - 1 <= after:
-                continue
-        left.append(file)
+        beside = following is not None and following.parent == file.parent and following.stem.isdigit()
+        if following is None or not beside or int(following.stem) - 1 > after:
+            left.append(file)
     return left
 
 

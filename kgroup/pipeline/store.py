@@ -197,6 +197,15 @@ class Run:
         self.published = True
 
 
+def adopt_fold(manifest: Manifest, told: str) -> list[TableFile]:
+    """Note what `folding.FoldBuckets` said of one bucket; the files that become part of the tables."""
+    row = json.loads(told)
+    files = [TableFile(**file) for file in row["files"]]
+    manifest.folds[row["key"]] = row["fold"]
+    manifest.open_events[row["key"]] = "".join(f.path for f in files if f.table == OPEN_EVENTS)
+    return [file for file in files if file.table != OPEN_EVENTS]
+
+
 def _load(path: Path) -> Manifest:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

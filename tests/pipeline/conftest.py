@@ -22,7 +22,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with three partitions of made-up history: two groups of each kind, transactions, compression."""
+    """A folder with three partitions of made-up history."""
     root = tmp_path_factory.mktemp("made")
     for partition in (0, 7, 31):
         write_log(root / f"__consumer_offsets-{partition}", seed=zlib.crc32(b"%d" % partition), batches=900)

@@ -1,4 +1,4 @@
-"""Made-up segments of `__consumer_offsets`, from a seed: group records, commits, transactions, gaps, compression."""
+"""Made-up segments of `__consumer_offsets`, from a seed: group records, commits, transactions, gaps."""
 
 import json
 import random
@@ -71,8 +71,7 @@ class World:
         else:
             members.append(f"m{self.rng.randrange(10**6)}")
         self.epochs[group] = self.epochs.get(group, 0) + 1
-        made = self.classic(group, ts) if group.startswith("classic") else self.consumer(group)
-        return made
+        return self.classic(group, ts) if group.startswith("classic") else self.consumer(group)
 
     def classic(self, group: str, ts: int) -> list[Pair]:
         members = self.members[group]
@@ -188,5 +187,10 @@ def write_log(folder: Path, seed: int, batches: int, segments: int = 3, first_of
         part = made[start : start + size]
         name = int.from_bytes(part[0][:8], "big")
         (folder / f"{name:020d}.log").write_bytes(b"".join(part))
+    write_names(folder.parent)
+
+
+def write_names(folder: Path) -> None:
+    """`topics.json` with the topics of made logs."""
     told = {name: uuid_text(topic_id) for name, topic_id in TOPICS.items()}
-    (folder.parent / "topics.json").write_text(json.dumps(told), encoding="utf-8")
+    (folder / "topics.json").write_text(json.dumps(told), encoding="utf-8")

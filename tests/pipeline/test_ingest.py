@@ -1,14 +1,19 @@
 """Segments → a store: the same events as a replay in process, whatever the splits, damage and restarts."""
 
+import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from made_logs import made_batches, write_log
+import local_run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_logs import made_batches, write_log, write_names
 
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.history.events import Event
@@ -41,10 +46,41 @@ def line(event: Event) -> str:
     )
 
 
+@given(
+    seed=st.integers(0, 10_000),
+    split_bytes=st.integers(300, 20_000),
+    buckets=st.integers(1, 4),
+    cuts=st.lists(st.floats(0.05, 0.95), max_size=2),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
+    """Any split size and number of shares, and a log that grows between runs; without Spark, to try many."""
+    data = b"".join(made_batches(seed, 90))
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        log = root / "in" / "__consumer_offsets-6" / f"{0:020d}.log"
+        log.parent.mkdir(parents=True)
+        write_names(root / "in")
+        for share in (*sorted(cuts), 1.0):
+            log.write_bytes(data[: int(len(data) * share)])
+            local_run.run([root / "in"], Store(root / "out"), split_bytes, buckets)
+        check_equal(Store(root / "out"), in_process(root / "in"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_cut_of_an_incident(tmp_path, name):
+    for split_bytes in (150, 1_000, 1 << 20):
+        store = Store(tmp_path / str(split_bytes))
+        local_run.run([INCIDENTS / name], store, split_bytes, 2)
+        check_equal(store, in_process(INCIDENTS / name))
+
+
 def test_all_incidents(spark, tmp_path):
     """One store for all of them: partitions of the same number come from several folders."""
     for name in NAMES:
         shutil.copytree(INCIDENTS / name, tmp_path / "in" / name)
+    names = [json.loads((INCIDENTS / name / "topics.json").read_text()) for name in NAMES]
+    (tmp_path / "in" / "topics.json").write_text(json.dumps({k: v for n in names for k, v in n.items()}))
     store = Store(tmp_path / "out")
     ingest(spark, [tmp_path / "in"], store, split_bytes=12_000)
     check_equal(store, in_process(tmp_path / "in"))
@@ -76,6 +112,7 @@ def test_a_log_that_grows_folds_on(spark, tmp_path):
     data = b"".join(made_batches(11, 400))
     log = tmp_path / "in" / "__consumer_offsets-6" / f"{0:020d}.log"
     log.parent.mkdir(parents=True)
+    write_names(log.parent.parent)
     for share in (0.3, 0.71, 1.0):
         log.write_bytes(data[: int(len(data) * share)])
         ingest(spark, [tmp_path / "in"], Store(tmp_path / "out"), split_bytes=30_000, buckets=2)
