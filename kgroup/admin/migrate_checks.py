@@ -34,6 +34,10 @@ SESSION_TIMEOUT = "consumer.session.timeout.ms"
 BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 ASSIGNORS = "group.consumer.assignors"
 REFUSAL = 'The broker refuses the first consumer-protocol member with GROUP_ID_NOT_FOUND ("does not exist").'
+STRANDED = (
+    "The group stays a consumer group, and with classic members only nobody computes its target: what the "
+    "last consumer-protocol members leave has no owner until somebody joins."
+)
 COOPERATIVE_STICKY = "cooperative-sticky"
 KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
 SHOWN = 5
@@ -146,7 +150,7 @@ def policy(found: Evidence, direction: str) -> Check:
     if value.lower() in POLICIES[direction]:
         return Check(code, OK, f"{POLICY}={value} (broker {found.broker})", None, evidence)
     message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
-    message += f" {REFUSAL}" if direction == UPGRADE else " The group stays a consumer group."
+    message += f" {REFUSAL if direction == UPGRADE else STRANDED}"
     hint = f"set it to bidirectional or {direction}, or stop all members and convert the empty group: "
     return Check(code, BLOCK, message, hint + f"kgroup {direction} execute {found.group.group_id}", evidence)
 

@@ -127,7 +127,7 @@ def _replace(
 def test_rehearsal_writes_the_records_the_broker_then_writes(
     case: Case, java_client: Client, admin: Admin
 ) -> None:
-    """The batch that converts the group for its first static successor: same record types, same epochs."""
+    """The batches that convert a group of static members, there and back: same types, same epochs."""
     topic = case.topic(PARTITIONS)
     members = _fill(case, java_client, topic, static=True)
     names, log = _log(case, admin)
@@ -137,15 +137,25 @@ def test_rehearsal_writes_the_records_the_broker_then_writes(
         log, case.group, settings=settings, topic_names=names.topic_names, partition_counts=counts
     )
     assert (rehearsed.upgrade, rehearsed.downgrade) == ("converted", "converted")
-    step = next(step for step in rehearsed.steps if step.records)
-    case.close(members.pop(0))
-    members.insert(0, case.join(java_client, topic, instance="i0", protocol="consumer"))
-    settle(members, case.partitions(topic, PARTITIONS))
-    rows = list(raw_rows(_log(case, admin)[1], names=[case.group]))
-    (start,) = [n for n, row in enumerate(rows) if row["type"] == 2 and row["value"] is None]
-    batch = [row for row in rows if row["batch"] == rows[start]["batch"]]
-    first = [row for row in step.records if row["batch"] == step.records[0]["batch"]]
-    assert [_shape(row) for row in first] == [_shape(row) for row in batch]
+    for protocol in ("consumer", "classic"):
+        for number in range(len(members)):
+            case.close(members.pop(number))
+            successor = case.join(
+                java_client, topic, instance=f"i{number}", protocol=protocol, session_ms=30_000
+            )
+            members.insert(number, successor)
+            settle(members, case.partitions(topic, PARTITIONS))
+    assert case.describe()["type"] == "Classic"
+    real = _conversions(list(raw_rows(_log(case, admin)[1], names=[case.group])))
+    ours = _conversions([dict(row) for step in rehearsed.steps for row in step.records])
+    assert len(real) == 2
+    assert ours == real
+
+
+def _conversions(rows: list[dict]) -> list[list[tuple]]:  # type: ignore[type-arg]
+    """The batches with a tombstone of the group itself, as shapes."""
+    converting = [row["batch"] for row in rows if row["type"] in (2, 3) and row["value"] is None]
+    return [[_shape(row) for row in rows if row["batch"] == batch] for batch in dict.fromkeys(converting)]
 
 
 def _shape(row: dict) -> tuple:  # type: ignore[type-arg]
@@ -154,6 +164,6 @@ def _shape(row: dict) -> tuple:  # type: ignore[type-arg]
     told = (
         None
         if value is None
-        else {k: value[k] for k in ("epoch", "assignment_epoch", "member_epoch") if k in value}
+        else {k: value[k] for k in ("epoch", "assignment_epoch", "member_epoch", "generation") if k in value}
     )
     return row["type_name"], value is None, told
