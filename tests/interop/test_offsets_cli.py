@@ -19,6 +19,7 @@ from kgroup.domain import OffsetAndMetadata, TopicPartition
 
 from .conftest import Case
 from .driver import Client, settle
+from .tables import rows
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
@@ -215,3 +216,72 @@ def test_undo_is_refused_once_a_consumer_has_committed(
     code, _, err = cli("reset-offsets", "--undo", "LAST", "--execute", "--wait-empty")
     assert (code, "somebody has committed since j-0001" in err) == (4, True)
     assert log.positions(case.group)[TopicPartition(topic, 0)].offset == 8
+
+
+def test_lag_equals_kafkas_tool_and_knows_the_time(case: Case, cli: Cli, topic: str) -> None:
+    printed = case.server.tool("kafka-consumer-groups", "--describe", "--group", case.group).stdout
+    theirs = {
+        int(row["PARTITION"]): (int(row["CURRENT-OFFSET"]), int(row["LOG-END-OFFSET"]), int(row["LAG"]))
+        for row in rows(printed)
+    }
+    code, out, err = cli("lag", case.group, "--time", "-o", "json")
+    assert code == 0, err
+    (group,) = json.loads(out)["data"]["groups"]
+    names = ("committed_offset", "log_end_offset", "lag")
+    assert {row["partition"]: tuple(row[n] for n in names) for row in group["offsets"]} == theirs
+    # The oldest unread record is the fifth of ten, six hours old but for a minute.
+    assert 5 * HOUR_MS < group["max_time_lag_ms"] <= 6 * HOUR_MS
+    assert cli("lag", case.group, "--fail-above", "5h")[0] == 8
+    assert cli("lag", case.group, "--fail-above", "6h")[0] == 0
+
+
+def test_positions_and_groups_deleted_and_brought_back(
+    case: Case, cli: Cli, log: Log, topic: str, tmp_path: Path
+) -> None:
+    before = log.positions(case.group)
+    assert cli("offsets", "delete", case.group, "--topic", f"{topic}:0", "--execute")[0] == 0
+    assert TopicPartition(topic, 0) not in log.positions(case.group)
+    assert cli("reset-offsets", "--undo", "LAST", "--execute")[0] == 0
+    assert log.positions(case.group) == before
+    file = str(tmp_path / "kept.json")
+    assert cli("delete", case.group, "--stale-for", "7d", "-o", "name")[1] == ""
+    code, out, err = cli("delete", case.group, "--stale-for", "1ms", "--export", file, "--execute")
+    assert code == 0, err
+    assert log.positions(case.group) == {}
+    assert case.group not in case.server.tool("kafka-consumer-groups", "--list").stdout.split()
+    assert cli("delete", "--restore", file, "--execute")[0] == 0
+    assert log.positions(case.group) == before
+
+
+def test_positions_cloned(case: Case, cli: Cli, log: Log, topic: str) -> None:
+    assert cli("offsets", "clone", case.group, f"{case.group}-b", "--execute")[0] == 0
+    assert log.positions(f"{case.group}-b") == log.positions(case.group)
+
+
+def test_settings_of_a_group(case: Case, cli: Cli) -> None:
+    name = "consumer.session.timeout.ms"
+    code, _, err = cli("config", "set", case.group, f"{name}=30000", "--execute")
+    assert code == 0, err
+    entity = ("--describe", "--entity-type", "groups", "--entity-name", case.group)
+    assert f"{name}=30000" in case.server.tool("kafka-configs", *entity).stdout
+    rows_of = json.loads(cli("config", "get", case.group, name, "-o", "json")[1])["data"]["settings"]
+    assert rows_of == [{"setting": name, "value": "30000", "origin": "group"}]
+    code, _, err = cli("config", "set", case.group, f"{name}=1")
+    assert (code, "INVALID_CONFIG" in err) == (1, True)
+    assert cli("config", "set", case.group, "--unset", name, "--execute")[0] == 0
+    assert f"{name}=30000" not in case.server.tool("kafka-configs", *entity).stdout
+
+
+def test_doctor_sees_who_is_away(case: Case, cli: Cli, clients: Callable[[str], Client]) -> None:
+    topic = case.topic()
+    member = case.join(
+        clients("librdkafka"), topic, instance="away-0", protocol="consumer", session_ms=60_000
+    )
+    settle([member], case.partitions(topic))
+    case.close(member)
+    code, out, err = cli("doctor", case.group, "-o", "json")
+    assert code in (0, 8), err
+    (group,) = json.loads(out)["data"]["groups"]
+    assert group["skipped"] == []
+    (absent,) = [finding for finding in group["findings"] if finding["code"] == "KG103"]
+    assert "its session ends at" in absent["evidence"][0]
