@@ -7,6 +7,7 @@ size, embedded bytes, user data. What follows decides nothing there and changes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from kgroup.admin.members import STABLE
 from kgroup.admin.migrate_models import (
@@ -87,7 +88,13 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
 
     group = found.group
     classic = [member.name for member in group.members if member.protocol == CLASSIC]
-    evidence = {"members": len(group.members), "classic": classic}
+    evidence: dict[str, Any] = {"members": len(group.members), "classic": classic}
+    if not found.member_types:
+        message = "it is a consumer group; unknown which members still speak the classic protocol: "
+        told = Check(
+            "type", INFO, f"{message}broker {found.broker} does not tell", None, evidence | {"classic": None}
+        )
+        return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (told,))
     if not classic:
         done = Check(
             "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence

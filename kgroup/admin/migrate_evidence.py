@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kgroup.admin.describe import groups_only
+from kgroup.admin.describe import CONSUMER_GROUP_DESCRIBE, groups_only
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.migrate_models import Evidence, Logged, Seat
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
@@ -25,6 +25,7 @@ from kgroup.protocol.subscription import Assignment, Subscription, version_of
 API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
 FEATURES_SINCE = 3
+MEMBER_TYPES_SINCE = 1
 INSTANCE_IDS_SINCE = 4
 
 
@@ -57,6 +58,7 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
         own_settings=own,
         topic_names=_topic_names(cluster) if all_topics else None,
         logged=read_logged(cluster, group_id) if read_log else None,
+        member_types=_tells_member_types(cluster, broker),
     )
 
 
@@ -137,6 +139,11 @@ def _settings(
     except BrokerRefused as error:
         return None, error.message
     return {entry.name: entry.value for entry in told.configs if entry.value is not None}, None
+
+
+def _tells_member_types(cluster: Cluster, broker: int) -> bool:
+    served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
+    return served is not None and served[-1] >= MEMBER_TYPES_SINCE
 
 
 def _group_version(cluster: Cluster, broker: int) -> int | None:

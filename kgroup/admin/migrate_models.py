@@ -95,7 +95,8 @@ class Evidence:
 
     `settings` are the coordinator's (None: may not be read, `settings_error` says why), `own_settings`
     those of the group. `group_version` is the finalized level of the feature, None where the broker does
-    not tell features. `logged` is None unless the records were read.
+    not tell features. `logged` is None unless the records were read. `member_types`: whether the broker
+    tells which protocol each member of a consumer group speaks (4.0 and later).
     """
 
     group: GroupDescription
@@ -108,6 +109,7 @@ class Evidence:
     own_settings: Mapping[str, str] | None
     topic_names: frozenset[str] | None = None
     logged: Logged | None = None
+    member_types: bool = True
 
     def number(self, name: str) -> int | None:
         """A numeric setting of the coordinator; None when unknown."""

@@ -157,6 +157,12 @@ class TestUpgrade:
         mixed = evidence(group=group("consumer", members=(*members, consumer_member("c", "classic"))))
         assert plan_upgrade(mixed).verdict == READY
 
+    def test_a_broker_that_does_not_tell_the_members_protocols_leaves_them_unknown(self):
+        found = evidence(group=group("consumer", members=(consumer_member("a"),)), member_types=False)
+        plan = plan_upgrade(found)
+        (check,) = plan.checks
+        assert (plan.verdict, check.status, check.evidence["classic"]) == (ALREADY, "info", None)
+
 
 class TestPatterns:
     TOPICS = frozenset({"orders-1", "orders-10", "pay"})
