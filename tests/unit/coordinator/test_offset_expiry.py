@@ -1,0 +1,158 @@
+"""Which offsets a sweep takes, by type and state of the group (spec 6.7), and with their topic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shards import IMAGE, NOW_MS, OTHER_ID, TOPIC_ID, Entry, ask, end, shard_over
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.domain import ZERO_UUID, Topic, TopicImage
+from kgroup.protocol import group_records as r
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kgroup.runtime.shard import Shard
+
+HOUR_MS = 3_600_000
+CONFIG = GroupConfig.of({"offsets.retention.minutes": "60", "offsets.retention.check.interval.ms": "1000"})
+
+
+def offset(topic: str = "t1", committed_ms: int = NOW_MS, expires_ms: int = -1, partition: int = 0) -> Entry:
+    topic_id = ZERO_UUID if expires_ms >= 0 else {"t1": TOPIC_ID, "t2": OTHER_ID}[topic]
+    value = r.OffsetCommitValue(offset=5, metadata="", commit_timestamp=committed_ms,
+                                expire_timestamp=expires_ms, topic_id=topic_id)  # fmt: skip
+    return r.OffsetCommitKey(group="g", topic=topic, partition=partition), value
+
+
+def classic(protocol_type: str, *, members: bool, since_ms: int = NOW_MS) -> Entry:
+    """A classic group, Stable on topic t1 or Empty since a time."""
+    member = r.MemberMetadata(
+        member_id="m", client_id="c", client_host="/h", rebalance_timeout=HOUR_MS * 9,
+        session_timeout=HOUR_MS * 9, subscription=b"\0\0\0\0\0\1\0\2t1\xff\xff\xff\xff", assignment=b"",
+    )  # fmt: skip
+    value = r.GroupMetadataValue(
+        protocol_type=protocol_type, generation=1, protocol="range" if members else None,
+        leader="m" if members else None, current_state_timestamp=since_ms,
+        members=(member,) if members else (),
+    )  # fmt: skip
+    return r.GroupMetadataKey(group="g"), value
+
+
+CONSUMER = [
+    (r.ConsumerGroupMetadataKey(group_id="g"), r.ConsumerGroupMetadataValue(epoch=3)),
+    (
+        r.ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
+        r.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=3),
+    ),
+]
+
+
+def swept(shard: Shard, now_ms: int) -> str:
+    """Topics with an offset after the sweeps up to now, "gone" if the group went as well."""
+    shard.wake(now_ms)
+    state = shard.coordinator.state
+    found = " ".join(sorted(state.offsets.of_group("g")))
+    return found if "g" in state.groups else "gone"
+
+
+def just_around(shard: Shard, due_ms: int) -> tuple[str, str]:
+    """What is there at the last sweep before a time, and at the first one after it."""
+    return swept(shard, due_ms - 1), swept(shard, due_ms + 1000)
+
+
+@pytest.mark.parametrize(
+    ("group", "due_ms"),
+    [
+        ([], NOW_MS + HOUR_MS),
+        ([classic("consumer", members=False, since_ms=NOW_MS + 5000)], NOW_MS + 5000 + HOUR_MS),
+        ([classic("connect", members=False, since_ms=NOW_MS + 5000)], NOW_MS + 5000 + HOUR_MS),
+        ([classic("consumer", members=False, since_ms=-1)], NOW_MS + HOUR_MS),
+        (CONSUMER, NOW_MS + HOUR_MS),
+    ],
+    ids=["simple", "empty", "empty connect", "empty since nobody knows", "consumer"],
+)
+def test_groups_without_members_go_with_their_offsets(group: list[Entry], due_ms: int) -> None:
+    """An Empty classic group counts from when it emptied, all others from the commit."""
+    shard = shard_over([*group, offset()], config=CONFIG)
+    assert just_around(shard, due_ms) == ("t1", "gone")
+
+
+def test_offsets_of_a_consumer_group_go_while_it_has_members_but_not_those_it_reads() -> None:
+    shard = shard_over(CONSUMER, [offset("t1"), offset("t2")], config=CONFIG)
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t1",), topic_partitions=(),
+    )  # fmt: skip
+    for now_ms in range(NOW_MS, NOW_MS + HOUR_MS + 2000, 30_000):  # a beat before each session ends
+        shard.wake(now_ms)
+        answer: Any = ask(shard, request, now_ms=now_ms)
+        assert answer.error_code == 0
+    assert swept(shard, NOW_MS + HOUR_MS + 2000) == "t1"
+
+
+@pytest.mark.parametrize(("protocol_type", "left"), [("consumer", "t1"), ("connect", "t1 t2")])
+def test_stable_classic_groups(protocol_type: str, left: str) -> None:
+    """Whoever is not a consumer has subscriptions nobody can read: nothing expires."""
+    shard = shard_over([classic(protocol_type, members=True), offset("t1"), offset("t2")], config=CONFIG)
+    assert just_around(shard, NOW_MS + HOUR_MS) == ("t1 t2", left)
+
+
+def test_time_asked_for_with_the_commit_comes_first() -> None:
+    early, late = NOW_MS + 10_000, NOW_MS + 3 * HOUR_MS
+    shard = shard_over([offset("t1", expires_ms=early), offset("t2", expires_ms=late)], config=CONFIG)
+    assert just_around(shard, early) == ("t1 t2", "t2")
+    assert just_around(shard, late) == ("t2", "gone")
+
+
+def test_open_transaction_keeps_the_offset_it_replaces_and_the_group() -> None:
+    shard = shard_over([offset("t1"), offset("t2")], config=CONFIG)
+    pend(shard, "t1")
+    assert just_around(shard, NOW_MS + HOUR_MS) == ("t1 t2", "t1")
+    end(shard, 1, committed=False)
+    assert swept(shard, NOW_MS + HOUR_MS + 3000) == "gone"
+
+
+def test_group_of_an_open_transaction_alone_stays_until_it_ends() -> None:
+    shard = shard_over(config=CONFIG)
+    pend(shard, "t1")
+    assert swept(shard, NOW_MS + 5000) == ""
+    end(shard, 1, committed=False)
+    assert swept(shard, NOW_MS + 7000) == "gone"
+
+
+def pend(shard: Shard, topic: str) -> None:
+    place = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=9)
+    request = TxnOffsetCommitRequest(
+        transactional_id="tx", group_id="g", producer_id=1, producer_epoch=0,
+        topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(place,)),),
+    )  # fmt: skip
+    answer: Any = ask(shard, request)
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("topics", "left"),
+    [
+        ([Topic("t2", OTHER_ID, 1)], "t2"),
+        ([Topic("t1", b"x" * 16, 4), Topic("t2", OTHER_ID, 1)], "t2"),
+        ([Topic("t1", TOPIC_ID, 4), Topic("t2", OTHER_ID, 1)], "t1 t2"),
+    ],
+    ids=["deleted", "deleted and made again", "still there"],
+)
+def test_offsets_go_with_their_topic(topics: list[Topic], left: str) -> None:
+    shard = shard_over([offset("t1"), offset("t2")], config=CONFIG)
+    pend(shard, "t1")
+    shard.topics_changed(TopicImage.of(topics, IMAGE.version + 1), NOW_MS)
+    end(shard, 1, committed=True)
+    assert " ".join(sorted(shard.coordinator.state.offsets.of_group("g"))) == left
+
+
+def test_offset_without_a_topic_id_goes_with_any_topic_of_the_name() -> None:
+    shard = shard_over([offset("t1", expires_ms=NOW_MS * 2)], config=CONFIG)
+    shard.topics_changed(TopicImage.of([Topic("t2", OTHER_ID, 1)], IMAGE.version + 1), NOW_MS)
+    assert not shard.coordinator.state.offsets.of_group("g")
