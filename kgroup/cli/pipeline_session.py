@@ -1,0 +1,68 @@
+"""A Spark session for a command: quiet on stdout, a progress bar on a terminal."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env import Env
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kgroup.pipeline.store import Store
+
+LOCAL = "local[*]"
+
+
+@contextmanager
+def opened_spark(env: Env, master: str | None, conf: Sequence[str] | None = None) -> "Iterator[SparkSession]":
+    """A session on `master` (all cores of this machine by default) with Spark's own settings `conf`."""
+    import sys
+
+    from kgroup.pipeline.session import spark_session
+
+    settings = dict(_setting(text) for text in conf or ())
+    if env.quiet or not sys.stderr.isatty():
+        with spark_session(master or LOCAL, settings) as spark:
+            yield spark
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting Spark", total=None)
+
+        def watch(done: int, known: int) -> None:
+            bar.update(task, description="tasks", completed=done, total=known)
+
+        with spark_session(master or LOCAL, settings, watch) as spark:
+            yield spark
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise ConfigError(f"--conf {text!r} is no setting of Spark", "as in spark.executor.memory=4g")
+    return name, value
+
+
+def opened_store(folder: Path) -> "Store":
+    """The tables in `folder`; ConfigError when there are none, or the extra is missing."""
+    from kgroup.pipeline.session import check_installed
+
+    check_installed()
+    from kgroup.pipeline.store import Store
+
+    store = Store(folder)
+    if store.empty:
+        hint = f"kgroup pipeline run SEGMENTS --out {folder} makes them"
+        raise ConfigError(f"{folder} holds no tables of the pipeline", hint)
+    return store
+
+
+def to_ms(value: Any) -> int | None:
+    """A timestamp column's value as ms since 1970 (Spark gives naive local time); None for null."""
+    return None if value is None else round(value.timestamp() * 1000)

@@ -1,0 +1,148 @@
+"""Questions to the tables of a store, as DataFrames: built-in functions only, commits never meet Python."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DateType, IntegerType, StructField, StructType
+from pyspark.sql.window import Window
+
+from kgroup.pipeline.schemas import TABLES, plain
+from kgroup.pipeline.store import OPEN_EVENTS, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_FOLDERS = StructType(
+    [StructField("run", IntegerType()), StructField("part", IntegerType()), StructField("date", DateType())]
+)
+
+
+def table(spark: SparkSession, store: Store, name: str) -> DataFrame:
+    """A table of the store: the columns of `schemas.TABLES`, and `run` that wrote the row.
+
+    `events` include those that are open still: what the newest records began.
+    """
+    found = [_read(spark, store, name)]
+    if name == "events":
+        found.append(_read(spark, store, OPEN_EVENTS))
+    return reduce(lambda a, b: a.unionByName(b), found)
+
+
+def _read(spark: SparkSession, store: Store, name: str) -> DataFrame:
+    schema = from_arrow_schema(plain(TABLES["events" if name == OPEN_EVENTS else name]))
+    columns = [*schema.names, "run"]
+    files = store.files(name)
+    if not files:
+        return spark.createDataFrame([], schema).withColumn("run", f.lit(0)).select(*columns)
+    dated = any("/date=" in path for path in files)
+    folders = [field for field in _FOLDERS if dated or field.name != "date"]
+    whole = StructType([field for field in schema if field.name != "part"] + folders)
+    base = str(store.root.resolve() / name)
+    read = spark.read.schema(whole).option("basePath", base)
+    return read.parquet(*(str(store.root.resolve() / path) for path in files)).select(*columns)
+
+
+def state_at(spark: SparkSession, store: Store, time_ms: int | None = None) -> DataFrame:
+    """The committed offset of every group, topic and partition at a moment; at the end without one.
+
+    A moment is behind the last whole batch before the first that is stamped later, as in `replay-log --at`.
+    Offsets of a transaction count once its marker says so. Columns: `part`, `group_id`, `topic`, `partition`,
+    `offset`, `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
+    """
+    commits, markers = table(spark, store, "commits"), table(spark, store, "markers")
+    if time_ms is not None:
+        late = f.col("max_ts") > f.timestamp_millis(f.lit(time_ms))
+        batches = table(spark, store, "batches").where(late)
+        cuts = f.broadcast(batches.groupBy("part").agg(f.min("log_offset").alias("cut")))
+        before = f.col("cut").isNull() | (f.col("log_offset") < f.col("cut"))
+        commits = commits.join(cuts, "part", "left").where(before)
+        markers = markers.join(cuts, "part", "left").where(before)
+    fields = ("log_offset", "is_tombstone", "offset", "leader_epoch", "metadata", "commit_ts")
+    keys = ("part", "group_id", "topic", "partition")
+    plain_ones = commits.where("producer_id is null").select(*keys, *fields)
+    counted = plain_ones.unionByName(_committed(commits, markers).select(*keys, *fields))
+    last = f.max_by(f.struct(*fields), "log_offset").alias("last")
+    found = counted.groupBy(*keys).agg(last).where("not last.is_tombstone")
+    return found.select(*keys, *(f"last.{name}" for name in fields if name != "is_tombstone"))
+
+
+def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
+    """The commits of transactions that were committed: those whose next marker says so."""
+    ends = markers.select("part", "producer_id", f.col("log_offset").alias("end"), "committed")
+    pending = commits.where("producer_id is not null")
+    joined = pending.join(ends, ["part", "producer_id"]).where("end > log_offset")
+    first = Window.partitionBy("part", "log_offset").orderBy("end")
+    return joined.withColumn("nth", f.row_number().over(first)).where("nth = 1 and committed")
+
+
+def commit_rates(spark: SparkSession, store: Store, every: str = "1 minute") -> DataFrame:
+    """Commits by group and span of time: `group_id`, `start`, `commits`, `partitions`."""
+    commits = table(spark, store, "commits").where("not is_tombstone")
+    counted = commits.groupBy("group_id", f.window("ts", every).alias("span")).agg(
+        f.count("*").alias("commits"),
+        f.count_distinct("topic", "partition").alias("partitions"),
+    )
+    return counted.select("group_id", f.col("span.start").alias("start"), "commits", "partitions")
+
+
+def top_writers(spark: SparkSession, store: Store) -> DataFrame:
+    """What each group writes into the topic, most bytes first.
+
+    Columns: `group_id`, `bytes` (keys and values, before compression), `records`, `commits`, `tombstones`,
+    `first_ts`, `last_ts`. Bytes, because one classic group's metadata can outweigh a million commits.
+    """
+
+    def rows(name: str, commit: Column) -> DataFrame:
+        read = table(spark, store, name)
+        return read.select("group_id", "bytes", "is_tombstone", "ts", commit.alias("commit"))
+
+    commits = rows("commits", ~f.col("is_tombstone"))
+    every = commits.unionByName(rows("control", f.lit(False)))
+    return (
+        every.groupBy("group_id")
+        .agg(
+            f.sum("bytes").alias("bytes"),
+            f.count("*").alias("records"),
+            f.count_if("commit").alias("commits"),
+            f.count_if("is_tombstone").alias("tombstones"),
+            f.min("ts").alias("first_ts"),
+            f.max("ts").alias("last_ts"),
+        )
+        .orderBy(f.desc("bytes"), "group_id")
+    )
+
+
+def suspicious_commits(spark: SparkSession, store: Store) -> DataFrame:
+    """Events that a KIP-1251 audit should look at: rewinds, commits without an owner.
+
+    Suspicions only: a commit names neither member nor epoch, and a refused one leaves no record.
+    """
+    return table(spark, store, "events").where("suspicious").orderBy("part", "log_offset", "seq")
+
+
+def rebalances(spark: SparkSession, store: Store) -> DataFrame:
+    """One row a completed rebalance: `group_id`, `part`, `started`, `completed`, `epoch`, `cause`,
+    `unowned_ms` (the longest any partition had no owner) and `unowned` (each of them).
+
+    `started` is null where no record tells: a classic rebalance is recorded when it completes.
+    """
+    kinds = ("rebalance-started", "rebalance-completed")
+    events = table(spark, store, "events").where(f.col("event").isin(*kinds))
+    in_order = Window.partitionBy("part", "group_id").orderBy("log_offset", "seq")
+    before = f.when(f.lag("event").over(in_order) == kinds[0], f.lag("ts").over(in_order))
+    done = events.withColumn("started", before).where(f.col("event") == kinds[1])
+    return done.select(
+        "group_id",
+        "part",
+        "log_offset",
+        "started",
+        f.col("end_ts").alias("completed"),
+        "epoch",
+        "cause",
+        f.array_max(f.col("unowned.ms")).alias("unowned_ms"),
+        "unowned",
+    )

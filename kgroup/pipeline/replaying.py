@@ -1,0 +1,39 @@
+"""A replay on Spark that is told as one in process is: `kgroup replay-log --engine spark`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.history.fold import Fold
+from kgroup.history.replay import Story
+from kgroup.pipeline.ingest import ingest
+from kgroup.pipeline.store import Store
+from kgroup.pipeline.story import story_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def replay_on_spark(spark: SparkSession, sources: Sequence[Path], decoder: Mapping[str, Any]) -> Story:
+    """The story of segments, folded by Spark; `decoder` are options of `history.decode.Decoder`.
+
+    The folds of the story name the groups that events are about; their states stay where they were folded.
+    Needs a place for temporary files that driver and executors share.
+    """
+    with tempfile.TemporaryDirectory(prefix="kgroup-replay-") as folder:
+        store = Store(Path(folder))
+        ingest(spark, sources, store, tables=frozenset({"bad_ranges"}), decoder=decoder)
+        return as_story(store)
+
+
+def as_story(store: Store, group: str | None = None) -> Story:
+    """What a store's events tell, as the replay of segments returns it."""
+    told = story_in(store, group)
+    folds = {covered.partition: Fold(covered.partition) for covered in told.coverage}
+    for event in told.events:
+        if event.group:
+            folds[event.log_partition]._group(event.group, event.offset)
+    return Story(told.events, folds, told.coverage)
