@@ -51,6 +51,8 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("blame", INSPECT, "Say what caused a group's last rebalance, rewind or deletion."),
         CommandEntry("offsets-topic", INSPECT, "Statistics of __consumer_offsets, and its records decoded."),
         CommandEntry("capture", INSPECT, "Record __consumer_offsets before compaction takes its history."),
+        CommandEntry("simulate", LOCAL, "Say what a scenario costs a group, in virtual time."),
+        CommandEntry("pipeline", INSPECT, "The history of every group as tables, made and asked by Spark."),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers and topics: status, topics, create-topic."),
         CommandEntry("member", LOCAL, "Run a synthetic group member."),

@@ -7,6 +7,34 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nu
 _SETTING = record(setting=STRING, value=STRING)
 
 LOCAL: Mapping[str, Schema] = {
+    "simulate": record(
+        scenario=nullable(STRING),
+        results=array(
+            record(
+                protocol=one_of("classic", "consumer"),
+                static=BOOLEAN,
+                members=INTEGER,
+                partitions=INTEGER,
+                rebalances=INTEGER,
+                stop_the_world_ms=INTEGER,
+                unowned_partition_ms=INTEGER,
+                partitions_moved=INTEGER,
+                duplicates=INTEGER,
+                simulated_ms=INTEGER,
+                events=INTEGER,
+            )
+        ),
+        run=nullable(
+            record(
+                seed=INTEGER,
+                steps=INTEGER,
+                simulated_ms=INTEGER,
+                fingerprint=STRING,
+                violation=nullable(STRING),
+                events=array(record(at_ms=INTEGER, kind=STRING, group_id=nullable(STRING), detail=STRING)),
+            )
+        ),
+    ),
     "explain": record(
         entries=array(
             record(

@@ -1,0 +1,205 @@
+"""`kgroup simulate`: what a scenario costs a group of each kind, and the replay of a random run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.output import Result, show
+from kgroup.cli.tables import Column, Table
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.simulation.planning import PlanResult, Size
+    from kgroup.simulation.scenario import Scenario
+
+PROTOCOLS = ("classic", "consumer")
+SCENARIOS = ("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "upgrade")
+_COLUMNS = (
+    Column("protocol"),
+    Column("static"),
+    Column("members", right=True),
+    Column("partitions", right=True),
+    Column("rebalances", right=True),
+    Column("stop_the_world_ms", "STOP-THE-WORLD-MS", right=True),
+    Column("unowned_partition_ms", "UNOWNED-PARTITION-MS", right=True),
+    Column("partitions_moved", "MOVED", right=True),
+    Column("duplicates", right=True),
+    Column("simulated_ms", wide=True, right=True),
+)
+
+
+@make(
+    "simulate",
+    examples=(
+        ("kgroup simulate --members 200 --partitions 400", "a rolling bounce, for each kind of group"),
+        ("kgroup simulate --scenario az-loss --session-timeout 10s", "a third of the members is lost"),
+        ("kgroup simulate --scenario examples/simulate-friday.yaml -o json", "a scenario of your own"),
+        ("kgroup simulate --like payments --html plan.html -b broker:9092", "as large as a live group"),
+        ("kgroup simulate --seed 4711", "replay one of the random runs that test the coordinator"),
+    ),
+)
+def command(
+    env: Env,
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario",
+            metavar="NAME|FILE",
+            help="|".join(SCENARIOS) + ", or a YAML file.",
+            autocompletion=lambda incomplete: [s for s in SCENARIOS if s.startswith(incomplete)],
+        ),
+    ] = "rolling-bounce",
+    protocol: Annotated[
+        str | None,
+        typer.Option("--protocol", metavar="NAME", help="classic or consumer only; default both."),
+    ] = None,
+    static: Annotated[
+        bool | None,
+        typer.Option("--static/--dynamic", help="Only static or only dynamic members; default both."),
+    ] = None,
+    members: Annotated[
+        int | None, typer.Option("--members", metavar="N", min=1, help="Members of the group. Default 12.")
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", metavar="N", min=1, help="Partitions it reads. Default 4 a member."),
+    ] = None,
+    session_timeout: Annotated[
+        str | None,
+        typer.Option("--session-timeout", metavar="DURATION", help="Of members. Default 45s."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option("--like", metavar="GROUP", help="Take members and partitions from a live group."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures, too.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, help="Replay the random run of this seed instead."),
+    ] = None,
+) -> ExitCode:
+    """Play a scenario on a simulated group of each kind, and say what it costs.
+
+    Our own coordinator and members run in virtual time; nothing is asked of a cluster, except by --like.
+    """
+    if seed is not None:
+        return _replay(env, seed)
+    from kgroup.simulation.planning import compare
+    from kgroup.simulation.scenario import find
+
+    chosen = find(scenario)
+    size = _size(env, chosen, members, partitions, session_timeout, like)
+    results = compare(chosen, size, _kinds(protocol, static))
+    if html is not None:
+        _write_page(html, chosen, size, results)
+    rows = [_row(result) for result in results]
+    data = {"scenario": chosen.name, "results": rows, "run": None}
+    names = [f"{row['protocol']}-{'static' if row['static'] else 'dynamic'}" for row in rows]
+    return show(env, Result(data, (Table(_COLUMNS, rows),), "results", names))
+
+
+def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
+    protocols = PROTOCOLS if protocol is None else (protocol,)
+    kinds = (False, True) if static is None else (static,)
+    return [(name, kind) for name in protocols for kind in kinds]
+
+
+def _size(
+    env: Env,
+    scenario: "Scenario",
+    members: int | None,
+    partitions: int | None,
+    session_timeout: str | None,
+    like: str | None,
+) -> "Size":
+    """The group's size: the options first, then the live group, then the scenario's file."""
+    from kgroup.simulation.planning import Size
+
+    seen = (None, None) if like is None else _size_of(env, like)
+    how_many = members or seen[0] or scenario.members or Size().members
+    timeout_ms = scenario.session_timeout_ms or Size().session_timeout_ms
+    if session_timeout is not None:
+        timeout_ms = round(parse_duration(session_timeout) * 1000)
+    if timeout_ms < 1000:
+        raise ConfigError(f"a session timeout of {timeout_ms} ms is too short", "at least 1s")
+    return Size(
+        members=how_many,
+        partitions=partitions or seen[1] or scenario.partitions or 4 * how_many,
+        session_timeout_ms=timeout_ms,
+    )
+
+
+def _size_of(env: Env, group_id: str) -> tuple[int | None, int | None]:
+    """How many members a live group has, and how many partitions they are assigned."""
+    from kgroup.admin.describe import groups_only
+    from kgroup.cli.session import open_admin
+    from kgroup.errors import KgroupError
+
+    with open_admin(env) as admin:
+        found = groups_only(admin.cluster, [group_id])[group_id]
+    if isinstance(found, KgroupError):
+        raise found
+    if not found.members:
+        raise ConfigError(f"group {group_id} has no members to be like", "give --members and --partitions")
+    partitions = sum(len(entry.partitions) for m in found.members for entry in m.assignment)
+    return len(found.members), partitions or None
+
+
+def _row(result: "PlanResult") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    row = asdict(result)
+    del row["history"]
+    return row
+
+
+def _write_page(path: Path, scenario: "Scenario", size: "Size", results: "list[PlanResult]") -> None:
+    from kgroup.simulation.picture import page
+
+    title = f"{scenario.name}: {size.members} members, {size.partitions} partitions"
+    try:
+        path.write_text(page(title, scenario.summary, results), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _replay(env: Env, seed: int) -> ExitCode:
+    """Carry the seed out again and print it as replay-log would; exit code 8 if an invariant broke."""
+    from dataclasses import asdict
+
+    from kgroup.simulation.chaos import run
+    from kgroup.simulation.trace import text_of, trace
+
+    result = run(seed)
+    lines = trace(result)
+    violation = None if result.violation is None else str(result.violation)
+    summary = f"seed {seed}: {result.steps} steps, {result.simulated_ms / 1000:.0f} s, {result.fingerprint}"
+    verdict = (
+        "every invariant held" if violation is None else f"VIOLATION at step {result.steps}: {violation}"
+    )
+    events = [asdict(line) for line in lines]
+    told = {
+        "seed": seed,
+        "steps": result.steps,
+        "simulated_ms": result.simulated_ms,
+        "fingerprint": result.fingerprint,
+        "violation": violation,
+        "events": events,
+    }
+    return show(
+        env,
+        Result(
+            {"scenario": None, "results": [], "run": told},
+            (text_of(lines), summary, verdict),
+            exit_code=ExitCode.OK if violation is None else ExitCode.BAD_VERDICT,
+            main=Table((Column("at_ms"), Column("group_id"), Column("kind"), Column("detail")), events),
+        ),
+    )

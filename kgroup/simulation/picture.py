@@ -1,0 +1,73 @@
+"""A plan's results as one HTML page: a table, and for each kind how many partitions were read when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from kgroup.simulation.planning import PlanResult
+
+WIDTH, HEIGHT = 900, 120
+MOST_POINTS = 900
+_STYLE = (
+    "body{font:15px sans-serif;margin:2em;max-width:60em;color:#222}"
+    "table{border-collapse:collapse}td,th{padding:.3em .8em;text-align:right;border-bottom:1px solid #ddd}"
+    "td:first-child,th:first-child{text-align:left}svg{background:#f6f6f6;width:100%;height:auto}"
+    "h2{font-size:1em;margin:1.5em 0 .3em}p{color:#666;margin:.2em 0}"
+)
+_COLUMNS = (
+    ("rebalances", "rebalances"),
+    ("stop_the_world_ms", "stop the world, ms"),
+    ("unowned_partition_ms", "unowned partitions × ms"),
+    ("partitions_moved", "partitions moved"),
+    ("duplicates", "records read twice"),
+)
+
+
+def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
+    """The page; it needs nothing from anywhere else."""
+    longest = max((result.simulated_ms for result in results), default=1)
+    pictures = "\n".join(_picture(result, max(longest, 1)) for result in results)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n<p>{escape(summary)}</p>\n"
+        f"{_table(results)}\n{pictures}\n</body></html>\n"
+    )
+
+
+def name_of(result: PlanResult) -> str:
+    """The kind of group: `classic static`, `consumer dynamic` …"""
+    return f"{result.protocol} {'static' if result.static else 'dynamic'}"
+
+
+def _table(results: Sequence[PlanResult]) -> str:
+    head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
+    rows = "".join(
+        f"<tr><td>{name_of(result)}</td>"
+        + "".join(f"<td>{getattr(result, key):,}</td>" for key, _ in _COLUMNS)
+        + "</tr>\n"
+        for result in results
+    )
+    return f"<table><tr><th>group</th>{head}</tr>\n{rows}</table>"
+
+
+def _picture(result: PlanResult, longest_ms: int) -> str:
+    points = _thinned(result.history)
+    path: list[str] = []
+    for at_ms, read in points:
+        x = at_ms * WIDTH / longest_ms
+        y = HEIGHT - read * (HEIGHT - 4) / max(result.partitions, 1)
+        path.append(f"{'H' if path else 'M'}{x:.1f}" + (f"V{y:.1f}" if path else f" {y:.1f}"))
+    return (
+        f"<h2>{name_of(result)}</h2><p>partitions read, 0 to {result.partitions}, over "
+        f"{result.simulated_ms / 1000:.0f} s</p>\n"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><path d="{"".join(path)}" fill="none" '
+        f'stroke="#27c" stroke-width="1.5"/></svg>'
+    )
+
+
+def _thinned(history: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """At most so many points; of those left out together, the lowest stays, so that no gap is lost."""
+    size = -(-len(history) // MOST_POINTS) or 1
+    chunks = (history[i : i + size] for i in range(0, len(history), size))
+    return [min(chunk, key=lambda point: point[1]) for chunk in chunks]

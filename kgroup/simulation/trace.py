@@ -1,0 +1,61 @@
+"""A run told as its log tells it: the events of history, with the faults between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kgroup.history.replay import replay
+from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.sources import Progress
+from kgroup.log.memory import MemoryLog
+from kgroup.simulation.chaos import Run
+from kgroup.simulation.world import START_MS
+
+
+@dataclass(slots=True)
+class SimulatedLog:
+    """The log of a run's partition, as history reads logs (`history.sources.PartitionLog`)."""
+
+    partition: int
+    log: MemoryLog
+    bad: list[BadRange] = field(default_factory=list)
+
+    @property
+    def source(self) -> str:
+        return f"offsets partition {self.partition} of the run"
+
+    def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+        data = b"".join(batch.raw for batch in self.log.batches())
+        yield data, Scanner(self.source).headers(data, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a trace; `at_ms` counts from the start of the run. A fault is of no group."""
+
+    at_ms: int
+    kind: str
+    group_id: str | None
+    detail: str
+
+
+def trace(run: Run) -> list[Line]:
+    """What happened, in order: what the records say, and what went wrong."""
+    logs = [SimulatedLog(p.number, p.log) for p in run.world.brokers.partitions]
+    names = {topic.topic_id: topic.name for topic in run.world.image.by_name.values()}
+    story = replay(logs, topic_names=names)
+    lines = [
+        Line(event.timestamp_ms - START_MS, str(event.kind), event.group, event.detail)
+        for event in story.events
+    ]
+    lines += [Line(fault.at_ms - START_MS, "fault", None, fault.what) for fault in run.faults]
+    return sorted(lines, key=lambda line: line.at_ms)
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    """The lines for people: moment, group, what happened."""
+    return "\n".join(
+        f"{line.at_ms / 1000:9.3f}  {line.group_id or '-':<16} {line.kind:<24} {line.detail}".rstrip()
+        for line in lines
+    )

@@ -1,0 +1,132 @@
+"""Scenarios: what they cost each kind of group, where the files for them are wrong, and the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kgroup.cli.app import run as kgroup
+from kgroup.errors import ConfigError
+from kgroup.simulation.picture import page
+from kgroup.simulation.planning import Size, compare, play
+from kgroup.simulation.scenario import NAMED, find, milliseconds, read
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = Size(members=6, partitions=12)
+EVERY_KIND = [("classic", False), ("classic", True), ("consumer", False), ("consumer", True)]
+
+
+def test_rolling_bounce_of_static_members_costs_no_rebalance():
+    """SM-52: bounced one by one, each back in time: 0 rebalances, nothing moves; a dynamic one needs one."""
+    size = Size(members=50, partitions=100)
+    dynamic, static = (play(NAMED["rolling-bounce"], size, "classic", static=s) for s in (False, True))
+    assert (static.rebalances, static.partitions_moved, static.duplicates) == (0, 0, 0)
+    assert dynamic.rebalances >= 50
+    assert dynamic.partitions_moved > 0
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_static_members_of_either_protocol_move_nothing(static):
+    result = play(NAMED["rolling-bounce"], SMALL, "consumer", static=static)
+    assert (result.rebalances == 0) == static
+    assert (result.partitions_moved == 0) == static
+
+
+def test_a_bounce_longer_than_the_session_moves_even_static_members():
+    size = Size(members=4, partitions=8, session_timeout_ms=6_000)
+    scenario = find(str(EXAMPLES / "simulate-friday.yaml"))
+    assert play(scenario, size, "classic", static=True).rebalances > 0
+
+
+def test_static_members_leave_their_partitions_unread_while_they_are_away():
+    result = play(NAMED["rolling-bounce"], SMALL, "classic", static=True)
+    each_away_ms = 5_000 * SMALL.partitions
+    assert each_away_ms <= result.unowned_partition_ms < 1.1 * each_away_ms
+
+
+def test_killed_members_repeat_work_but_those_that_stop_do_not():
+    assert play(NAMED["az-loss"], SMALL, "classic", static=False).duplicates > 0
+    assert play(NAMED["scale-in"], SMALL, "classic", static=False).duplicates == 0
+
+
+def test_scaling_and_upgrading_end_with_everything_read():
+    for name in ("scale-out", "scale-in", "deploy-canary", "upgrade"):
+        for protocol, static in EVERY_KIND:
+            assert play(NAMED[name], SMALL, protocol, static=static).history[-1][1] == SMALL.partitions
+
+
+def test_upgrade_of_static_members_moves_nothing():
+    """SM-73: the members restart with the consumer protocol, one by one."""
+    result = play(NAMED["upgrade"], SMALL, "classic", static=True)
+    assert result.partitions_moved == 0
+
+
+def test_the_same_seed_gives_the_same_result():
+    first, second = (compare(NAMED["az-loss"], SMALL, EVERY_KIND, seed=3) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("simulate*.yaml")), ids=lambda path: path.name)
+def test_examples_play(path):
+    scenario = read(path)
+    assert scenario.summary
+    assert play(scenario, SMALL, "consumer", static=False).simulated_ms > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("steps: 3", "no list of steps"),
+        ("steps: [{explode: {}}]", "unknown step 'explode'"),
+        ("steps: [{restart: {speed: 3}}]", "no 'speed'"),
+        ("steps: [{restart: {share: lots}}]", "no share"),
+        ("steps: [{restart: {batch: 0}}]", "not a positive number"),
+        ("steps: [{wait: soon}]", "no duration"),
+        ("steps: []\nmembres: 3", "unknown key 'membres'"),
+        ("steps: [", "cannot read"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path, text, told):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=told):
+        read(tmp_path / "s.yaml")
+
+
+def test_unknown_scenarios_are_refused_with_the_names_there_are():
+    with pytest.raises(ConfigError) as caught:
+        find("black-hole")
+    assert "rolling-bounce" in (caught.value.hint or "")
+    assert milliseconds("1.5m") == 90_000
+
+
+def test_page_shows_every_kind():
+    text = page("<plan>", "what happens", compare(NAMED["scale-out"], SMALL, EVERY_KIND))
+    assert text.count("<svg") == 4
+    assert "&lt;plan&gt;" in text
+
+
+def run(capsys, *arguments):
+    code = kgroup(["simulate", *arguments])
+    return code, capsys.readouterr().out
+
+
+def test_command_prints_a_result_for_each_kind(capsys, tmp_path):
+    from jsonschema import validate
+
+    from kgroup.cli.schemas import schema_for
+
+    page_file = tmp_path / "plan.html"
+    arguments = ("--members", "4", "--partitions", "8", "--html", str(page_file), "-o", "json")
+    code, out = run(capsys, *arguments)
+    document = json.loads(out)
+    validate(document, schema_for("simulate"))
+    assert code == 0
+    assert [(r["protocol"], r["static"]) for r in document["data"]["results"]] == EVERY_KIND
+    assert page_file.read_text().startswith("<!doctype html>")
+
+
+def test_command_replays_a_seed_byte_for_byte(capsys):
+    first, second = (run(capsys, "--seed", "4") for _ in range(2))
+    assert first == second
+    assert first[0] == 0
+    assert "every invariant held" in first[1]
