@@ -44,12 +44,15 @@ def rehearse(env: Env, group: str, files: Sequence[Path], settings: Sequence[str
 
 
 def _setting(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
+    from kgroup.coordinator.config import GroupConfig
+
+    name, separator, value = (part.strip() for part in text.partition("="))
     if not separator:
         raise ConfigError(
             f"--set {text!r} is not KEY=VALUE", "as in group.consumer.migration.policy=disabled"
         )
-    return name.strip(), value.strip()
+    GroupConfig.of({name: value})  # a misspelt name must not look like a setting tried
+    return name, value
 
 
 def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str, int]]:

@@ -152,6 +152,12 @@ class TestRehearse:
         assert last["error_code"] == "GROUP_ID_NOT_FOUND" and "online upgrade is disabled" in last["message"]
 
     @pytest.mark.parametrize(
+        "text", ["group.consumer.migration.polcy=disabled", "group.consumer.max.size", "x="]
+    )
+    def test_a_setting_that_is_none_is_usage(self, on_cluster, classic, text):
+        assert on_cluster("upgrade", "rehearse", classic, "--set", text).code == ExitCode.USAGE
+
+    @pytest.mark.parametrize(
         ("incident", "upgrade", "downgrade"),
         [
             ("rolling-static-bounce", "converted", "converted"),

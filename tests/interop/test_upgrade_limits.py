@@ -85,7 +85,9 @@ def test_policy_that_forbids_downgrades(kind: str, serve: Serve, java_client: Cl
 
     Only a join or a consumer-protocol heartbeat has a target computed; the next join gets things moving.
     """
-    case = serve({"group.consumer.migration.policy": "upgrade"})
+    # Within the assignment interval not even a join computes a target.
+    interval = {"group.consumer.assignment.interval.ms": "0"}
+    case = serve({"group.consumer.migration.policy": "upgrade", **interval})
     topic = case.topic()
     old = case.join(java_client, topic, protocol="consumer")
     settle([old], case.partitions(topic))
