@@ -12,11 +12,9 @@ from kgroup.admin.models import (
     Deletion,
     Description,
     Execution,
-    GroupLag,
     GroupLocation,
     GroupResult,
     ItemResult,
-    LagReport,
     Listing,
     Plan,
     TopicDescription,
@@ -28,8 +26,12 @@ from kgroup.errors import ConfigError, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.journal import Journal
+    from kgroup.admin.lag_report import LagReport
+    from kgroup.admin.offset_changes import OffsetsExecution
+    from kgroup.admin.offset_plans import OffsetsPlan
     from kgroup.admin.offsets import ListedOffset
     from kgroup.admin.remove_members import Selection
+    from kgroup.admin.reset import Scope, Spec
 
 
 class Admin:
@@ -74,13 +76,16 @@ class Admin:
 
         return locate(self.cluster, group_ids)
 
-    def lag(self, group_ids: Iterable[str]) -> LagReport:
-        """How far each group is behind; groups that cannot be read are in `errors`."""
-        told = self.describe(group_ids)
-        return LagReport(
-            tuple(GroupLag(g.group_id, g.type, g.state, g.total_lag, g.offsets) for g in told.groups),
-            told.errors + tuple(error for group in told.groups for error in group.errors),
-        )
+    def lag(
+        self, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
+    ) -> LagReport:
+        """How far each group is behind, with `times` in time, with `interval_s` at which rate.
+
+        What cannot be read is in `errors` and in the rows.
+        """
+        from kgroup.admin.lag_report import measure
+
+        return measure(self.cluster, group_ids, times=times, interval_s=interval_s)
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int]
@@ -112,6 +117,26 @@ class Admin:
             raise
         self.journal.end(entry, [asdict(item) for item in items])
         return Execution(plan, items, entry)
+
+    def plan_reset_offsets(
+        self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
+    ) -> OffsetsPlan:
+        """Where a reset would move each position, and which groups would be refused now (reset.py)."""
+        from kgroup.admin.reset import plan_reset
+
+        return plan_reset(self.cluster, group_ids, spec, scope, reason)
+
+    def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
+        """How to take back a journalled change of positions (or LAST); SafetyRefused if they moved."""
+        from kgroup.admin.undo import plan_undo
+
+        return plan_undo(self.cluster, self.journal, entry_id, group_ids)
+
+    def execute_offsets(self, plan: OffsetsPlan) -> OffsetsExecution:
+        """Do what a plan of positions says and record it; active and changed groups are refused items."""
+        from kgroup.admin.offset_changes import execute
+
+        return execute(self.cluster, self.journal, plan)
 
     def plan_delete_groups(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
         """What deleting the groups would do: planned, not_found, or failed with the reason."""

@@ -35,7 +35,7 @@ class PartitionLag:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLagReport:
+class GroupLag:
     """One group; totals leave out what is unknown and are None when all of it is."""
 
     group_id: str
@@ -57,16 +57,16 @@ class GroupLagReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LagReport:
     """The lag of several groups; `errors` names groups and parts of groups that could not be read."""
 
-    groups: tuple[GroupLagReport, ...]
+    groups: tuple[GroupLag, ...]
     errors: tuple[ItemError, ...] = field(default=())
 
 
 def measure(
     cluster: Cluster, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
-) -> Measured:
+) -> LagReport:
     """The lag of each group now; with `times` in time too, with `interval_s` looked at twice for rates."""
     wanted = list(dict.fromkeys(group_ids))
     first: Mapping[tuple[str, str, int], OffsetRow] = {}
@@ -78,7 +78,7 @@ def measure(
     told = describe(cluster, wanted)
     ages = _ages(cluster, told.groups) if times else {}
     groups = tuple(_report(group, first, interval_s, ages, times) for group in told.groups)
-    return Measured(groups, told.errors + tuple(e for group in told.groups for e in group.errors))
+    return LagReport(groups, told.errors + tuple(e for group in told.groups for e in group.errors))
 
 
 def _by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
@@ -115,7 +115,7 @@ def _report(
     interval_s: float | None,
     ages: Mapping[tuple[TopicPartition, int], int | KgroupError | None],
     times: bool,
-) -> GroupLagReport:
+) -> GroupLag:
     rows = []
     for row in group.offsets:
         age: int | KgroupError | None = None
@@ -125,7 +125,7 @@ def _report(
         before = first.get((group.group_id, row.topic, row.partition))
         rows.append(_row(row, age, before, interval_s))
     known_ages = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
-    return GroupLagReport(
+    return GroupLag(
         group_id=group.group_id,
         type=group.type,
         state=group.state,

@@ -222,25 +222,6 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupLag:
-    """How far one group is behind; None when no lag is known."""
-
-    group_id: str
-    type: str
-    state: str
-    total_lag: int | None
-    offsets: tuple[OffsetRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LagReport:
-    """The lag of several groups; `errors` names what could not be read."""
-
-    groups: tuple[GroupLag, ...]
-    errors: tuple[ItemError, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class GroupLocation:
     """Where a group lives; `offsets_partition` is None while `__consumer_offsets` does not exist."""
 

@@ -73,7 +73,8 @@ def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: froze
     if entry_id.upper() == "LAST":
         for entry in reversed(entries):
             fits = entry.command in CHANGES - {UNDO} and entry.cluster_id == cluster_id
-            if fits and entry.id not in undone and (not groups or groups & _groups_of(entry)):
+            about = fits and entry.id not in undone and (not groups or groups & _groups_of(entry))
+            if about and any(_steps(entry).values()):
                 return entry
         raise SafetyRefused("the journal has no change of positions to undo on this cluster", _SHOW)
     found = next((entry for entry in entries if entry.id == entry_id), None)

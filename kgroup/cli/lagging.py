@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kgroup.admin.lag_report import GroupLagReport, Measured, PartitionLag
+from kgroup.admin.lag_report import GroupLag, LagReport, PartitionLag
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output import ItemError, Result
 from kgroup.cli.rendering import exit_codes, grouped, shown_errors
@@ -18,7 +18,7 @@ _TIME = Column("time_lag", right=True)
 
 
 def result(
-    measured: Measured,
+    measured: LagReport,
     verdict: Mapping[str, Any] | None,
     by_topic: bool,
     in_time: bool,
@@ -63,7 +63,7 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def _headline(group: GroupLagReport) -> str:
+def _headline(group: GroupLag) -> str:
     total = "unknown" if group.total_lag is None else grouped(group.total_lag)
     parts = [group.group_id, group.state, f"lag {total}"]
     if group.max_time_lag_ms is not None:
@@ -99,7 +99,7 @@ def _columns(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple
     return tuple(columns)
 
 
-def _rows(group: GroupLagReport, by_topic: bool) -> Iterable[dict[str, Any]]:
+def _rows(group: GroupLag, by_topic: bool) -> Iterable[dict[str, Any]]:
     if not by_topic:
         return [
             {
@@ -117,7 +117,7 @@ def _rows(group: GroupLagReport, by_topic: bool) -> Iterable[dict[str, Any]]:
     ]
 
 
-def _topics(group: GroupLagReport) -> list[dict[str, Any]]:
+def _topics(group: GroupLag) -> list[dict[str, Any]]:
     by_topic: dict[str, list[PartitionLag]] = {}
     for row in group.offsets:
         by_topic.setdefault(row.topic, []).append(row)
@@ -139,11 +139,11 @@ def _total(values: Iterable[Any]) -> Any:
     return sum(known) if known else None
 
 
-def _json(group: GroupLagReport) -> dict[str, Any]:
+def _json(group: GroupLag) -> dict[str, Any]:
     return {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": _topics(group)}
 
 
-def _over(group: GroupLagReport, verdict: Mapping[str, Any]) -> ItemError:
+def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ItemError:
     limit: int = verdict["limit"]
     if verdict["unit"] == "records":
         text = f"lag {group.total_lag} is above {limit}"

@@ -49,7 +49,6 @@ def run(
     `before` does what has to happen first and says what it did; the plan is made after it and after the
     wait, because members commit when they close.
     """
-    from kgroup.admin.offset_changes import execute as execute_plan
     from kgroup.cli.offset_views import executed, planned
     from kgroup.cli.output import show
     from kgroup.cli.session import identity
@@ -69,7 +68,7 @@ def run(
         return show(env, planned(plan, where, csv=csv))
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
     Consent(execute, yes).ask(f"{plan.spec}: change {count} position(s) of {names}?")
-    done = execute_plan(admin.cluster, admin.journal, plan)
+    done = admin.execute_offsets(plan)
     return show(env, executed(done, where, csv=csv, notes=notes))
 
 

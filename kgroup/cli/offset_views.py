@@ -54,7 +54,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, Any] | None, *, csv: bool = F
         errors=errors,
         exit_code=of_batch([*codes, *map(_exit_code, failing)], fine),
         cluster=where,
-        main=_csv(plan.items) if csv else None,
+        main=_csv(plan, plan.items) if csv else None,
     )
 
 
@@ -79,7 +79,7 @@ def executed(
         errors=[*_errors_by_group(wrong, done.plan), *(_absent_error(group.group_id) for group in absent)],
         exit_code=of_batch(codes, bool(counts[DONE] or counts[UNCHANGED])),
         cluster=where,
-        main=_csv(done.items) if csv else None,
+        main=_csv(done.plan, done.items) if csv else None,
     )
 
 
@@ -148,14 +148,14 @@ def _shown(item: OffsetChange) -> dict[str, Any]:
     return row
 
 
-def _csv(items: Iterable[OffsetChange]) -> Table:
-    """Rows as Kafka's `--export` prints them."""
+def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
+    """Rows as Kafka's `--export` prints them: with the group when several were asked for."""
     rows = [i for i in items if i.after is not None and i.result in (PLANNED, DONE, UNCHANGED)]
-    columns = ((Column("group_id", "group"),) if len({i.group_id for i in rows}) > 1 else ()) + _CSV
+    columns = ((Column("group"),) if len(plan.groups) > 1 else ()) + _CSV
     return Table(
         columns,
         [
-            {"group_id": i.group_id, "topic": i.topic, "partition": i.partition, "offset": i.after.offset}
+            {"group": i.group_id, "topic": i.topic, "partition": i.partition, "offset": i.after.offset}
             for i in rows
             if i.after
         ],

@@ -101,6 +101,8 @@ class TestPlan:
         argv = ("--all-topics", "--to-latest", "-o", "csv", "--no-headers")
         out = on_cluster("reset-offsets", f"{group}*", *argv).out
         assert out == f"{group},{group},0,10\n{group},{group},1,0\n{group}-too,{group},0,10\n"
+        out = on_cluster("reset-offsets", group, "never-was", *argv).out
+        assert out == f"{group},{group},0,10\n{group},{group},1,0\n"
 
     def test_shift_needs_a_committed_offset(self, on_cluster, cluster, group):
         cluster.commit(f"{group}-b", group, {0: 1})
@@ -137,7 +139,6 @@ class TestPlan:
             ["g", "--by-duration", "PT", "--all-topics"],
             ["g", "--by-duration", "7", "--all-topics"],
             ["g", "--to-latest", "--all-topics", "--dry-run", "--execute"],
-            ["g", "--undo", "j-9999"],
             ["--undo", "LAST", "--all-topics"],
             ["g", "--from-file", "no/such/file"],
         ],
@@ -294,6 +295,18 @@ class TestUndo:
         assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
         ran = on_cluster("reset-offsets", "--undo", "j-0001")
         assert "undone already, by j-0006" in ran.err
+
+    def test_entries_that_are_not_there(self, on_cluster, group):
+        assert on_cluster("reset-offsets", "--undo", "j-9999").code == ExitCode.NOT_FOUND
+        assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
+
+    def test_last_passes_over_changes_that_changed_nothing(self, on_cluster, cluster, group):
+        before = positions(cluster, group)
+        self.reset(on_cluster, group, "--to-latest")
+        cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
+        cluster.admin.delete_groups([f"{group}-busy"])
+        assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
+        assert positions(cluster, group) == before
 
     def test_a_change_cut_off_before_its_end_can_be_undone(self, on_cluster, cluster, group):
         before = positions(cluster, group)

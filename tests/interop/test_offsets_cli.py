@@ -285,3 +285,25 @@ def test_doctor_sees_who_is_away(case: Case, cli: Cli, clients: Callable[[str], 
     assert group["skipped"] == []
     (absent,) = [finding for finding in group["findings"] if finding["code"] == "KG103"]
     assert "its session ends at" in absent["evidence"][0]
+
+
+def test_reset_and_undo_of_a_consumer_protocol_group(
+    case: Case, cli: Cli, log: Log, clients: Callable[[str], Client]
+) -> None:
+    """A static member that is away keeps the group from being reset until it is removed."""
+    topic = case.topic()
+    log.append(topic, 0, [int(time.time() * 1000)] * 3)
+    member = case.join(clients("librdkafka"), topic, instance="s-0", protocol="consumer", session_ms=60_000)
+    settle([member], case.partitions(topic))
+    member.commit({(topic, 0): 1})
+    case.close(member)
+    argv = ("reset-offsets", case.group, "--topic", topic, "--to-latest", "--execute")
+    code, _, err = cli(*argv)
+    assert (code, "--remove-static" in err) == (4, True), err
+    before = log.positions(case.group)
+    code, out, err = cli(*argv, "--remove-static")
+    assert code == 0, err
+    assert "removed s-0" in out
+    assert log.positions(case.group)[TopicPartition(topic, 0)].offset == 3
+    assert cli("reset-offsets", "--undo", "LAST", "--execute")[0] == 0
+    assert log.positions(case.group) == before

@@ -10,7 +10,7 @@ from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.lag_report import GroupLagReport
+    from kgroup.admin.lag_report import GroupLag
 
 
 @make(
@@ -41,7 +41,6 @@ def command(
 
     Deleted topics and partitions that cannot be read are named and left out of the totals.
     """
-    from kgroup.admin.lag_report import measure
     from kgroup.cli.group_names import resolve
     from kgroup.cli.lagging import result
     from kgroup.cli.output import show
@@ -53,7 +52,7 @@ def command(
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
     with open_admin(env) as admin:
         in_time = time or bool(limit and limit["unit"] == "ms")
-        measured = measure(admin.cluster, resolve(admin, group), times=in_time, interval_s=interval_s)
+        measured = admin.lag(resolve(admin, group), times=in_time, interval_s=interval_s)
         where = identity(admin, env)
     over = [g.group_id for g in measured.groups if limit and _exceeds(g, limit)]
     verdict = {**limit, "over": over} if limit else None
@@ -71,6 +70,6 @@ def _limit(text: str) -> dict[str, Any]:
     return {"limit": int(parse_duration(text) * 1000), "unit": "ms"}
 
 
-def _exceeds(group: "GroupLagReport", limit: dict[str, Any]) -> bool:
+def _exceeds(group: "GroupLag", limit: dict[str, Any]) -> bool:
     value = group.total_lag if limit["unit"] == "records" else group.max_time_lag_ms
     return value is not None and value > limit["limit"]

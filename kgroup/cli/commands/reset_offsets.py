@@ -7,7 +7,7 @@ import typer
 
 from kgroup.cli.changes import read_text
 from kgroup.cli.env import Env
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.offset_changes import Execute, Reason, Topics, WaitEmpty, Yes, read_plan
 from kgroup.cli.options import command as make
 from kgroup.cli.reset_specs import only_one, scope_of, time_ago_ms
@@ -135,10 +135,11 @@ def command(
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
     """A plan that exists already, in a file or as the before-image of a journal entry."""
-    from kgroup.admin.undo import plan_undo
-
     if kind == "--undo":
-        return lambda: plan_undo(admin.cluster, admin.journal, value, groups)
+        if admin.journal.find(value) is None and value.upper() != "LAST":
+            hint = "kgroup journal list shows the entries"
+            raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {value!r}", hint)
+        return lambda: admin.plan_undo(value, groups)
     plan = read_plan(value)
     if groups and set(groups) != {known.group_id for known in plan.groups}:
         raise ConfigError("the plan is for other groups", "leave GROUP out")
@@ -148,9 +149,7 @@ def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callab
 def _made(
     admin: "Admin", groups: Sequence[str], spec: "Spec", scope: "Scope", reason: str | None
 ) -> "Callable[[], OffsetsPlan]":
-    from kgroup.admin.reset import plan_reset
-
-    return lambda: plan_reset(admin.cluster, groups, spec, scope, reason)
+    return lambda: admin.plan_reset_offsets(groups, spec, scope, reason)
 
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":

@@ -157,6 +157,16 @@ def test_an_undo_on_another_cluster_is_refused(store: Store) -> None:
         plan_undo(store.fake.cluster(), store.journal, "LAST")
 
 
+def test_many_partitions_go_in_several_requests(store: Store) -> None:
+    store.fake.topics["orders"] = 2500
+    store.groups.ends = {f"orders:{p}": 9 for p in range(2500)}
+    spec, scope = Spec(TO_OFFSET, 5), Scope(topics={"orders": None})
+    plan = plan_reset(store.fake.cluster(), ["g"], spec, scope)
+    assert set(store.execute(plan)) == {("done", None)}
+    sizes = [len(r.topics[0].partitions) for r in store.fake.requests(oc.OffsetCommitRequest)]
+    assert sizes == [1000, 1000, 500]
+
+
 def test_a_plan_survives_its_document(store: Store) -> None:
     plan = plan_reset(store.fake.cluster(), ["g"], Spec(TO_OFFSET, 5), Scope(all_topics=True), "why")
     assert plan_from(plan_document(plan)) == plan
