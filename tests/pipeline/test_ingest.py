@@ -24,7 +24,7 @@ from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 NAMES = sorted(folder.name for folder in INCIDENTS.iterdir() if folder.is_dir())
 

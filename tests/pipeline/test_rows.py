@@ -23,7 +23,7 @@ from kgroup.pipeline.splits import SplitReader, plan_splits
 from kgroup.pipeline.values import commit_columns
 from kgroup.protocol import group_records as r
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
 
 

@@ -1,0 +1,96 @@
+"""Questions to a store: the same answers as the history gives in process."""
+
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from kgroup.history.replay import At, replay
+from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.history.stats import scan
+from kgroup.pipeline.ingest import ingest
+from kgroup.pipeline.jobs import (
+    commit_rates,
+    rebalances,
+    state_at,
+    suspicious_commits,
+    table,
+    top_writers,
+)
+from kgroup.pipeline.plot import page
+from kgroup.pipeline.replaying import replay_on_spark
+from kgroup.pipeline.store import Store
+from kgroup.pipeline.story import story_in
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def store(spark, made, tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("store"))
+    ingest(spark, [made], store)
+    return store
+
+
+@pytest.mark.parametrize("share", [0.2, 0.77, None])
+def test_state_at_a_moment(spark, made, store, share):
+    """Equal to `replay-log --at`: transactions by their markers, tombstones, never half a batch."""
+    logs = segment_logs([made])
+    end = max(h.max_timestamp_ms for log in logs for _, headers in log.batches() for h in headers)
+    start = min(h.base_timestamp_ms for log in logs for _, headers in log.batches() for h in headers)
+    moment = None if share is None else int(start + (end - start) * share)
+    story = replay(logs, at=None if moment is None else At(time_ms=moment))
+    expected = {
+        (part, state.group_id, place.topic, place.partition): (commit.offset, commit.log_offset)
+        for part, state in story.states
+        for place, commit in state.offsets.items()
+    }
+    rows = state_at(spark, store, moment).collect()
+    found = {(r.part, r.group_id, r.topic, r.partition): (r.offset, r.log_offset) for r in rows}
+    assert found == expected and len(found) == len(rows)
+
+
+def test_top_writers(spark, made, store):
+    told = scan(segment_logs([made]))
+    expected = {
+        name: (tally.bytes, tally.records, tally.tombstones) for name, tally in told.by_group().items()
+    }
+    rows = top_writers(spark, store).collect()
+    assert {r.group_id: (r.bytes, r.records, r.tombstones) for r in rows} == expected
+    assert [r.bytes for r in rows] == sorted((r.bytes for r in rows), reverse=True)
+
+
+def test_commit_rates(spark, store):
+    rates = commit_rates(spark, store).collect()
+    commits = table(spark, store, "commits").where("not is_tombstone")
+    assert sum(r.commits for r in rates) == commits.count()
+    assert len({(r.group_id, r.start) for r in rates}) == len(rates)
+
+
+def test_events_as_tables(spark, store):
+    story = story_in(store)
+    rows = table(spark, store, "events").collect()
+    assert Counter(r.event for r in rows) == Counter(str(e.kind) for e in story.events)
+    suspicious = [e for e in story.events if e.suspicious]
+    assert suspicious and suspicious_commits(spark, store).count() == len(suspicious)
+    done = [e for e in story.events if e.kind == "rebalance-completed"]
+    found = rebalances(spark, store).collect()
+    assert sorted((r.group_id, r.log_offset) for r in found) == sorted((e.group, e.offset) for e in done)
+
+
+def test_a_replay_on_spark(spark, made):
+    names = ["classic-0-0", "consumer-0-1", *(f"simple-{n}-1" for n in range(97))]
+    logs = segment_logs([made])
+    expected = replay(logs, topic_names=topic_names_near([made]), names=names)
+    story = replay_on_spark(spark, [made], {"names": names})
+    assert story.events == expected.events
+    assert story.coverage == expected.coverage
+
+
+def test_the_page_escapes_names(store):
+    events = story_in(store).events
+    group = next(e.group for e in events if e.kind == "rebalance-completed")
+    made = page(group, events, [(1_760_000_000_000, 3), (1_760_000_060_000, 9)], "complete & whole")
+    assert made.count("<rect") >= 1 and "complete &amp; whole" in made
+    assert "<script" not in page("<script>", events, [], "")
