@@ -200,7 +200,8 @@ def _outcome(
 def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Table) -> Sequence[str | Table]:
     if done is not None:
         kept = "the same before and after" if not done.offsets_changed else "NOT the same before and after"
-        offsets = f"{done.offsets} committed offsets, {kept}"
+        plural = "" if done.offsets == 1 else "s"
+        offsets = f"{done.offsets} committed offset{plural}, {kept}"
         now = f"{done.group_id} is a {done.type} group now, {done.state}"
         return (f"{now}. {offsets}.   journal {done.journal_id}",)
     if action != "roll":
