@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.interop.server import TOOLS, java
+from tests.interop.jvm import TOOLS, java
 
 KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
 

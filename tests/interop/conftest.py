@@ -14,9 +14,10 @@ import pytest
 
 from . import toolchain
 from .driver import Client, Driver, Member, Partition
+from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
 from .kgroup_server import EXECUTABLE, KgroupServer
-from .server import LIGHT_JVM, Server, java
+from .server import Server
 
 KINDS = {"kafka": RealKafka, "kgroup": KgroupServer}
 ASKED = [kind for kind in os.environ.get("KGROUP_INTEROP_SERVERS", "kafka,kgroup").split(",") if kind]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .server import Server, free_port, java
+from .jvm import LIGHT_JVM, java
+from .server import Server, free_port
 
 DEFAULTS = {
     "auto.create.topics.enable": "false",
@@ -81,7 +82,7 @@ class RealKafka(Server):
         self.tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(self._properties_file), *scram)
 
     def command(self) -> list[str]:
-        jvm = (f"-Xmx{self.heap}", f"-Xms{self.heap}", "-XX:+UseSerialGC", "-Xshare:auto")
+        jvm = (f"-Xmx{self.heap}", *LIGHT_JVM)
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
         return java("kafka.Kafka", str(self._properties_file), jvm=(*jvm, level))
 

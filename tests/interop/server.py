@@ -18,23 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from . import toolchain
+from . import jvm
 
-LIGHT_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-
-TOOLS = {
-    "kafka-configs": "kafka.admin.ConfigCommand",
-    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
-    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
-    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
-    "kafka-storage": "kafka.tools.StorageTool",
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
-    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
-}
 OFFLINE_TOOLS = {"kafka-dump-log", "kafka-storage"}
 
 
@@ -43,12 +28,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def java(main: str, *args: str, jvm: tuple[str, ...] = LIGHT_JVM, classpath: str = "") -> list[str]:
-    """The command line that runs one of Kafka's main classes."""
-    log = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
-    return ["java", *log, *jvm, "-cp", classpath or toolchain.kafka_classpath(), main, *args]
 
 
 class Server(abc.ABC):
@@ -149,17 +128,12 @@ class Server(abc.ABC):
         return self.start()
 
     def tool(
-        self, name: str, *args: str, stdin: str | None = None, timeout: float = 60.0, check: bool = True
+        self, name: str, *args: str, stdin: str = "", timeout: float = 90.0, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own tools; `--bootstrap-server` is added where it is wanted and not given."""
         if name not in OFFLINE_TOOLS and "--bootstrap-server" not in args:
             args = ("--bootstrap-server", self.bootstrap, *args)
-        command = java(TOOLS.get(name, name), *args)
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout)
-        if check and done.returncode:
-            said = f"{done.stdout}\n{done.stderr}"
-            raise RuntimeError(f"{name} {' '.join(args)} exited {done.returncode}:\n{said}")
-        return done
+        return jvm.tool(name, *args, stdin=stdin, timeout=timeout, check=check)
 
     def segments(self, topic: str = "__consumer_offsets") -> list[Path]:
         """The topic's non-empty segment files, by partition and base offset."""

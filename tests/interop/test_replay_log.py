@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 import subprocess
@@ -18,9 +19,11 @@ from kgroup.history.raw import raw_rows
 from kgroup.history.sources import segment_logs
 from kgroup.protocol.subscription import Subscription
 
+from . import jvm
 from .conftest import require
 from .record_incidents import TARGET, TOPICS, Member, classic, consumer
-from .server import TOOLS, Server, java
+from .server import Server
+from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 INCIDENTS = sorted(folder for folder in TARGET.iterdir() if folder.is_dir())
@@ -33,9 +36,7 @@ def dumped() -> dict[str, dict[int, Any]]:
     require("java", "mvn")
     files = [str(path) for folder in INCIDENTS for path in folder.rglob("*.log")]
     arguments = ("--offsets-decoder", "--print-data-log", "--files", ",".join(files))
-    done = subprocess.run(
-        java(TOOLS["kafka-dump-log"], *arguments), capture_output=True, text=True, check=True
-    )
+    done = jvm.tool("kafka-dump-log", *arguments)
     found: dict[str, dict[int, Any]] = {}
     place: dict[int, Any] = {}
     for line in done.stdout.splitlines():
@@ -161,12 +162,16 @@ def test_the_replayed_state_is_what_the_cluster_says(
     verdicts = json.loads(done.stdout)["data"]["groups"]
     assert done.returncode == 0, [v for v in verdicts if v["verdict"] != "same"]
     assert {"replay-classic", "replay-consumer", "replay-mixed"} <= {v["group_id"] for v in verdicts}
-    assert kgroup("capture", "--once", "--out", str(tmp_path), *where).returncode == 0
-    live, kept = (
-        kgroup("replay-log", *where, "-o", "ndjson"),
-        kgroup("replay-log", "--files", str(tmp_path), "-o", "ndjson"),
-    )
-    assert live.stdout == kept.stdout
-    events = [json.loads(line) for line in live.stdout.splitlines()]
+    numbers = itertools.count()
+
+    def told() -> str:
+        """What the cluster and a capture of it tell alike; sessions that end in between set them apart."""
+        out = tmp_path / str(next(numbers))
+        assert kgroup("capture", "--once", "--out", str(out), *where).returncode == 0
+        live = kgroup("replay-log", *where, "-o", "ndjson").stdout
+        assert kgroup("replay-log", "--files", str(out), "-o", "ndjson").stdout == live
+        return live
+
+    events = [json.loads(line) for line in eventually(told, 60).splitlines()]
     kinds = {e["event"] for e in events if e["group_id"] == "replay-mixed"}
     assert {"upgraded", "downgraded", "committed"} <= kinds

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,16 @@ from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 from kgroup.protocol.transaction_records import decode_key, decode_value
 from kgroup.runtime.cluster import Cluster
 
+from . import jvm
 from .conftest import KINDS, SETTINGS, Case, require
 from .driver import Client, Driver
 from .kgroup_server import KgroupServer
-from .server import TOOLS, Server, java
+from .server import Server
 from .test_transactions import Pipeline
 
 pytestmark = pytest.mark.interop
 INTERNAL = ("__consumer_offsets", "__transaction_state")
+IDS = ("tx-java", "rd-0", "rd-1", "rd-open")
 ROUNDS = 6
 
 
@@ -50,8 +51,8 @@ def used(
         case.call("create_topic", topic="out", partitions=2)
         implicit(case, java_client)
         explicit(server)
-        told = {name: state(server, name) for name in ("tx-java", "rd-0", "rd-1", "rd-open")}
-        told["offsets"] = sorted(case.call("offsets", group="rd")), sorted(case.call("offsets", group="tx"))  # type: ignore[call-overload]
+        told: dict[str, Any] = {name: state(server, name) for name in IDS}
+        told["offsets"] = [case.call("offsets", group=group) for group in ("rd", "tx")]
         server.kill9()
         yield server, told
 
@@ -108,13 +109,12 @@ def test_logs_load_without_a_complaint(
         transport = EmbeddedTransport(cluster)
     assert not caplog.records
     assert all(cluster.shards)
-    names = [name for name in told if name != "offsets"]
-    found = transport.request(None, DescribeTransactionsRequest(transactional_ids=tuple(names)))
+    found = transport.request(None, DescribeTransactionsRequest(transactional_ids=IDS))
     for row in found.transaction_states:  # type: ignore[attr-defined]
         expected = told[row.transactional_id]
         assert (row.transaction_state, row.producer_id, row.producer_epoch) == expected
-    assert told["offsets"] == (offsets(transport, "rd"), offsets(transport, "tx"))
-    assert cluster.catalog.allocate_producer_id() > max(told[name][1] for name in names)
+    assert [sorted(rows) for rows in told["offsets"]] == [offsets(transport, group) for group in ("rd", "tx")]
+    assert cluster.catalog.allocate_producer_id() > max(told[name][1] for name in IDS)
     transport.close()
 
 
@@ -160,9 +160,7 @@ def dumped(folder: Path) -> dict[int, tuple[str, dict[str, Any]]]:
     """What kafka-dump-log says of a `__transaction_state` partition: offset → transactional id, value."""
     files = ",".join(str(path) for path in sorted(folder.glob("*.log")))
     arguments = ("--transaction-log-decoder", "--print-data-log", "--files", files)
-    done = subprocess.run(
-        java(TOOLS["kafka-dump-log"], *arguments), capture_output=True, text=True, check=True
-    )
+    done = jvm.tool("kafka-dump-log", *arguments)
     found = {}
     for line in done.stdout.splitlines():
         if match := re.match(r"\| offset: (\d+) .* key: (\{.*?\}\}) payload: (.*)$", line):
