@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import Case
-from .driver import Client, DriverError, Member, fatal, settle
+from .conftest import SETTINGS, Case
+from .driver import Client, Driver, DriverError, Member, fatal, settle
+from .kgroup_server import KgroupServer
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
@@ -50,12 +53,17 @@ class Pipeline:
         return self.case.call("offsets", group=self.case.group)
 
     def committed_output(self, count: int) -> list[str]:
-        """What a read_committed consumer sees once it has seen `count` records."""
-        config = {"isolation.level": "read_committed", "group.id": f"{self.case.group}-check"}
-        reader = self.case.join(self.client, self.target, config=config)
-        rows = eventually(lambda: len(rows := reader.records()) >= count and rows, what="committed output")
-        self.case.close(reader)
-        return [row[3] for row in rows]
+        return committed_output(self.case, self.client, self.target, count)
+
+
+def committed_output(case: Case, client: Client, topic: str, count: int) -> list[str]:
+    """What a read_committed consumer sees once it has seen `count` records."""
+    config = {"isolation.level": "read_committed", "group.id": f"{case.group}-check"}
+    reader = case.join(client, topic, config=config)
+    eventually(lambda: len(reader.records()) >= count, what="committed output")
+    rows = reader.records()
+    case.close(reader)
+    return [row[3] for row in rows]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -124,3 +132,50 @@ def test_group_zombie_is_fenced(case: Case, java_client: Client) -> None:
     assert refused.value.code == "FENCED_INSTANCE_ID"
     pipeline.end("old", commit=False)
     assert pipeline.offsets() == []
+
+
+def test_session_of_franz_go(case: Case, java_client: Client, clients: Callable[[str], Client]) -> None:
+    """Its group transact session: an aborted round is read again, a later session goes on behind the last."""
+    source, target = case.topic(1, "in"), case.topic(1, "out")
+    go, at = clients("franz-go").driver, case.server.bootstrap
+
+    def open_session(name: str) -> None:
+        go.call("session.open", name=f"{case.group}-{name}", bootstrap=at, group=case.group,
+                topics=[source], transactional_id=f"{case.group}-tx")  # fmt: skip
+
+    def copy(name: str, count: int, *, commit: bool) -> Any:
+        return go.call("session.copy", name=f"{case.group}-{name}", to=target, count=count, commit=commit)
+
+    open_session("one")
+    case.produce(source, ["a", "b"])
+    assert copy("one", 2, commit=True) == [["a", "b"], True]
+    case.produce(source, ["c"])
+    assert copy("one", 1, commit=False) == [["c"], False]
+    assert copy("one", 1, commit=True) == [["c"], True]
+    go.call("session.close", name=f"{case.group}-one")
+    open_session("two")
+    case.produce(source, ["d"])
+    assert copy("two", 1, commit=True) == [["d"], True]
+    go.call("session.close", name=f"{case.group}-two")
+    assert case.call("offsets", group=case.group) == [[source, 0, 4]]
+    assert committed_output(case, java_client, target, 4) == ["A", "B", "C", "D"]
+
+
+@pytest.mark.timeout(300)
+def test_broker_killed_amid_transactions(
+    tmp_path: Path, drivers: Callable[[str], Driver], java_client: Client
+) -> None:
+    """Killed while a transaction is open: the producer goes on, and ends it as it wants."""
+    with KgroupServer(SETTINGS, base=tmp_path) as server:
+        case = Case(server, drivers("java"), "killed-tx", [])
+        pipeline = Pipeline(case, java_client)
+        pipeline.open("p")
+        for number, commit in enumerate([True, False, True]):
+            pipeline.feed(f"v{number}")
+            pipeline.copy("p")
+            server.kill9()
+            server.start()
+            pipeline.end("p", commit=commit)
+        eventually(lambda: pipeline.offsets() == [[pipeline.source, 0, 3]], what="offsets of the transaction")
+        assert pipeline.committed_output(2) == ["V0", "V2"]
+        case.close(pipeline.member)

@@ -35,6 +35,11 @@ type request struct {
 	Partitions []position `json:"partitions"`
 	Instances  []string   `json:"instances"`
 	Leave      bool       `json:"leave"`
+
+	TransactionalID string `json:"transactional_id"`
+	To              string `json:"to"`
+	Count           int    `json:"count"`
+	Commit          bool   `json:"commit"`
 }
 
 type reply struct {
@@ -47,6 +52,8 @@ type reply struct {
 type driver struct {
 	mu      sync.Mutex
 	members map[string]*member
+
+	sessions sync.Map // of *session by name
 }
 
 func main() {
@@ -93,6 +100,9 @@ func (d *driver) run(r *request) (any, error) {
 	if len(r.Op) > 6 && r.Op[:6] == "admin." {
 		return administer(ctx, r)
 	}
+	if len(r.Op) > 8 && r.Op[:8] == "session." {
+		return d.transact(ctx, r)
+	}
 	if r.Op == "start" {
 		m, err := start(r)
 		if err == nil {
@@ -116,6 +126,29 @@ func (d *driver) run(r *request) (any, error) {
 	case "close":
 		d.put(r.Name, nil)
 		return nil, m.close(r.Leave)
+	}
+	return nil, fmt.Errorf("unknown operation %s", r.Op)
+}
+
+func (d *driver) transact(ctx context.Context, r *request) (any, error) {
+	if r.Op == "session.open" {
+		made, err := openSession(r)
+		if err == nil {
+			d.sessions.Store(r.Name, made)
+		}
+		return nil, err
+	}
+	found, known := d.sessions.Load(r.Name)
+	if !known {
+		return nil, fmt.Errorf("no session %s", r.Name)
+	}
+	switch r.Op {
+	case "session.copy":
+		return found.(*session).copy(ctx, r)
+	case "session.close":
+		d.sessions.Delete(r.Name)
+		found.(*session).Close()
+		return nil, nil
 	}
 	return nil, fmt.Errorf("unknown operation %s", r.Op)
 }
