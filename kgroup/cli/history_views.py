@@ -48,6 +48,17 @@ _VERIFY_TRIES = 5
 def show_timeline(env: Env, source: Source, selection: Selection, html: Path | None) -> ExitCode:
     """Events in order, with what is complete; and, if asked for, as a page."""
     story = source.replay(selection, keep_owners=html is not None)
+    return show_story(env, story, selection, html, source.cluster)
+
+
+def show_story(
+    env: Env,
+    story: "Story",
+    selection: Selection,
+    html: Path | None = None,
+    cluster: Mapping[str, Any] | None = None,
+) -> ExitCode:
+    """A story that was told already, by this process or by Spark."""
     events = selection.chosen(story.events)
     errors, code = damage(story)
     missing = unseen(story, selection)
@@ -72,7 +83,7 @@ def show_timeline(env: Env, source: Source, selection: Selection, html: Path | N
         names=sorted({event.group for event in events if event.group}),
         errors=[*errors, *missing],
         exit_code=code,
-        cluster=source.cluster,
+        cluster=cluster,
         main=Table(_EVENT_COLUMNS, rows),
     )
     return show(env, result)

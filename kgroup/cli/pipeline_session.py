@@ -9,16 +9,14 @@ from kgroup.cli.env import Env
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kgroup.pipeline.store import Store
 
 LOCAL = "local[*]"
 
 
 @contextmanager
-def opened_spark(env: Env, master: str | None, conf: Sequence[str] | None = None) -> "Iterator[SparkSession]":
-    """A session on `master` (all cores of this machine by default) with Spark's own settings `conf`."""
+def opened_spark(env: Env, master: str | None, conf: Sequence[str] | None = None) -> Iterator[Any]:
+    """A SparkSession on `master` (all cores of this machine by default) with Spark's own settings `conf`."""
     import sys
 
     from kgroup.pipeline.session import spark_session

@@ -67,6 +67,13 @@ def command(
     collapse_commits: Annotated[
         bool, typer.Option("--collapse-commits/--all-commits", help="One line for many commits.")
     ] = True,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", metavar="NAME", help="auto|local|spark; auto takes Spark for very much."),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="Spark's master. Default local[*].")
+    ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the timeline as a page of its own.")
     ] = None,
@@ -77,7 +84,10 @@ def command(
     """
     from kgroup.cli import history_views as views
     from kgroup.cli.history import Selection, opened
+    from kgroup.cli.history_spark import SPARK, chosen_engine, tell_on_spark
 
+    if engine == SPARK and (at or raw or follow or verify or not files):
+        raise ConfigError("--engine spark tells the timeline of --files", "leave it out for all else")
     if sum(map(bool, (at, raw, follow, verify))) > 1:
         raise ConfigError("--at, --raw, --follow and --verify exclude each other")
     if files and (follow or verify):
@@ -99,6 +109,8 @@ def command(
             return views.show_verdict(env, source, selection)
         if at is not None:
             return views.show_state(env, source, selection, _moment(at))
+        if chosen_engine(env, engine, source, plain=html is None and collapse_commits) == SPARK:
+            return tell_on_spark(env, files or [], selection, master)
         return views.show_timeline(env, source, selection, html)
 
 

@@ -13,8 +13,9 @@ def _known() -> Mapping[str, Mapping[str, Any]]:
     from kgroup.cli.schemas.history import HISTORY
     from kgroup.cli.schemas.migrate import MIGRATE
     from kgroup.cli.schemas.offsets import OFFSETS
+    from kgroup.cli.schemas.pipeline import PIPELINE
 
-    return {**LOCAL, **HISTORY, **GROUPS, **OFFSETS, **MIGRATE}
+    return {**LOCAL, **HISTORY, **GROUPS, **OFFSETS, **MIGRATE, **PIPELINE}
 
 
 def commands() -> tuple[str, ...]:

@@ -1,0 +1,55 @@
+"""`kgroup replay-log --engine spark`: which engine tells a timeline, and telling it on Spark."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.history import Selection
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.history import Source
+
+AUTO, LOCAL, SPARK = "auto", "local", "spark"
+SPARK_FROM_BYTES = 8 << 30
+"""Up to here one process is done before Spark would be: it needs some ten seconds to start."""
+
+
+def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) -> str:
+    """The engine for a timeline: what was asked for, else Spark for very much input where it is installed.
+
+    `plain`: nothing is asked for that Spark does not tell (single commits, a page with owners). ConfigError
+    for an engine that is unknown or cannot do it.
+    """
+    if asked not in (None, AUTO, LOCAL, SPARK):
+        raise ConfigError(f"--engine {asked!r} is unknown", f"one of {AUTO}, {LOCAL}, {SPARK}")
+    if asked == SPARK and not plain:
+        raise ConfigError("--engine spark has neither --html nor --all-commits", "leave --engine out")
+    if asked in (LOCAL, SPARK):
+        return str(asked)
+    if sum(source.sizes) < SPARK_FROM_BYTES or not plain:
+        return LOCAL
+    from importlib.util import find_spec
+
+    if find_spec("pyspark") is None:
+        env.note("so much is read faster with Spark: pip install 'kgroup[spark]'")
+        return LOCAL
+    env.note("reading with Spark, as there is much to read; --engine local does it in this process")
+    return SPARK
+
+
+def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master: str | None) -> ExitCode:
+    """The timeline that `replay-log` tells, folded by Spark."""
+    from kgroup.cli.history_views import show_story
+    from kgroup.cli.pipeline_session import opened_spark
+    from kgroup.pipeline.session import check_installed
+
+    check_installed()
+    from kgroup.pipeline.replaying import replay_on_spark
+
+    decoder: dict[str, Any] = {"names": selection.names, "wanted": selection.wanted}
+    with opened_spark(env, master) as spark:
+        story = replay_on_spark(spark, files, decoder)
+    return show_story(env, story, selection)
