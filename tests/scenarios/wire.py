@@ -42,13 +42,13 @@ class Wire:
                 self._idle[client_id].append(connection)
         return found
 
-    def collect(self, expected: int, timeout_s: float, grace_s: float) -> list[tuple[int, Message]]:
-        """Wait for `expected` responses, then a little longer for those that nobody expects."""
+    def collect(self, expected: int, timeout_s: float) -> list[tuple[int, Message]]:
+        """Wait for `expected` responses; also those that have arrived besides."""
         found: list[tuple[int, Message]] = []
         until = time.monotonic() + timeout_s
         while len(found) < expected and (left := until - time.monotonic()) > 0:
             found += self.receive(left)
-        return found + self.receive(grace_s)
+        return found + self.receive(0)
 
     def close(self) -> None:
         for key in list(self._selector.get_map().values()):
