@@ -8,8 +8,8 @@ set -euo pipefail
 
 group=$1 members=$2
 
-if ! kgroup wait "$group" --for "members=$members" --timeout "${WAIT:-2m}" --quiet >/dev/null ||
-    ! kgroup wait "$group" --for stable --timeout "${WAIT:-2m}" --quiet >/dev/null; then
+if ! kgroup wait "$group" --for "members=$members" --stop-after "${WAIT:-2m}" --quiet >/dev/null ||
+    ! kgroup wait "$group" --for stable --stop-after "${WAIT:-2m}" --quiet >/dev/null; then
     kgroup doctor "$group" || true
     exit 7
 fi

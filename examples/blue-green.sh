@@ -8,7 +8,7 @@ set -euo pipefail
 
 from=$1 to=$2 folder=${3:-.}
 
-kgroup wait "$from" --for empty --timeout "${WAIT:-5m}" --quiet >/dev/null
+kgroup wait "$from" --for empty --stop-after "${WAIT:-5m}" --quiet >/dev/null
 kgroup offsets export "$from" -o json >"$folder/$from.json"
 kgroup offsets clone "$from" "$to" --execute --yes
 diff <(kgroup offsets export "$from" -o csv) <(kgroup offsets export "$to" -o csv)

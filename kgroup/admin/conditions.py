@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import GroupDescription
-from kgroup.admin.refusals import refused
-from kgroup.errors import ConfigError, ErrorCode
+from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
 
 GONE = "gone"
 KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
@@ -102,10 +101,17 @@ def groups_now(
     told = describe(cluster, wanted, offsets=offsets)
     for error in told.errors:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
-            code = ErrorCode.__members__.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
-            raise refused(code, f"group {error.item}", error.message)
+            raise raised(error)
     found = {group.group_id: group for group in told.groups}
     return {group_id: found.get(group_id) for group_id in wanted}
+
+
+def raised(error: ItemError) -> KgroupError:
+    """The exception behind an entry of a description's errors."""
+    if error.code == "UNREACHABLE":
+        return Unreachable(error.message, error.hint)
+    code = ErrorCode.__members__.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return BrokerRefused(code, error.message, hint=error.hint)
 
 
 def _waited(group_id: str, group: GroupDescription | None, condition: Condition, waited_s: float) -> Waited:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from kgroup.admin.conditions import raised
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.findings import ERROR, INFO, WARN, Meaning
 from kgroup.admin.models import CLASSIC, CONSUMER, SHARE, GroupDescription
 from kgroup.admin.offsets import EARLIEST, ListedOffset, list_offsets
-from kgroup.admin.refusals import refused
 from kgroup.admin.settings import broker_setting, group_settings
 from kgroup.domain import TopicPartition, offsets_partition_of
-from kgroup.errors import ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.events import Event
@@ -93,8 +93,7 @@ def examine(
     """
     told = describe(cluster, [group_id])
     for error in told.errors:
-        code = ErrorCode.__members__.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
-        raise refused(code, f"group {group_id}")
+        raise raised(error)
     (group,) = told.groups
     facts = _Facts(cluster, group, window_ms, time.time_ns() // 1_000_000 if now_ms is None else now_ms)
     found = [

@@ -44,7 +44,7 @@ class KgroupCommand(TyperCommand):
 
 
 def _panel_rank(name: str) -> int:
-    order = ("Arguments", "Members", "Options", "Where", "How", "Output")
+    order = ("Arguments", "Members", "Where to", "Options", "Where", "How", "Output")
     return order.index(name) if name in order else len(order)
 
 

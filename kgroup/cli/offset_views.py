@@ -133,7 +133,9 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
         return []
     several = len({item.group_id for item in items}) > 1
     columns = ((_GROUP,) if several else ()) + _ROWS
-    columns += (_RESULT, Column("error_code", "ERROR")) if with_results else ()
+    columns += (_RESULT,) if with_results else ()
+    if any(item.error_code for item in items):
+        columns += (Column("error_code", "ERROR"),)
     if any(item.effect for item in items):
         columns += (Column("effect", "NOTE"),)
     return [Table(columns, [_shown(item) for item in items])]

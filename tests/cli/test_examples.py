@@ -65,7 +65,7 @@ def test_replay_since_and_back(script, cluster, group, on_cluster):
 
 def test_replay_since_of_an_active_group(script, cluster, group):
     cluster.classic_group(group, group, {"i-0": [0]})
-    done = script("replay-since.sh", group, group, "PT2H", "why", WAIT="100ms")
+    done = script("replay-since.sh", group, group, "PT2H", "why", WAIT="3s")
     assert done.returncode == 4
     assert offsets(cluster, group) == {(group, 0): 3}
 

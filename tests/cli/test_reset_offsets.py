@@ -193,7 +193,7 @@ class TestExecute:
 
     def test_wait_empty_gives_up_in_time(self, on_cluster, cluster, group):
         cluster.classic_group(group, group, {"i-0": [0, 1]})
-        argv = ("--all-topics", "--to-latest", "--execute", "--wait-empty", "--timeout", "300ms")
+        argv = ("--all-topics", "--to-latest", "--execute", "--wait-empty", "--timeout", "3s")
         ran = on_cluster("reset-offsets", group, *argv)
         assert ran.code == ExitCode.REFUSED
         assert "still Stable" in ran.err

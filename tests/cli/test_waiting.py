@@ -50,7 +50,7 @@ class TestWait:
     )
     def test_conditions_of_a_stable_group(self, on_cluster, cluster, group, condition, code):
         cluster.classic_group(group, "orders", {"i-0": [0, 1]})
-        ran = on_cluster("wait", group, "--for", condition, "--timeout", "50ms", "-o", "json")
+        ran = on_cluster("wait", group, "--for", condition, "--stop-after", "50ms", "-o", "json")
         assert ran.code == code
         jsonschema.validate(ran.document, schema_for("wait"))
         (told,) = ran.document["data"]["groups"]
@@ -63,13 +63,13 @@ class TestWait:
     def test_waits(self, on_cluster, cluster, group):
         cluster.classic_group(group, "orders", {"i-0": [0]})
         timer = later(cluster, group, Selection(all=True))
-        ran = on_cluster("wait", group, "--for", "empty", "--interval", "20ms", "--timeout", "10s")
+        ran = on_cluster("wait", group, "--for", "empty", "--interval", "20ms", "--stop-after", "20s")
         timer.join()
         assert ran.code == ExitCode.OK
 
     def test_a_group_that_does_not_exist(self, on_cluster, group):
         for condition, code in (("empty", 0), ("gone", 0), ("stable", 7), ("lag=0", 7)):
-            assert on_cluster("wait", group, "--for", condition, "--timeout", "10ms").code == code
+            assert on_cluster("wait", group, "--for", condition, "--stop-after", "10ms").code == code
 
     @pytest.mark.parametrize("condition", ["calm", "lag", "lag=x", "stable=1", "member="])
     def test_wrong_usage(self, on_cluster, condition):

@@ -13,8 +13,11 @@ from kgroup.cli.options import command as make
 @make(
     "wait",
     examples=(
-        ("kgroup wait orders --for empty --timeout 5m", "once all its members have stopped"),
-        ("kgroup wait orders --for stable --timeout 2m", "after a rollout; exit code 7 when it takes longer"),
+        ("kgroup wait orders --for empty --stop-after 5m", "once all its members have stopped"),
+        (
+            "kgroup wait orders --for stable --stop-after 2m",
+            "after a rollout; exit code 7 when it takes longer",
+        ),
         ("kgroup wait orders --for lag=0 -q", "until everything is read"),
         ("kgroup wait orders --for member=orders-3", "until that instance is in and settled"),
     ),
@@ -31,8 +34,11 @@ def command(
     interval: Annotated[
         str, typer.Option("--interval", metavar="DURATION", help="How often to look. Default 500ms.")
     ] = "500ms",
+    stop_after: Annotated[
+        str | None, typer.Option("--stop-after", metavar="DURATION", help="At most so long. Default 30s.")
+    ] = None,
 ) -> ExitCode:
-    """Wait until a condition holds for all the groups, at most --timeout; exit code 7 when time is up.
+    """Wait until a condition holds for all the groups; exit code 7 when time is up.
 
     A group that does not exist counts as empty, and is waited for otherwise.
     """
@@ -44,16 +50,16 @@ def command(
 
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)
-    timeout_s = env.settings().timeout_s()
+    limit_s = 30.0 if stop_after is None else parse_duration(stop_after)
     with open_admin(env) as admin:
-        ended = wait_for(admin.cluster, resolve(admin, group), condition, timeout_s, every_s)
+        ended = wait_for(admin.cluster, resolve(admin, group), condition, limit_s, every_s)
         where = identity(admin, env)
     rows = [asdict(waited) for waited in ended]
     late = [waited for waited in ended if not waited.held]
     errors = [
         ItemError(
             "TIMED_OUT",
-            f"{w.group_id} is still {w.state} ({w.members} members) after {timeout_s:g} s, not {for_}",
+            f"{w.group_id} is still {w.state} ({w.members} members) after {limit_s:g} s, not {for_}",
             f"kgroup doctor {w.group_id}",
             w.group_id,
         )
