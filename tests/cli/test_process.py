@@ -150,6 +150,7 @@ def test_ctrl_c_ends_with_130(tmp_path):
         )
         connection, _ = silent.accept()
         with connection:
+            assert connection.recv(1), "it asks, and is past its imports"
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (130, "", "")
