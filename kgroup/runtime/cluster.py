@@ -143,9 +143,7 @@ class Cluster:
         try:
             found = self.log(OFFSETS_TOPIC, partition)
             assert found is not None
-            shard = Shard(
-                partition, found, self.group_config, self._seed, self.catalog.image, self.counters
-            )
+            shard = Shard(partition, found, self.group_config, self._seed, self.catalog.image, self.counters)
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
                     shard.group_config_changed(group_id, settings)
