@@ -31,7 +31,11 @@ class Watcher(Protocol):
         ...
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
-        """A request was carried out, or (None) timers fired."""
+        """A request was carried out, or (None) timers fired or topics changed."""
+        ...
+
+    def fired(self, partition: Partition) -> None:
+        """Every timer that was due has fired."""
         ...
 
 
@@ -41,6 +45,8 @@ class Unwatched:
     def loaded(self, partition: Partition) -> None: ...
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None: ...
+
+    def fired(self, partition: Partition) -> None: ...
 
 
 class DiskFault(Enum):
@@ -283,6 +289,8 @@ class Brokers:
     def _fire(self, broker: Broker, partition: Partition) -> None:
         assert partition.shard is not None
         self._stepped(broker, partition, None, partition.shard.wake(self.now_ms(broker.id)))
+        if partition.shard is not None:
+            self.watcher.fired(partition)
 
 
 def group_of(body: Message) -> str:

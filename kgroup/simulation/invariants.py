@@ -40,6 +40,7 @@ class Follower:
     next_offset: int = 0
     verified: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     revoking: dict[tuple[str, str], int] = field(default_factory=dict)
+    live: Coordinator | None = None
 
     def group(self, group_id: str) -> Group | None:
         return self.coordinator.state.groups.get(group_id)
@@ -92,6 +93,9 @@ class Auditor:
             touched = self._follow(partition, by_admin=is_by_admin(request))
         assert partition.shard is not None
         live = partition.shard.coordinator
+        if live is not follower.live and partition.leader is not None:
+            # A shard whose append failed has loaded its log again, and given everybody new deadlines.
+            follower.live, partition.loaded_ms = live, self._world.brokers.now_ms(partition.leader)
         group_id = getattr(request, "group_id", None)
         if group_id is not None:
             touched.add(group_id)
@@ -104,8 +108,6 @@ class Auditor:
                 self._beat_was_fenced(live, request, own)
             case DeleteGroupsRequest():
                 self._deleted(live, follower, own)
-            case None:
-                self._revocations_end(partition, follower)
 
     def owners_changed(self, process: Process) -> None:
         """A process believes to own something else than before."""
@@ -234,9 +236,10 @@ class Auditor:
                 f"{type(request).__name__} of {request.member_id} at {request.generation_id} was accepted",
             )
 
-    def _revocations_end(self, partition: Partition, follower: Follower) -> None:
-        """Timers have fired: nobody takes longer than its rebalance timeout to give partitions up."""
+    def fired(self, partition: Partition) -> None:
+        """See `brokers.Watcher`: nobody takes longer than its rebalance timeout to give partitions up."""
         assert partition.leader is not None
+        follower = self.follower(partition)
         now_ms = self._world.brokers.now_ms(partition.leader)
         for (group_id, member_id), since in follower.revoking.items():
             group = follower.group(group_id)
