@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kgroup.domain import TopicPartition
 from kgroup.history.events import Event, Kind, partitions_text
 from kgroup.history.items import CommitRun, PartProgress, Rewind
+from kgroup.history.marks import Mark, mark_in
 from kgroup.history.ownership import owners
 from kgroup.history.state import CLASSIC, CONSUMER, GroupState
 
@@ -22,9 +23,12 @@ class Span:
     timestamp_ms: int = -1
     end_timestamp_ms: int = -1
     moved: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
 
     def add(self, part: PartProgress) -> None:
         place, last = TopicPartition(part.topic, part.partition), part.last
+        if mark := mark_in(last.metadata):
+            self.marks[mark.plan_id] = mark
         first = self.moved.get(place, (part.first, 0))[0]
         self.moved[place] = (first, last.offset)
         self.count += part.commits
@@ -105,15 +109,20 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
         detail=text,
         epoch=epoch_of(state),
         previous_epoch=epoch_of(state),
-        cause="an admin tool, or a consumer without a membership" if _outside(span.kind) else None,
+        cause=_cause(span),
         suspicious=unowned,
         partitions=places,
         count=span.count,
     )
 
 
-def _outside(kind: Kind) -> bool:
-    return kind is Kind.COMMITTED_OUTSIDE
+def _cause(span: Span) -> str | None:
+    """Who committed, where the metadata of the commits tells (`kgroup reset-offsets` writes it there)."""
+    if span.marks:
+        return "kgroup, " + "; ".join(mark.words for mark in span.marks.values())
+    return (
+        "an admin tool, or a consumer without a membership" if span.kind is Kind.COMMITTED_OUTSIDE else None
+    )
 
 
 def epoch_of(state: GroupState) -> int:

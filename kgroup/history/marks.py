@@ -28,8 +28,13 @@ class Mark:
         why = " ".join((self.reason or "").split())
         return (f"kgroup plan={self.plan_id} by={actor}" + (f" why={why}" if why else ""))[:MARK_LIMIT]
 
+    @property
+    def words(self) -> str:
+        """The mark for people: who, by which plan, and why."""
+        return f"by {self.actor}, plan {self.plan_id}" + (f": {self.reason}" if self.reason else "")
+
 
 def mark_in(metadata: str) -> Mark | None:
     """The mark in a commit's metadata; None for a commit that kgroup did not make."""
-    match = _MARK.fullmatch(metadata)
+    match = _MARK.fullmatch(metadata) if metadata.startswith("kgroup ") else None
     return Mark(match["plan"], match["by"], match["why"]) if match else None

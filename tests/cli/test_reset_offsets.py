@@ -164,6 +164,13 @@ class TestExecute:
         assert (entry.id, entry.command) == (data["journal_id"], "reset-offsets")
         assert [group, 0, 4, 0, "mine"] in entry.before["offsets"][group]
 
+    def test_history_names_the_actor(self, on_cluster, group):
+        argv = ("--all-topics", "--to-offset", "2", "--execute", "--reason", "INC-9", "-o", "json")
+        plan = document(on_cluster("reset-offsets", group, *argv))["plan"]
+        events = on_cluster("replay-log", group, "-o", "json").document["data"]["events"]
+        causes = [event["cause"] for event in events if event["event"].startswith("committed")]
+        assert f"kgroup, by {plan['actor']}, plan {plan['id']}: INC-9" in causes
+
     def test_a_long_reason_stays_short_in_the_metadata(self, on_cluster, cluster, group):
         argv = ("--all-topics", "--to-latest", "--execute", "--reason", "x" * 5000)
         assert on_cluster("reset-offsets", group, *argv).code == ExitCode.OK
