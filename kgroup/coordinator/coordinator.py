@@ -150,10 +150,19 @@ def _join(step: Step, request: JoinGroupRequest) -> Message | None:
     if not isinstance(group, ConsumerGroup):
         return join(step, group, request)
     if group.members:
-        return classic_members.join(step, group, request)
+        return _join_consumer_group(step, group, request)
     if request.member_id:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     return _join_after_conversion(step, group, request)
+
+
+def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Message:
+    """As Kafka, a classic member that a consumer group refuses is told no member id, not even its own."""
+    try:
+        return classic_members.join(step, group, request)
+    except Refused as refused:
+        step.records.clear()
+        return rebalance.refused_join(refused.code, "")
 
 
 def _join_after_conversion(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Message | None:

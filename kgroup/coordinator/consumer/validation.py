@@ -52,7 +52,7 @@ def _epoch(request: ConsumerGroupHeartbeatRequest) -> None:
     elif epoch == LEFT_EPOCH and request.instance_id is None:
         raise _invalid("InstanceId can't be null.")
     elif epoch < LEFT_EPOCH:
-        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+        raise _invalid("MemberEpoch is invalid.")
 
 
 def _invalid(message: str) -> Refused:
