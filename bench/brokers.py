@@ -26,13 +26,27 @@ from tests.interop.kgroup_server import KgroupServer
 from tests.interop.server import Server
 
 TICKS = os.sysconf("SC_CLK_TCK")
+JVM = (
+    *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+)
 LENGTH = struct.Struct(">i")
+
+
+class Kafka(RealKafka):
+    """Kafka with the JVM options of its own start script, instead of those that suit short tests."""
+
+    def command(self) -> list[str]:
+        command = super().command()
+        main = command.index("kafka.Kafka")
+        kept = [word for word in command[:main] if not word.startswith(("-XX:", "-Xm"))]
+        return [*kept[:1], *JVM, *kept[1:], *command[main:]]
 
 
 @contextlib.contextmanager
 def brokers(overrides: Mapping[str, object] | None = None) -> Iterator[dict[str, Server]]:
     """Ours and Kafka, both running with the same settings, by name."""
-    with KgroupServer(overrides) as ours, RealKafka(overrides, heap="1g") as kafka:
+    with KgroupServer(overrides) as ours, Kafka(overrides) as kafka:
         yield {"kgroup": ours, "kafka": kafka}
 
 
