@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+SPARK := $(VENV)/.spark
 SEEDS ?= 1000
 
 .DEFAULT_GOAL := help
@@ -24,8 +25,11 @@ $(STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 .PHONY: spark
-spark: setup ## Add PySpark (the pipeline's extra)
+spark: $(SPARK) ## Add PySpark (the pipeline's extra)
+
+$(SPARK): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[spark]'
+	@touch $@
 
 .PHONY: demo
 demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
@@ -36,7 +40,7 @@ test: setup ## All tests that need nothing but Python
 	$(BIN)/pytest -q -m "not interop and not spark"
 
 .PHONY: check
-check: setup ## Style, types, layers
+check: setup spark ## Style, types (those of PySpark too), layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -62,6 +66,10 @@ bench: setup ## Ratios against peers; see docs/performance.md
 .PHONY: docs
 docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python -m kgroup.cli.generated .
+	$(BIN)/python docs/protocol_coverage.py
+	$(BIN)/python docs/requirements_coverage.py
+	$(BIN)/python docs/protocol_coverage.py
+	$(BIN)/python docs/requirements_coverage.py
 
 .PHONY: clean
 clean: ## Remove what the targets made

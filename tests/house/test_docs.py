@@ -1,0 +1,28 @@
+"""Documentation that is generated equals what the code says; links lead somewhere."""
+
+import re
+import runpy
+
+import pytest
+from repository import ROOT, name_of
+
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
+
+
+@pytest.mark.parametrize(
+    ("script", "page"),
+    [("protocol_coverage.py", "protocol-coverage.md"), ("requirements_coverage.py", "requirements.md")],
+)
+def test_generated_tables_are_up_to_date(script, page):
+    """Run `make docs` after changing what they tell of."""
+    document = runpy.run_path(str(DOCS / script))["document"]
+    assert (DOCS / page).read_text(encoding="utf-8") == document()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_lead_to_files(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [target for target in LINK.findall(text) if not re.match(r"[a-z]+:|#", target)]
+    assert [t for t in targets if not (page.parent / t.partition("#")[0]).exists()] == []
