@@ -68,8 +68,6 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python -m kgroup.cli.generated .
 	$(BIN)/python docs/protocol_coverage.py
 	$(BIN)/python docs/requirements_coverage.py
-	$(BIN)/python docs/protocol_coverage.py
-	$(BIN)/python docs/requirements_coverage.py
 
 .PHONY: clean
 clean: ## Remove what the targets made
