@@ -7,7 +7,7 @@ from kgroup.simulation.chaos import run
 from kgroup.simulation.groups import Kind
 
 CHUNK = 20
-SEEDS = 300
+SEEDS = 200
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
