@@ -59,8 +59,3 @@ def opened_store(folder: Path) -> "Store":
         hint = f"kgroup pipeline run SEGMENTS --out {folder} makes them"
         raise ConfigError(f"{folder} holds no tables of the pipeline", hint)
     return store
-
-
-def to_ms(value: Any) -> int | None:
-    """A timestamp column's value as ms since 1970 (Spark gives naive local time); None for null."""
-    return None if value is None else round(value.timestamp() * 1000)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DateType, IntegerType, StructField, StructType
+from pyspark.sql.types import DateType, IntegerType, StructField, StructType, TimestampType
 from pyspark.sql.window import Window
 
 from kgroup.pipeline.schemas import TABLES, plain
@@ -44,6 +44,16 @@ def _read(spark: SparkSession, store: Store, name: str) -> DataFrame:
     base = str(store.root.resolve() / name)
     read = spark.read.schema(whole).option("basePath", base)
     return read.parquet(*(str(store.root.resolve() / path) for path in files)).select(*columns)
+
+
+def in_ms(frame: DataFrame) -> DataFrame:
+    """The same rows with timestamps as ms since 1970: what Spark collects as a datetime knows no zone."""
+    return frame.select(
+        *(
+            f.unix_millis(c.name).alias(c.name) if isinstance(c.dataType, TimestampType) else c.name
+            for c in frame.schema
+        )
+    )
 
 
 def state_at(spark: SparkSession, store: Store, time_ms: int | None = None) -> DataFrame:

@@ -123,19 +123,19 @@ def state(
 ) -> ExitCode:
     """Show the committed offsets of all groups at a moment."""
     from kgroup.cli.output import Result, show
-    from kgroup.cli.pipeline_session import opened_spark, opened_store, to_ms
+    from kgroup.cli.pipeline_session import opened_spark, opened_store
     from kgroup.cli.tables import Column, Table
     from kgroup.cli.times import iso, parse_time
 
     time_ms = parse_time(at) if at else None
     store = opened_store(tables)
-    from kgroup.pipeline.jobs import state_at
+    from kgroup.pipeline.jobs import in_ms, state_at
 
     with opened_spark(env, master, conf) as spark:
         found = state_at(spark, store, time_ms)
         if group is not None:
             found = found.where(found.group_id == group)
-        rows = [row.asDict() for row in found.orderBy("group_id", "topic", "partition").collect()]
+        rows = [row.asDict() for row in in_ms(found.orderBy("group_id", "topic", "partition")).collect()]
     offsets = [
         {
             "group_id": row["group_id"],
@@ -144,8 +144,8 @@ def state(
             "committed_offset": row["offset"],
             "leader_epoch": row["leader_epoch"],
             "metadata": row["metadata"] or "",
-            "commit_timestamp_ms": (committed := to_ms(row["commit_ts"])),
-            "commit_timestamp": iso(-1 if committed is None else committed),
+            "commit_timestamp_ms": row["commit_ts"],
+            "commit_timestamp": iso(-1 if row["commit_ts"] is None else row["commit_ts"]),
             "log_offset": row["log_offset"],
         }
         for row in rows
@@ -208,17 +208,17 @@ def stats(
 ) -> ExitCode:
     """List the groups that write most: bytes, records, commits, tombstones, commits a minute."""
     from kgroup.cli.output import Result, show
-    from kgroup.cli.pipeline_session import opened_spark, opened_store, to_ms
+    from kgroup.cli.pipeline_session import opened_spark, opened_store
     from kgroup.cli.tables import Column, Table
 
     store = opened_store(tables)
-    from kgroup.pipeline.jobs import top_writers
+    from kgroup.pipeline.jobs import in_ms, top_writers
 
     with opened_spark(env, master, conf) as spark:
-        found = [row.asDict() for row in top_writers(spark, store).limit(limit).collect()]
+        found = [row.asDict() for row in in_ms(top_writers(spark, store).limit(limit)).collect()]
     rows = []
     for row in found:
-        span = (to_ms(row.pop("last_ts")) or 0) - (to_ms(row.pop("first_ts")) or 0)
+        span = row.pop("last_ts") - row.pop("first_ts")
         rate = round(row["commits"] * 60_000 / span, 1) if span >= 1000 else None
         rows.append({**row, "commits_per_minute": rate})
     columns = (
@@ -251,12 +251,12 @@ def plot(
     """Draw a group over time: commits a minute, rebalances, members, suspicious commits."""
     from kgroup.cli.exit_codes import Failure
     from kgroup.cli.history import coverage_text
-    from kgroup.cli.pipeline_session import opened_spark, opened_store, to_ms
+    from kgroup.cli.pipeline_session import opened_spark, opened_store
 
     if out.suffix != ".html":
         raise ConfigError(f"--out {out} is not an HTML file", "name it FILE.html")
     store = opened_store(tables)
-    from kgroup.pipeline.jobs import commit_rates
+    from kgroup.pipeline.jobs import commit_rates, in_ms
     from kgroup.pipeline.plot import page
     from kgroup.pipeline.story import story_in
 
@@ -266,8 +266,8 @@ def plot(
         raise Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no record of group {group} in {tables}")
     with opened_spark(env, master, conf) as spark:
         every = commit_rates(spark, store)
-        rates = every.where(every.group_id == group).orderBy("start").collect()
-    minutes = [(to_ms(row.start) or 0, row.commits) for row in rates]
+        rates = in_ms(every.where(every.group_id == group).orderBy("start")).collect()
+    minutes = [(row.start, row.commits) for row in rates]
     remark = " · ".join(coverage_text(c) for c in story.coverage if c.partition in own)
     try:
         out.write_text(page(group, story.events, minutes, remark), encoding="utf-8")

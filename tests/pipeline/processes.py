@@ -1,0 +1,75 @@
+"""Processes of a test: a standalone Spark cluster from the installed package, and who descends from whom."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from kgroup.pipeline.java import java_home
+
+DEPLOY = "org.apache.spark.deploy"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
+    """A master and workers on loopback; yields the master's URL, and ends every process by its id."""
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    home = Path(pyspark.__file__).parent
+    environ = {
+        **os.environ,
+        "JAVA_HOME": str(java_home(os.environ, folder)),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    common = ["--host", "127.0.0.1", "--webui-port", "0"]
+    commands = [[f"{DEPLOY}.master.Master", *common, "--port", str(port)]]
+    for number in range(workers):
+        work = ["--cores", "1", "--memory", "700m", "--work-dir", str(folder / f"worker-{number}")]
+        commands.append([f"{DEPLOY}.worker.Worker", *common, *work, url])
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for number, command in enumerate(commands):
+            with (folder / f"process-{number}.log").open("wb") as log:
+                made = subprocess.Popen(
+                    [home / "bin" / "spark-class", *command], env=environ, stdout=log, stderr=log
+                )
+            started.append(made)
+        yield url
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def descendants(pid: int) -> set[int]:
+    """All processes below one, by /proc."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found: set[int] = set()
+    while more := {child for child, parent in parents.items() if parent in found | {pid}} - found:
+        found |= more
+    return found

