@@ -12,15 +12,16 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
-from kgroup.errors import KgroupError
+from kgroup.errors import ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.headers import decode_response, encode_request
 from kgroup.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from tests.interop.kafka import RealKafka
 from tests.interop.kgroup_server import KgroupServer
 from tests.interop.server import Server
@@ -29,6 +30,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 JVM = (
     *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+)
+NOT_YET = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
 )
 LENGTH = struct.Struct(">i")
 
@@ -70,17 +76,23 @@ def create_topic(transport: SocketTransport, name: str, partitions: int) -> None
     transport.request(None, CreateTopicsRequest(topics=(topic,), timeout_ms=30_000))
 
 
-def until_ready(transport: SocketTransport, group: str, timeout_s: float = 60) -> None:
-    """Wait until the group has a coordinator; Kafka makes its offsets topic on the first call."""
+def until_ready(transport: SocketTransport, groups: Iterable[str], timeout_s: float = 60) -> None:
+    """Wait until each group's coordinator serves it; Kafka makes its offsets topic on the first look-up."""
     end = time.monotonic() + timeout_s
-    while True:
-        with contextlib.suppress(KgroupError):
-            found = transport.request(None, FindCoordinatorRequest(coordinator_keys=(group,)))
-            if not found.coordinators[0].error_code:  # type: ignore[attr-defined]
-                return
-        if time.monotonic() > end:
-            raise RuntimeError("no coordinator")
-        time.sleep(0.1)
+    for group in groups:
+        while not _is_served(transport, group):
+            if time.monotonic() > end:
+                raise RuntimeError(f"no coordinator serves {group}")
+            time.sleep(0.1)
+
+
+def _is_served(transport: SocketTransport, group: str) -> bool:
+    beat = HeartbeatRequest(group_id=group, generation_id=0, member_id="nobody")
+    try:
+        transport.request(None, FindCoordinatorRequest(coordinator_keys=(group,)))
+        return transport.request(None, beat).error_code not in NOT_YET  # type: ignore[attr-defined]
+    except KgroupError:
+        return False
 
 
 class Pipeline:

@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
     taken: dict[str, list[tuple[float, float]]] = {}
     with KgroupServer() as server:
         with connected(server) as transport:
-            until_ready(transport, "any")
+            until_ready(transport, ["any"])
         for _ in range(rounds):
             for name, command in commands(server.bootstrap).items():
                 taken.setdefault(name, []).append(timed(command))

@@ -27,16 +27,13 @@ from kgroup.protocol.messages.join_group import (
     JoinGroupResponse,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kgroup.protocol.subscription import Subscription
 from tests.interop.server import Server
 
 BEAT_S = 0.1
 TIMEOUT_MS = 300_000
-NOT_YET = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-)
-PROTOCOLS = (JoinGroupRequestProtocol(name="range", metadata=b"subscription"),)
+SUBSCRIPTION = Subscription(topics=("bench",)).encode(1)  # Kafka parses it, and stops short if it cannot
+PROTOCOLS = (JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION),)
 
 
 @dataclass
@@ -89,9 +86,6 @@ class Member:
         while True:
             joined = await self.call(request, 9)
             assert isinstance(joined, JoinGroupResponse)
-            if joined.error_code in NOT_YET:
-                await asyncio.sleep(BEAT_S)
-                continue
             self.member_id, self.generation = joined.member_id, joined.generation_id
             if not joined.error_code:
                 return joined
@@ -158,7 +152,7 @@ def main(arguments: list[str]) -> None:
     with brokers({"group.max.session.timeout.ms": TIMEOUT_MS}) as servers:
         for server in servers.values():
             with connected(server) as transport:
-                until_ready(transport, "any")
+                until_ready(transport, ["warm-up", *(f"group-{number}" for number in range(rounds))])
             measured(server, "warm-up", 200)
         for number in range(rounds):
             for name, server in servers.items():

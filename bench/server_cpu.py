@@ -34,6 +34,7 @@ from kgroup.protocol.subscription import Subscription
 from tests.interop.server import Server
 
 CONNECTIONS = 4
+WINDOWS = (16, 1)
 PARTITIONS = 10
 TOPIC = "bench"
 SESSION_MS = 300_000
@@ -131,12 +132,17 @@ KINDS: dict[str, Callable[[SocketTransport, str], tuple[Message, int]]] = {
 }
 
 
+def group_name(kind: str, window: int, number: int) -> str:
+    """The group of one connection of one measurement."""
+    return f"{kind}-{window}-{number}"
+
+
 def pipelines(server: Server, kind: str, window: int) -> list[Pipeline]:
     """The connections of one measurement, each with a group of its own."""
     made = []
     with connected(server) as transport:
         for number in range(CONNECTIONS):
-            request, version = KINDS[kind](transport, f"{kind}-{window}-{number}")
+            request, version = KINDS[kind](transport, group_name(kind, window, number))
             made.append(Pipeline(("127.0.0.1", server.port), request, version, window))
     return made
 
@@ -181,8 +187,11 @@ def main(arguments: list[str]) -> None:
         for server in servers.values():
             with connected(server) as transport:
                 create_topic(transport, TOPIC, PARTITIONS)
-                until_ready(transport, "any")
+                until_ready(
+                    transport,
+                    [group_name(k, w, n) for k in kinds for w in WINDOWS for n in range(CONNECTIONS)],
+                )
         print(f"{'':24}{'kgroup':>8}{'kafka':>8}{'ratio':>8}    spread")
         for kind in kinds:
-            for window in (16, 1):
+            for window in WINDOWS:
                 compare(servers, kind, window, count, rounds)
