@@ -47,6 +47,7 @@ from kgroup.protocol.subscription import Assignment, Subscription
 
 PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
+INSTANCE_IDS_FROM = 5
 E = ErrorCode
 _MOVED = {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE}
 _AGAIN = {E.COORDINATOR_LOAD_IN_PROGRESS, E.REQUEST_TIMED_OUT}
@@ -196,10 +197,8 @@ class ClassicMember:
             group_instance_id=self.instance_id,
             reason="the consumer is being closed",
         )
-        return [
-            *given_up,
-            self._send(LeaveGroupRequest(group_id=self.group_id, member_id=self.member_id, members=(me,))),
-        ]
+        request = LeaveGroupRequest(group_id=self.group_id, member_id=self.member_id, members=(me,))
+        return [*given_up, self._send(request)]
 
     def _rejoin(self, now_ms: int) -> list[Effect]:
         """Start a rebalance: an eager member first gives up everything."""
@@ -229,7 +228,8 @@ class ClassicMember:
                     group_instance_id=self.instance_id,
                     protocol_type=PROTOCOL_TYPE,
                     protocols=protocols,
-                )
+                ),
+                min_version=0 if self.instance_id is None else INSTANCE_IDS_FROM,
             )
         ]
 
@@ -390,9 +390,9 @@ class ClassicMember:
         self._wake_ms = None
         return [*lost, Failed(int(code), message)]
 
-    def _send(self, request: Message) -> Send:
+    def _send(self, request: Message, min_version: int = 0) -> Send:
         self._in_flight = request
-        return Send(request)
+        return Send(request, min_version)
 
     def _wake_at(self, ms: int) -> list[Effect]:
         self._wake_ms = ms

@@ -90,6 +90,19 @@ def test_text_tells_both_protocols_cause_and_next_command(kgroup):
         assert word in ran.out
 
 
+def test_what_static_membership_is_good_for_is_told(kgroup):
+    """SM-08: kept state before a fast reaction, a long session timeout, and how to remove a member."""
+    ran = kgroup("explain", "group.instance.id")
+    assert ran.out.startswith("static member\n")
+    for word in ("kept state over a fast reaction", "longer than a restart", "kgroup remove-members"):
+        assert word in " ".join(ran.out.split())
+
+
+def test_a_fenced_instance_points_at_its_double(kgroup):
+    """SM-49: the words for FENCED_INSTANCE_ID."""
+    assert "Two processes share one group.instance.id" in " ".join(kgroup("explain", "82").out.split())
+
+
 def test_several_terms_and_json(kgroup):
     ran = kgroup("explain", "82", "Stable", "-o", "json")
     jsonschema.validate(ran.document, schema_for("explain"))

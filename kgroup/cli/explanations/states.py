@@ -129,6 +129,19 @@ MEMBER_STATES: tuple[Entry, ...] = (
         aliases=("-2", "left-temporarily"),
     ),
     Entry(
+        "static member",
+        "member-state",
+        "A member with a group.instance.id (KIP-345): its place in the group outlives its process.",
+        classic="Closing or restarting sends no LeaveGroup. Back within its session timeout it has its old "
+        "assignment under a new member id, without a rebalance.",
+        consumer="The same; a member that closes says so with epoch -2, and shows as left.",
+        cause="A choice of kept state over a fast reaction: nobody reads the partitions of a member that is "
+        "away before its session timeout. Set the timeout longer than a restart takes, let the platform "
+        "watch the processes, and remove those that will not return.",
+        next=("kgroup describe GROUP --by instance", "kgroup remove-members GROUP --instance-id ID"),
+        aliases=("static membership", "static", "group.instance.id"),
+    ),
+    Entry(
         "member epoch",
         "member-state",
         "A member's version of the assignment in the consumer protocol (KIP-848).",

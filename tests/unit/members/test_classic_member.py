@@ -1,12 +1,12 @@
 """The classic member, request by request."""
 
 import pytest
+from classic_table import TOPICS, Table, parts
 
-from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
 from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kgroup.domain import Topic, TopicPartition
 from kgroup.errors import ErrorCode as E
-from kgroup.members.classic import ClassicMember, Phase
+from kgroup.members.classic import Phase
 from kgroup.members.effects import (
     Assigned,
     Committed,
@@ -16,7 +16,6 @@ from kgroup.members.effects import (
     Lost,
     NeedTopics,
     Revoke,
-    Send,
     WakeAt,
 )
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -34,50 +33,6 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.protocol.subscription import Assignment, Subscription
-
-TOPICS = {"t": Topic("t", b"t" * 16, 4)}
-
-
-def parts(*numbers):
-    return tuple(TopicPartition("t", n) for n in numbers)
-
-
-class Table:
-    """A member, and what it asked for last; stands in for host and coordinator."""
-
-    def __init__(self, assignor=None, **options):
-        self.member = ClassicMember("g", ["t"], [assignor or ClientRangeAssignor()], **options)
-        self.now = 0
-        self.sent = None
-        self.seen = []
-        self.take(self.member.start(0))
-
-    def take(self, effects):
-        self.seen = []
-        for effect in effects:
-            if isinstance(effect, Send):
-                self.sent = effect.request
-            else:
-                self.seen.append(effect)
-
-    def answer(self, response, request=None):
-        self.take(self.member.receive(request or self.sent, response, self.now))
-        return self.seen
-
-    def follow(self, generation, *numbers, protocol=None):
-        """Join as a follower and be given these partitions."""
-        name = protocol or next(iter(self.member._assignors))
-        self.answer(
-            JoinGroupResponse(generation_id=generation, protocol_name=name, leader="other", member_id="m")
-        )
-        assert self.member.phase is Phase.SYNCING
-        return self.answer(SyncGroupResponse(assignment=Assignment(parts(*numbers)).encode()))
-
-    def beat(self, code=E.NONE):
-        self.now += 3000
-        self.take(self.member.wake(self.now))
-        assert isinstance(self.sent, HeartbeatRequest)
-        return self.answer(HeartbeatResponse(error_code=code))
 
 
 def test_a_first_join_is_repeated_with_the_id_handed_out():
