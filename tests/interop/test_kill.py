@@ -17,7 +17,7 @@ from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 
-KILLS = int(os.environ.get("KGROUP_INTEROP_KILLS", "20"))
+KILLS = int(os.environ.get("KGROUP_INTEROP_KILLS", "5"))
 KIND = os.environ.get("KGROUP_INTEROP_KILL_SERVER", "kgroup")
 COMMITTERS = ("java", "franz-go", "librdkafka", "kafka-python")
 COMMITS_A_ROUND = 5
