@@ -35,6 +35,7 @@ class Server:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
+        self._cleaner_timer: asyncio.TimerHandle | None = None
 
     async def start(self, port: int = 0) -> list[int]:
         """Listen on `port` and the ones behind it (0: any free ones); the ports, by node id.
@@ -52,12 +53,13 @@ class Server:
         self.dispatcher.wakeups.next_ms()
         self._arm()
         self._look_for_idle()
+        self._keep_logs_short()
         return [number for _, number in bound.values()]
 
     async def stop(self) -> None:
         """Answer who is parked, close every connection and listener. The cluster stays open."""
         self.dispatcher.wakeups.on_earlier = None
-        for timer in (self._timer, self._idle_timer):
+        for timer in (self._timer, self._idle_timer, self._cleaner_timer):
             if timer is not None:
                 timer.cancel()
         for listener in self._listeners:
@@ -123,6 +125,13 @@ class Server:
         self.close_idle()
         seconds = self.cluster.settings.connections_max_idle_ms / 1000
         self._idle_timer = self._loop.call_later(seconds, self._look_for_idle)
+
+    def _keep_logs_short(self) -> None:
+        """Compact at most one log of state, then leave the loop to its requests again."""
+        assert self._loop is not None
+        self.cluster.compact_one()
+        seconds = self.cluster.settings.cleaner_backoff_ms / 1000
+        self._cleaner_timer = self._loop.call_later(seconds, self._keep_logs_short)
 
 
 def serve(

@@ -191,19 +191,34 @@ class Cluster:
         for partition in range(transactions.partitions if transactions else 0):
             self._clean(TRANSACTION_TOPIC, partition, now_ms)
 
-    def _clean(self, topic: str, partition: int, now_ms: int) -> None:
-        """Compact a log of state that is mostly history; done at the start, when nobody waits."""
+    def compact_one(self) -> bool:
+        """Compact the first log of state that has more history than state; whether there was one.
+
+        A pass reads the whole log while everybody waits: at most one a call, and the host leaves time
+        between two.
+        """
+        now_ms = self.clock.now_ms()
+        for topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
+            known = self.catalog.topics.get(topic)
+            for partition in range(known.partitions if known else 0):
+                if self._clean(topic, partition, now_ms):
+                    return True
+        return False
+
+    def _clean(self, topic: str, partition: int, now_ms: int) -> bool:
+        """Compact a log of state that is mostly history; whether it was done."""
         if self._folder is None:
-            return
+            return False
         from kgroup.log.compaction import MIN_DIRTY_RATIO, compact, dirty_ratio
         from kgroup.log.partition import PartitionLog
 
         try:
             found = self.log(topic, partition)
             if isinstance(found, PartitionLog) and dirty_ratio(found) >= MIN_DIRTY_RATIO:
-                compact(found, now_ms=now_ms)
+                return compact(found, now_ms=now_ms) is not None
         except KgroupError as error:
             log.error("%s-%d cannot be compacted: %s", topic, partition, error.message)
+        return False
 
     def _topics_changed(self) -> list[Reply]:
         now_ms = self.clock.now_ms()

@@ -44,7 +44,9 @@ def _number(key: str, default: int, low: int = 0, high: int = INT32_MAX) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What the broker around the coordinator can be told; defaults are Kafka's, but for one replica."""
+    """What the broker around the coordinator can be told; defaults are Kafka's, but for one replica and
+    shorter segments of the logs of state: compacting one stops everybody for as long as it takes to read it.
+    """
 
     auto_create_topics: bool = field(
         default=True, metadata={"kind": Kind("auto.create.topics.enable", _bool)}
@@ -53,12 +55,13 @@ class BrokerSettings:
     default_replication_factor: int = _number("default.replication.factor", 1, low=1)
     offsets_partitions: int = _number("offsets.topic.num.partitions", 50, low=1, high=10_000)
     offsets_replication_factor: int = _number("offsets.topic.replication.factor", 1, low=1)
-    offsets_segment_bytes: int = _number("offsets.topic.segment.bytes", 104_857_600, low=1)
+    offsets_segment_bytes: int = _number("offsets.topic.segment.bytes", 16 << 20, low=1)
     transaction_partitions: int = _number("transaction.state.log.num.partitions", 50, low=1, high=10_000)
     transaction_replication_factor: int = _number("transaction.state.log.replication.factor", 1, low=1)
-    transaction_segment_bytes: int = _number("transaction.state.log.segment.bytes", 104_857_600, low=1)
+    transaction_segment_bytes: int = _number("transaction.state.log.segment.bytes", 16 << 20, low=1)
     transaction_max_timeout_ms: int = _number("transaction.max.timeout.ms", 900_000, low=1)
     transactional_id_expiration_ms: int = _number("transactional.id.expiration.ms", 604_800_000, low=1)
+    cleaner_backoff_ms: int = _number("log.cleaner.backoff.ms", 15_000, low=1)
     segment_bytes: int = _number("log.segment.bytes", 1 << 30, low=1 << 20)
     flush_messages: int = _number("log.flush.interval.messages", INT64_MAX, low=1, high=INT64_MAX)
     """1 makes every append survive a power loss; any other number leaves that to the system (as Kafka)."""

@@ -225,3 +225,29 @@ def test_the_same_seed_gives_the_same_ids() -> None:
 
     assert ids(1) == ids(1)
     assert ids(1) != ids(2)
+
+
+def test_the_offsets_log_stays_short_while_the_cluster_runs(tmp_path: Path) -> None:
+    """Ten thousand commits of one partition leave little more than the last of them."""
+    settings = {"offsets.topic.segment.bytes": "65536"}
+    cluster = Cluster(tmp_path, clock=ManualClock(), offsets_partitions=1, config=settings)
+    transport = EmbeddedTransport(cluster)
+    create_topic(transport, "t", 1)
+    longest = 0
+    for offset in range(10_000):
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
+        transport.request(
+            None, OffsetCommitRequest(group_id="g", member_id="", topics=(topic,)), max_version=9
+        )
+        if offset % 500 == 0:
+            cluster.compact_one()
+            longest = max(longest, sum(path.stat().st_size for path in tmp_path.rglob("*.log")))
+    assert longest < 4 * 65536
+    (shard,) = cluster.live_shards()
+    stored = shard.coordinator.state.offsets.get("g", "t", 0)
+    assert stored is not None
+    assert stored.value.offset == 9999
+    shard.load(0)
+    assert shard.coordinator.state.offsets.get("g", "t", 0) == stored
+    transport.close()
