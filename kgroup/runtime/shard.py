@@ -38,6 +38,7 @@ class Shard:
         self._group_configs: dict[str, dict[str, str]] = {}
         self._waiting: dict[Ticket, Request] = {}
         self._coordinator: Coordinator | None = None
+        self._loads = 0
 
     @property
     def coordinator(self) -> Coordinator:
@@ -49,7 +50,11 @@ class Shard:
 
         Raises StorageError or DecodeError for a log that cannot be read or contradicts itself.
         """
-        seed = f"{self._seed}/{self.partition}/{self.log.end_offset}"
+        # A log that has not grown since the last load must not bring the same member ids again: those
+        # handed out meanwhile are still held by clients.
+        again = f"/{self._loads}" if self._loads else ""
+        seed = f"{self._seed}/{self.partition}/{self.log.end_offset}{again}"
+        self._loads += 1
         fresh = Coordinator(self._config, seed, self._image)
         fresh.state.group_configs = self._group_configs
         fresh.state.counters = self._counters

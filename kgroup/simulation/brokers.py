@@ -22,6 +22,8 @@ from kgroup.runtime.shard import Shard
 from kgroup.simulation.network import Connection, InFlight, Network
 from kgroup.simulation.schedule import Schedule
 
+CLIENT_ID = "pod"
+
 
 class Watcher(Protocol):
     """Hears of everything a shard does, as soon as it is done."""
@@ -214,8 +216,8 @@ class Brokers:
             self._answer(broker, [Reply(ticket, answer)])
             return
         assert partition.shard is not None
-        client = connection.client.name
-        request = Request(body, sent.version, client, f"/{client}")
+        # Members have one client id in common, as the pods of a deployment do.
+        request = Request(body, sent.version, CLIENT_ID, f"/{connection.client.name}")
         replies = partition.shard.submit(ticket, request, self.now_ms(broker.id))
         self._stepped(broker, partition, body, replies)
 
