@@ -157,6 +157,7 @@ class TestConsumerProtocol:
     """The same commands for a KIP-848 group: nobody has to say which protocol it speaks."""
 
     def test_list_tells_the_type(self, run, left):
+        """CP-66: which groups are still classic."""
         assert run("list", "pay", "--no-headers", "--columns", "group,type,members").out.split() == [
             *("pay", "consumer", "1")
         ]

@@ -41,6 +41,7 @@ class TestPlan:
         assert {check["code"] for check in data["checks"]} >= {"migration_policy", "assignment_user_data"}
 
     def test_text_names_the_verdict_and_each_check(self, on_cluster, classic):
+        """CP-66: what keeps a group from the consumer protocol, or that nothing does."""
         out = on_cluster("upgrade", "plan", classic).out
         assert f"{classic}   classic → consumer   classic, Stable      VERDICT  READY" in out
         assert "group.consumer.migration.policy=bidirectional" in out

@@ -1,4 +1,4 @@
-"""Consumer groups under random schedules: what clients are told fits together (CP-26, CP-28, AE-*)."""
+"""Consumer groups under random schedules: what clients are told fits together (CP-26, CP-28)."""
 
 from dataclasses import dataclass, field
 
@@ -61,6 +61,7 @@ class Machine(RuleBasedStateMachine):
         self.created = 1
         self.clients: dict[str, Client] = {}
         self.epochs = (0, 0)
+        self.given: dict[tuple[bytes, int], list[tuple[str, int]]] = {}
         config = GroupConfig(assignment_interval_ms=1000)
         self.shard = Shard(0, MemoryLog(), config, 1, self.image())
         self.shard.load(self.now)
@@ -110,6 +111,8 @@ class Machine(RuleBasedStateMachine):
             client.wanted = {
                 (t.topic_id, p) for t in answer.assignment.topic_partitions for p in t.partitions
             }
+            for place in client.wanted - client.owned:
+                self.given.setdefault(place, []).append((client.member_id, client.epoch))
             # What is new may be used at once; what is to go stays until the client has given it up.
             client.owned |= client.wanted
 
@@ -155,7 +158,11 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.clients)
     @rule(data=st.data(), older=st.integers(0, 2))
     def commit(self, data, older) -> None:
-        """A commit at this epoch or an older one: taken iff assignment epoch ≤ epoch ≤ member epoch."""
+        """A commit at this epoch or an older one: taken iff assignment epoch ≤ epoch ≤ member epoch.
+
+        AE-04, AE-08: whatever the strict check takes, too. AE-09: at an older epoch, nobody else has been
+        given the partition since.
+        """
         client = self.pick(data)
         member = self.group.members.get(client.member_id) if self.group else None
         if member is None or not client.owned or client.epoch - older < 1:
@@ -177,6 +184,9 @@ class Machine(RuleBasedStateMachine):
         since = member.current.assignment_epoch(topic, partition)
         allowed = epoch == member.epoch or (epoch < member.epoch and since is not None and since <= epoch)
         assert answer.error_code == (E.NONE if allowed else E.STALE_MEMBER_EPOCH)
+        if allowed and epoch < member.epoch:
+            others = [e for name, e in self.given.get((topic, partition), ()) if name != client.member_id]
+            assert all(e <= epoch for e in others)
 
     @rule(ms=st.sampled_from([1, 500, 1000, 10_001, SESSION_MS]))
     def wait(self, ms) -> None:
@@ -226,6 +236,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def epochs_are_in_order(self) -> None:
+        """CP-06, AE-17: assignment epoch ≤ member epoch ≤ target epoch ≤ group epoch."""
         group = self.group
         if group is None:
             return

@@ -94,6 +94,7 @@ def sent(fake: FakeCluster) -> list[tuple[str, str | None, str | None]]:
 def test_who_is_chosen(
     admin: Admin, fake: FakeCluster, group: str, selection: Selection, chosen: list[str]
 ) -> None:
+    """SM-78: all instance ids of a host at once, among other ways to say it."""
     plan = admin.plan_remove_members(group, selection)
     assert [item.instance_id or item.member_id for item in plan.items] == chosen
     assert {item.result for item in plan.items} <= {"planned"}
@@ -103,7 +104,7 @@ def test_who_is_chosen(
 def test_sm_61_and_62_a_batch_has_an_outcome_for_each_member(
     admin: Admin, fake: FakeCluster, leaving: Leaving
 ) -> None:
-    """SM-54, 55, 58, 61, 62: one request to the coordinator, removed, unknown and fenced told apart."""
+    """SM-54, SM-55, SM-58, SM-61, SM-62: one request to the coordinator, removed, unknown and fenced told apart."""
     leaving.codes = {"b": ErrorCode.FENCED_INSTANCE_ID, "nobody": ErrorCode.UNKNOWN_MEMBER_ID}
     plan = admin.plan_remove_members("g", Selection(instance_ids=("a", "b", "nobody")), "drain INC-1")
     done = admin.execute(plan)
@@ -201,6 +202,16 @@ def test_sm_63_the_whole_request_may_be_refused(
     with pytest.raises(BrokerRefused) as caught:
         admin.execute(admin.plan_remove_members("g", Selection(member_ids=("m3",))))
     assert caught.value.name == "GROUP_AUTHORIZATION_FAILED"
+
+
+def test_sm_64_only_what_read_on_the_group_allows_is_asked(
+    admin: Admin, fake: FakeCluster, leaving: Leaving
+) -> None:
+    """SM-64: READ implies DESCRIBE; nothing that needs ALTER or rights on the cluster is sent."""
+    admin.execute(admin.plan_remove_members("g", Selection(instance_ids=("a",))))
+    asked = {type(message).__name__ for _, message, _ in fake.sent}
+    allowed = {"Metadata", "FindCoordinator", "ListGroups", "DescribeGroups", "ConsumerGroupDescribe"}
+    assert asked <= {f"{name}Request" for name in (*allowed, "LeaveGroup")}
 
 
 def test_without_an_answer_nothing_is_sent_again(admin: Admin, fake: FakeCluster) -> None:

@@ -41,10 +41,25 @@ def test_round_robin_skips_members_that_did_not_subscribe():
 
 @pytest.mark.parametrize("assignor", [ClientRangeAssignor(), RoundRobinAssignor()], ids=lambda a: a.name)
 def test_static_members_keep_their_turn_under_new_ids(assignor):
-    """SM-43"""
+    """SM-43: turns go by instance id, and by member id only among dynamic members."""
     before = assignor.assign({"t": 4}, {"c0": member("t", instance="i0"), "c1": member("t", instance="i1")})
     after = assignor.assign({"t": 4}, {"c9": member("t", instance="i0"), "c1": member("t", instance="i1")})
     assert (before["c0"], before["c1"]) == (after["c9"], after["c1"])
+
+
+@pytest.mark.parametrize(("static", "moved"), [(True, 0), (False, 9)])
+def test_what_ordering_by_instance_id_saves(static, moved):
+    """SM-44: nine partitions, m1 restarts as m4; by member ids alone every one of them moves."""
+
+    def owners(*member_ids):
+        instances = zip(member_ids, "ABC", strict=True)
+        members = {m: member("t", instance=i if static else None) for m, i in instances}
+        targets = ClientRangeAssignor().assign({"t": 9}, members)
+        process = dict(zip(member_ids, "ABC", strict=True))
+        return {p: process[m] for m, target in targets.items() for p in target["t"]}
+
+    before, after = owners("m1", "m2", "m3"), owners("m4", "m2", "m3")
+    assert sum(before[p] != after[p] for p in range(9)) == moved
 
 
 def test_cooperative_sticky_withholds_what_another_member_still_holds():

@@ -111,6 +111,7 @@ def beat(transport: EmbeddedTransport, group: str, epoch: int, topics: tuple[str
 
 
 def test_groups_by_type_and_state_cp_56_cp_59(transport: EmbeddedTransport) -> None:
+    """CP-56, CP-59; CP-63, an older wish for counts by type and by state, asks for no more."""
     commit(transport, "simple", 0)
     stable_group(transport, "settled")
     join(transport, "forming")
