@@ -104,7 +104,7 @@ def test_who_is_chosen(
 def test_sm_61_and_62_a_batch_has_an_outcome_for_each_member(
     admin: Admin, fake: FakeCluster, leaving: Leaving
 ) -> None:
-    """SM-54, SM-55, SM-58, SM-61, SM-62: one request to the coordinator, removed, unknown and fenced told apart."""
+    """SM-54, SM-55, SM-58, SM-61, SM-62: one request; removed, unknown and fenced told apart."""
     leaving.codes = {"b": ErrorCode.FENCED_INSTANCE_ID, "nobody": ErrorCode.UNKNOWN_MEMBER_ID}
     plan = admin.plan_remove_members("g", Selection(instance_ids=("a", "b", "nobody")), "drain INC-1")
     done = admin.execute(plan)

@@ -8,12 +8,13 @@ import pytest
 from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
-from kgroup.domain import offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -90,6 +91,23 @@ def test_a_groups_settings_act_and_last(tmp_path: Path) -> None:
     assert alter(transport, GROUP, "g", (DELETE, HEARTBEAT, None)) == 0
     assert heartbeat_interval(transport) == 5000
     transport.close()
+
+
+def test_a_groups_settings_are_apart_from_the_group(transport: EmbeddedTransport) -> None:
+    """CP-07, CP-09: set before the group is there, in force again after its deletion, not in its log."""
+    cluster = transport.cluster
+    partition = offsets_partition_of("g", len(cluster.shards))
+    log = cluster.log(OFFSETS_TOPIC, partition)
+    assert log is not None
+    assert alter(transport, GROUP, "g", (SET, HEARTBEAT, "7000")) == 0
+    assert log.end_offset == 0
+    assert heartbeat_interval(transport) == 7000
+    cluster.clock.advance(60_000)
+    transport.run_until(cluster.clock.now_ms())
+    deleted = transport.request(cluster.leader_of(partition), DeleteGroupsRequest(groups_names=("g",)))
+    assert isinstance(deleted, DeleteGroupsResponse)
+    assert deleted.results[0].error_code == 0
+    assert heartbeat_interval(transport) == 7000
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Client-side assignors: the coordinator picks a member, hands the group out, installs what comes back."""
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.coordinator.config import GroupConfig
@@ -8,6 +10,7 @@ from kgroup.domain import Topic, TopicImage
 from kgroup.errors import ErrorCode as E
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.messages.consumer_group_heartbeat import Assignor, ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.consumer_group_heartbeat import TopicPartitions as Owned
 from kgroup.protocol.messages.consumer_group_install_assignment import (
     INVALID_ASSIGNMENT,
     ConsumerGroupInstallAssignmentRequest,
@@ -48,6 +51,9 @@ class Group:
                 client_assignors=offers,
             )
         )
+
+    def epoch_of(self, member):
+        return self.shard.coordinator.state.groups["g"].members[member].epoch
 
     def prepare(self, member, epoch):
         return self.ask(
@@ -143,6 +149,30 @@ def test_an_assignment_must_fit_what_was_handed_out(group, given):
     answer = group.install("a", 1, 3, given)
     assert (answer.error_code, bool(answer.error_message)) == (INVALID_ASSIGNMENT, True)
     assert group.shard.log.end_offset == before
+
+
+def test_the_reason_of_new_metadata_reaches_the_assignor(group):
+    """CP-39: a number of the assignor's own, handed on as it is."""
+    group.beat("a", 0, (replace(MINE, reason=5),))
+    group.beat("b", 0, (replace(MINE, reason=-3),))
+    assert {m.member_id: m.reason for m in group.prepare("a", 1).members} == {"a": 5, "b": -3}
+
+
+def test_partitions_others_still_hold_are_pending(group):
+    """CP-19: not usable yet, and told as such until their owner has let go of them."""
+    joined(group, "a")
+    group.install("a", 1, group.prepare("a", 1).group_epoch, [("a", T, (0, 1, 2, 3))])
+    held = group.beat("a", 1).member_epoch
+    assert group.beat("b", 0, (MINE,)).should_compute_assignment
+    joined_at = group.epoch_of("b")
+    epoch = group.prepare("b", joined_at).group_epoch
+    assert group.install("b", joined_at, epoch, [("a", T, (0, 1)), ("b", T, (2, 3))]).error_code == E.NONE
+    waiting = group.beat("b", group.epoch_of("b")).assignment
+    assert (waiting.topic_partitions, waiting.pending_topic_partitions[0].partitions) == ((), (2, 3))
+    group.beat("a", held)
+    group.beat("a", held, owned=(Owned(topic_id=T, partitions=(0, 1)),))
+    given = group.beat("b", group.epoch_of("b")).assignment
+    assert (given.topic_partitions[0].partitions, given.pending_topic_partitions) == ((2, 3), ())
 
 
 def test_another_epoch_than_the_one_handed_out_is_not_installed(group):

@@ -1,0 +1,79 @@
+"""Requests about consumer groups besides what their members say, and whether they are served at all."""
+
+from __future__ import annotations
+
+import pytest
+from shards import ask, shard_over
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.errors import ErrorCode as E
+from kgroup.protocol import group_records as r
+from kgroup.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kgroup.runtime.shard import Shard
+
+SHIPPED = {
+    "group.consumer.session.timeout.ms": "45000",
+    "group.consumer.min.session.timeout.ms": "45000",
+    "group.consumer.max.session.timeout.ms": "60000",
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "group.consumer.max.heartbeat.interval.ms": "15000",
+    "group.consumer.max.size": "2147483647",
+    "group.consumer.assignors": "uniform,range",
+    "group.consumer.migration.policy": "bidirectional",
+    "group.consumer.assignment.interval.ms": "1000",
+}
+
+
+def join(shard: Shard, group: str = "g") -> ConsumerGroupHeartbeatResponse:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=("t1",),
+        topic_partitions=(),
+    )
+    answer = ask(shard, request)
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    return answer
+
+
+def test_groups_are_described_side_by_side_with_those_that_are_not_there() -> None:
+    """CP-41: in the order asked; unknown groups and groups of another type are GROUP_ID_NOT_FOUND."""
+    classic = r.GroupMetadataValue(protocol_type="consumer", generation=1, protocol=None, leader=None)
+    shard = shard_over([(r.GroupMetadataKey(group="classic"), classic)])
+    join(shard)
+    answer = ask(shard, ConsumerGroupDescribeRequest(group_ids=("nope", "g", "classic")))
+    assert isinstance(answer, ConsumerGroupDescribeResponse)
+    assert [(g.group_id, g.error_code) for g in answer.groups] == [
+        ("nope", E.GROUP_ID_NOT_FOUND),
+        ("g", E.NONE),
+        ("classic", E.GROUP_ID_NOT_FOUND),
+    ]
+    assert [(m.member_id, m.subscribed_topic_names) for m in answer.groups[1].members] == [("m", ("t1",))]
+
+
+@pytest.mark.parametrize(
+    ("protocols", "code"), [("classic", E.UNSUPPORTED_VERSION), ("classic,consumer", E.NONE)]
+)
+def test_the_protocol_can_be_switched_off(protocols: str, code: E) -> None:
+    """CP-65: heartbeats are told UNSUPPORTED_VERSION, and no group comes of them."""
+    config = GroupConfig.of({"group.coordinator.rebalance.protocols": protocols})
+    shard = shard_over(config=config)
+    assert join(shard).error_code == code
+    assert ("g" in shard.coordinator.state.groups) == (code == E.NONE)
+
+
+def test_settings_have_kafkas_names_and_defaults() -> None:
+    """CP-64."""
+    told = GroupConfig().as_settings()
+    assert {name: told[name] for name in SHIPPED} == SHIPPED
+    assert GroupConfig.of(SHIPPED) == GroupConfig()
