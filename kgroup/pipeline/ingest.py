@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.sources import segment_logs, topic_names_near
 from kgroup.pipeline.folding import FoldBuckets
-from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows
+from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows, SplitSummary
 from kgroup.pipeline.splits import SPLIT_BYTES, Split, plan_splits
 from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, adopt_fold
 
@@ -49,8 +49,13 @@ class WriteSplit:
         summary = rows.summary
         return {
             "files": [asdict(file) for file in writer.files],
-            "summary": None if summary is None else {"run": self.run, **asdict(summary)},
+            "summary": None if summary is None else {"run": self.run, **_shallow(summary)},
         }
+
+
+def _shallow(summary: SplitSummary) -> dict[str, Any]:
+    """Its fields by name; `asdict` would copy each of very many topic names."""
+    return {field.name: getattr(summary, field.name) for field in fields(summary)}
 
 
 def ingest(
