@@ -105,7 +105,8 @@ class OffsetRow:
     """A partition's committed position and who owns it now.
 
     `lag` is None when either side is unknown and never below 0; `error` says why the end is unknown,
-    for instance that the topic is deleted.
+    for instance that the topic is deleted. `assignment_epoch` is the least epoch its owner may commit at
+    (KIP-1251); only the log tells it.
     """
 
     topic: str
@@ -118,6 +119,7 @@ class OffsetRow:
     member_id: str | None
     instance_id: str | None
     error: str | None = None
+    assignment_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

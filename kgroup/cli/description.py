@@ -35,6 +35,7 @@ OFFSET_COLUMNS = (
     Column("member_id", "MEMBER"),
     Column("leader_epoch", wide=True, right=True),
     Column("metadata", wide=True),
+    Column("assignment_epoch", "SINCE-EPOCH", wide=True, right=True),
     Column("error", wide=True),
 )
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
@@ -154,6 +155,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
             "member_id": short_member_id(row.member_id) if short and row.member_id else row.member_id,
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,
+            "assignment_epoch": row.assignment_epoch,
             "error": row.error,
         }
         for row in group.offsets

@@ -60,6 +60,17 @@ def test_the_state_at_an_offset_is_told_as_describe_tells_it(kgroup: Kgroup) -> 
     assert {o["committed_offset"] for o in group["offsets"]} == {50}
 
 
+def test_the_epochs_an_owner_may_commit_at_are_told(kgroup: Kgroup) -> None:
+    """AE-34: a commit is taken from the partition's assignment epoch up to its owner's member epoch."""
+    run = ("replay-log", "--files", UPGRADE, "--at", "19", "-o")
+    (group,) = kgroup(*run, "json").document["data"]["groups"]
+    epochs = {m["member_id"]: m["member_epoch"] for m in group["members"]}
+    ranges = {(o["partition"], o["assignment_epoch"], epochs[o["member_id"]]) for o in group["offsets"]}
+    assert ranges == {(0, 1, 2), (1, 1, 2), (2, 2, 2), (3, 2, 2)}, "two kept since generation 1, two moved"
+    assert "SINCE-EPOCH" in kgroup(*run, "wide").out
+    assert "KIP-1251" in kgroup("explain", "STALE_MEMBER_EPOCH").out
+
+
 def test_raw_prints_every_record(kgroup: Kgroup) -> None:
     rows = [
         json.loads(x)

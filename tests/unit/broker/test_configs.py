@@ -102,8 +102,7 @@ def test_a_groups_settings_are_apart_from_the_group(transport: EmbeddedTransport
     assert alter(transport, GROUP, "g", (SET, HEARTBEAT, "7000")) == 0
     assert log.end_offset == 0
     assert heartbeat_interval(transport) == 7000
-    cluster.clock.advance(60_000)
-    transport.run_until(cluster.clock.now_ms())
+    transport.run_until(cluster.clock.now_ms() + 60_000)
     deleted = transport.request(cluster.leader_of(partition), DeleteGroupsRequest(groups_names=("g",)))
     assert isinstance(deleted, DeleteGroupsResponse)
     assert deleted.results[0].error_code == 0
