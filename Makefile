@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 
@@ -21,14 +23,14 @@ $(STAMP): pyproject.toml requirements.lock
 	  { echo "kgroup needs Python 3.11 or newer; try make PYTHON=python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[dev]'
+	$(PIP) '.[dev]'
 	@touch $@
 
 .PHONY: spark
 spark: $(SPARK) ## Add PySpark (the pipeline's extra)
 
 $(SPARK): $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[spark]'
+	$(PIP) '.[spark]'
 	@touch $@
 
 .PHONY: demo
@@ -53,7 +55,11 @@ interop: setup ## The same cases on a real Kafka and on ours, with real clients 
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000
-	$(BIN)/python -m tests.simulation.run --seeds $(SEEDS)
+	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2
+
+.PHONY: soak
+soak: setup ## Real clients under kill -9 and broken connections: make soak SECONDS=600
+	$(BIN)/python -m tests.soak --seconds $(SECONDS)
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline (Java 17)
