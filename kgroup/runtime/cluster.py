@@ -57,6 +57,7 @@ class Cluster:
         self.clock: Clock = clock or SystemClock()
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
         self._seed = secrets.randbits(63) if seed is None else seed
+        self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
         self.shards: list[Shard | None] = []
         self.counters = Counters()
@@ -143,7 +144,9 @@ class Cluster:
         try:
             found = self.log(OFFSETS_TOPIC, partition)
             assert found is not None
-            shard = Shard(partition, found, self.group_config, self._seed, self.catalog.image, self.counters)
+            self._reloads += 1
+            seed = self._seed + self._reloads
+            shard = Shard(partition, found, self.group_config, seed, self.catalog.image, self.counters)
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
                     shard.group_config_changed(group_id, settings)
