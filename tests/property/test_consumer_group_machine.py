@@ -205,6 +205,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
+        """CP-55: what the log gives back is what was there."""
         before = hard(self.group)
         self.shard.load(self.now)
         assert hard(self.group) == before

@@ -31,6 +31,7 @@ HOSTS: dict[str, Callable[[dict[str, str]], Host]] = {
     ],
 )
 def test_scenario(name: str, scenario: Scenario) -> None:
+    """CP-55: on the bare machine a coordinator loaded from the log after every row has the same state."""
     host = HOSTS[name](scenario.config)
     told = ""
     try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from shards import ask, shard_over
+from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.errors import ErrorCode as E
 from kgroup.protocol import group_records as r
 from kgroup.protocol.messages.consumer_group_describe import (
@@ -13,6 +14,7 @@ from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
 )
 from kgroup.protocol.messages.consumer_group_heartbeat import (
+    Assignor,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -44,6 +46,37 @@ def join(shard: Shard, group: str = "g") -> ConsumerGroupHeartbeatResponse:
     answer = ask(shard, request)
     assert isinstance(answer, ConsumerGroupHeartbeatResponse)
     return answer
+
+
+def test_what_a_member_says_of_itself_is_kept() -> None:
+    """CP-01, CP-02: the group's epoch and each of the member's fields, in memory and through the log."""
+    shard = shard_over(config=GroupConfig(client_assignors=True))
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        instance_id="i",
+        rack_id="r",
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=("t1",),
+        subscribed_topic_regex="t2",
+        server_assignor="range",
+        topic_partitions=(),
+        client_assignors=(Assignor(name="mine", reason=2), Assignor(name="other")),
+    )
+    ask(shard, request)
+    for _ in range(2):
+        group = shard.coordinator.state.groups["g"]
+        assert isinstance(group, ConsumerGroup)
+        said = group.members["m"].metadata
+        assert (said.instance_id, said.rack_id, said.client_id, said.client_host) == (
+            "i", "r", "client", "/127.0.0.1",
+        )  # fmt: skip
+        assert (said.subscribed_topic_names, said.subscribed_topic_regex) == (("t1",), "t2")
+        assert (said.rebalance_timeout_ms, said.server_assignor) == (30_000, "range")
+        assert [(a.name, a.reason) for a in said.client_assignors] == [("mine", 2), ("other", 0)]
+        assert group.epoch == 2
+        shard.load(NOW_MS)
 
 
 def test_groups_are_described_side_by_side_with_those_that_are_not_there() -> None:

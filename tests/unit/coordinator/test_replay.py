@@ -229,6 +229,7 @@ def test_a_tombstone_for_a_part_that_is_not_there_leaves_the_group(key: r.Record
 
 
 def test_tombstones_in_kafkas_order_take_the_group() -> None:
+    """CP-55: a null value deletes."""
     order = (CURRENT, TARGET, TARGET_EPOCH, MEMBER, LEGACY_TOPICS, EPOCH)
     shard = shard_over([*WHOLE, *((key, None) for key in order)])
     assert "g" not in shard.coordinator.state.groups
