@@ -26,14 +26,16 @@ SETTINGS = {"group.consumer.session.timeout.ms": "5000"}
 #   fenced: aiokafka beats without its instance id, so it is told UNKNOWN_MEMBER_ID and takes the id back
 #   cooperative: aiokafka has none
 #   release: franz-go's static member says it goes away for a while without its instance id, and is refused
+#   pattern: kafka-python, told of a new topic while it joins, at times assigns without it and stays so,
+#     on either server
 #   instances, type: aiokafka describes and lists in old versions; kafka-python does not tell the type
-_NEXT_GENERATION = frozenset({"fenced", "cooperative", "consumer", "instances", "type"})
+_NEXT_GENERATION = frozenset({"fenced", "cooperative", "consumer", "instances", "pattern", "type"})
 CLIENTS = {
     "java": _NEXT_GENERATION | {"release", "remove"},
     "franz-go": _NEXT_GENERATION | {"remove"},
     "librdkafka": _NEXT_GENERATION | {"release"},
     "kafka-python": frozenset({"fenced", "cooperative", "instances", "remove"}),
-    "aiokafka": frozenset(),
+    "aiokafka": frozenset({"pattern"}),
 }
 _unique = itertools.count(1)
 

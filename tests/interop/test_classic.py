@@ -108,6 +108,7 @@ def test_commit_and_resume(case: Case, client: Client) -> None:
     assert sorted(offsets) == [[topic, 0, 3], [topic, 1, 1]]
 
 
+@pytest.mark.feature("pattern")
 def test_regex_subscription_follows_new_topics(case: Case, client: Client) -> None:
     wanted, _other = case.topic(2, "yes-1"), case.topic(2, "no-1")
     member = case.join(client, pattern=f"^{case.group}-yes-.*")

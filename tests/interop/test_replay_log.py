@@ -141,7 +141,7 @@ def busy(server: Server) -> Iterator[tuple[Server, list[Member]]]:
             members.append(Member(at, group, **config))
             members[-1].owns(count)
         for member in members:
-            member.tell("commit")
+            member.commit()
         yield server, members
     finally:
         for member in members:

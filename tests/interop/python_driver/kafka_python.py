@@ -12,8 +12,10 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
-from .member import HEARTBEAT_MS, POLL_S, Member
+from .member import HEARTBEAT_MS, Member
 
+# A poll that ends while the member is joining makes this client begin to join again.
+POLL_MS = 500
 ASSIGNORS = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -45,7 +47,7 @@ class Consumer(Member):
         self._generation: int | None = None
 
     def poll(self) -> None:
-        for batch in self.consumer.poll(timeout_ms=int(POLL_S * 1000)).values():
+        for batch in self.consumer.poll(timeout_ms=POLL_MS).values():
             self.read += [(each.topic, each.partition, each.offset, each.value.decode()) for each in batch]
 
     def membership(self) -> dict[str, Any]:
