@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from . import toolchain
 from .driver import Client, Driver, Member, Partition
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
-from .kgroup_server import EXECUTABLE, KgroupServer
+from .kgroup_server import KgroupServer
 from .server import Server
 
 KINDS = {"kafka": RealKafka, "kgroup": KgroupServer}
@@ -51,18 +50,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A running broker of the kind the test is at."""
     require("java", "mvn")
     kind = request.param
-    if kind == "kgroup" and (reason := kgroup_cannot_serve()):
-        pytest.skip(reason)
     with KINDS[kind](SETTINGS, base=tmp_path_factory.mktemp(kind)) as running:
         yield running
-
-
-def kgroup_cannot_serve() -> str:
-    """Why `kgroup serve` does not exist here; empty when it does."""
-    if not EXECUTABLE.exists():
-        return "no kgroup executable beside this Python"
-    done = subprocess.run([EXECUTABLE, "serve", "--help"], capture_output=True, text=True, check=False)
-    return "" if "--partitions" in done.stdout else "there is no command `kgroup serve`"
 
 
 def pytest_configure(config: pytest.Config) -> None:

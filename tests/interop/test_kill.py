@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import KINDS, SETTINGS, Case, kgroup_cannot_serve, require
+from .conftest import KINDS, SETTINGS, Case, require
 from .driver import Client, Driver, DriverError, Member, Partition, settle
 from .server import Server
 from .waiting import eventually
@@ -27,8 +27,6 @@ COMMITS_A_ROUND = 5
 def own_server(tmp_path: Path) -> Iterator[Server]:
     """A broker that only this test uses, so that it may be killed."""
     require("java", "mvn", "go")
-    if KIND == "kgroup" and (reason := kgroup_cannot_serve()):
-        pytest.skip(reason)
     with KINDS[KIND](SETTINGS, base=tmp_path) as running:
         yield running
 

@@ -23,7 +23,8 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(240),
     pytest.mark.skipif(
-        os.environ.get("KGROUP_UPGRADE_MATRIX") != "full", reason="KGROUP_UPGRADE_MATRIX=full"
+        os.environ.get("KGROUP_UPGRADE_MATRIX") != "full",
+        reason="a server a case: part of KGROUP_UPGRADE_MATRIX=full",
     ),
     pytest.mark.parametrize("kind", ASKED),
 ]
