@@ -48,7 +48,7 @@ class Server(abc.ABC):
         self.log_path = self.base / "broker.log"
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
-        atexit.register(self.stop)
+        atexit.register(self.close)
 
     @abc.abstractmethod
     def command(self) -> list[str]:
@@ -140,11 +140,19 @@ class Server(abc.ABC):
         found = (path for path in self.data_dir.rglob(f"{topic}-*/*.log") if path.stat().st_size)
         return sorted(found, key=lambda path: (int(path.parent.name.rpartition("-")[2]), path.name))
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the process and remove the folder, unless somebody else made it."""
+        atexit.unregister(self.close)
         self.stop()
-        atexit.unregister(self.stop)
         if self._own_base and not os.environ.get("KGROUP_INTEROP_KEEP"):
             shutil.rmtree(self.base, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
