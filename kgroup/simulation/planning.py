@@ -30,12 +30,17 @@ LOOK_EVERY_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The group of a plan; times in ms. The defaults are those of Kafka's consumer."""
+    """The group of a plan; times in ms. The defaults are those of Kafka's consumer.
+
+    `heartbeat_interval_ms` is that of classic members; the other is what the broker tells consumer members,
+    at most a third of the session timeout.
+    """
 
     members: int = 12
     partitions: int = 48
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
+    consumer_heartbeat_interval_ms: int = 5_000
     rebalance_timeout_ms: int = 300_000
     initial_rebalance_delay_ms: int = 3_000
     commit_interval_ms: int = 5_000
@@ -229,6 +234,7 @@ def compare(
 
 def _settings(size: Size) -> GroupConfig:
     session = size.session_timeout_ms
+    beat = str(min(size.consumer_heartbeat_interval_ms, max(session // 3, 1)))
     return GroupConfig.of(
         {
             "group.initial.rebalance.delay.ms": str(size.initial_rebalance_delay_ms),
@@ -237,7 +243,7 @@ def _settings(size: Size) -> GroupConfig:
             "group.consumer.session.timeout.ms": str(session),
             "group.consumer.min.session.timeout.ms": str(min(45_000, session)),
             "group.consumer.max.session.timeout.ms": str(max(60_000, session)),
-            "group.consumer.heartbeat.interval.ms": str(min(5_000, max(session // 3, 1))),
-            "group.consumer.min.heartbeat.interval.ms": str(min(5_000, max(session // 3, 1))),
+            "group.consumer.heartbeat.interval.ms": beat,
+            "group.consumer.min.heartbeat.interval.ms": beat,
         }
     )

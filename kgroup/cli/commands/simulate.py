@@ -1,5 +1,6 @@
 """`kgroup simulate`: what a scenario costs a group of each kind, and the replay of a random run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +14,13 @@ from kgroup.cli.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kgroup.admin.discovery import Cluster
     from kgroup.simulation.planning import PlanResult, Size
     from kgroup.simulation.scenario import Scenario
 
 PROTOCOLS = ("classic", "consumer")
 SCENARIOS = ("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "upgrade")
+_TIMEOUTS = ("session.timeout", "heartbeat.interval")
 _COLUMNS = (
     Column("protocol"),
     Column("static"),
@@ -74,7 +77,9 @@ def command(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option("--like", metavar="GROUP", help="Take members and partitions from a live group."),
+        typer.Option(
+            "--like", metavar="GROUP", help="Take members, partitions and timeouts from a live group."
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures, too.")
@@ -123,34 +128,72 @@ def _size(
     """The group's size: the options first, then the live group, then the scenario's file."""
     from kgroup.simulation.planning import Size
 
-    seen = (None, None) if like is None else _size_of(env, like)
-    how_many = members or seen[0] or scenario.members or Size().members
-    timeout_ms = scenario.session_timeout_ms or Size().session_timeout_ms
+    seen = Live() if like is None else _live(env, like)
+    how_many = members or seen.members or scenario.members or Size().members
+    timeout_ms = seen.session_timeout_ms or scenario.session_timeout_ms or Size().session_timeout_ms
     if session_timeout is not None:
         timeout_ms = round(parse_duration(session_timeout) * 1000)
     if timeout_ms < 1000:
         raise ConfigError(f"a session timeout of {timeout_ms} ms is too short", "at least 1s")
     return Size(
         members=how_many,
-        partitions=partitions or seen[1] or scenario.partitions or 4 * how_many,
+        partitions=partitions or seen.partitions or scenario.partitions or 4 * how_many,
         session_timeout_ms=timeout_ms,
+        consumer_heartbeat_interval_ms=seen.heartbeat_interval_ms or Size().consumer_heartbeat_interval_ms,
     )
 
 
-def _size_of(env: Env, group_id: str) -> tuple[int | None, int | None]:
-    """How many members a live group has, and how many partitions they are assigned."""
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a live group tells of its size and timeouts; None for what it does not."""
+
+    members: int | None = None
+    partitions: int | None = None
+    session_timeout_ms: int | None = None
+    heartbeat_interval_ms: int | None = None
+
+
+def _live(env: Env, group_id: str) -> Live:
+    """How many members a live group has, how many partitions they are assigned, and its timeouts."""
     from kgroup.admin.describe import groups_only
+    from kgroup.admin.models import CONSUMER
     from kgroup.cli.session import open_admin
     from kgroup.errors import KgroupError
 
     with open_admin(env) as admin:
         found = groups_only(admin.cluster, [group_id])[group_id]
-    if isinstance(found, KgroupError):
-        raise found
-    if not found.members:
-        raise ConfigError(f"group {group_id} has no members to be like", "give --members and --partitions")
+        if isinstance(found, KgroupError):
+            raise found
+        if not found.members:
+            raise ConfigError(
+                f"group {group_id} has no members to be like", "give --members and --partitions"
+            )
+        session, heartbeat = _timeouts(admin.cluster, group_id, from_settings=found.type == CONSUMER)
     partitions = sum(len(entry.partitions) for m in found.members for entry in m.assignment)
-    return len(found.members), partitions or None
+    return Live(len(found.members), partitions or None, session, heartbeat)
+
+
+def _timeouts(cluster: "Cluster", group_id: str, *, from_settings: bool) -> tuple[int | None, int | None]:
+    """Session timeout and heartbeat interval, in ms; None where the cluster does not let us know.
+
+    Consumer groups have them in their settings. Classic members bring a session timeout each, which only
+    the group's record tells: it is the longest.
+    """
+    from kgroup.errors import BrokerRefused
+
+    try:
+        if from_settings:
+            from kgroup.admin.settings import group_settings
+
+            values = {setting.name: setting.value for setting in group_settings(cluster, group_id)}
+            session, heartbeat = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)
+            return int(session) if session else None, int(heartbeat) if heartbeat else None
+        from kgroup.admin.migrate_evidence import read_logged
+
+        logged = read_logged(cluster, group_id)
+    except BrokerRefused:
+        return None, None
+    return max(logged.session_timeouts.values(), default=None) if logged else None, None
 
 
 def _row(result: "PlanResult") -> dict[str, Any]:
