@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
+from kgroup.domain import TopicPartition
 from kgroup.protocol import group_records as r
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.subscription import Assignment
 from kgroup.simulation import fencing
 from kgroup.simulation.violation import Violation
 from kgroup.simulation.world import World
@@ -25,8 +30,12 @@ class CommitAudit:
         self._acknowledged: dict[Where, int] = {}
         self._committed: dict[Where, int] = {}
 
-    def logged(self, record: Record, *, by_admin: bool) -> None:
-        """A record was appended: a member's commit never goes back, and only operators remove one."""
+    def logged(self, record: Record, request: Message | None, group: Group | None) -> None:
+        """A record was appended: a member's commit never goes back, and only operators remove one.
+
+        `request` is what brought the record, `group` the group as the log before it says.
+        """
+        by_admin = is_by_admin(request)
         key, value = record.key, record.value
         if not isinstance(key, r.OffsetCommitKey):
             return
@@ -39,6 +48,8 @@ class CommitAudit:
             self._acknowledged.pop(where, None)
             return
         assert isinstance(value, r.OffsetCommitValue)
+        if _is_given_away(request, group, TopicPartition(key.topic, key.partition)):
+            return
         if value.offset < before and not by_admin:
             raise Violation("commits never go back", f"{where} from {before} to {value.offset}")
         self._committed[where] = value.offset
@@ -88,6 +99,24 @@ class CommitAudit:
                     if stored is None or stored.value.offset != part.committed_offset:
                         raise Violation("acknowledged commits stay", f"{where}: {stored}")
                 self._acknowledged[where] = part.committed_offset
+
+
+def _is_given_away(request: Message | None, group: Group | None, partition: TopicPartition) -> bool:
+    """Whether a static member commits what its cooperative group has given to another member before.
+
+    One that misses a rebalance stays in the group with the subscription of its last join (KIP-345), which
+    does not tell what it was given since: the leader takes that for free, and the next owner reads on before
+    this one, at its next join, gives the partition up and commits (KIP-429). Kafka takes both commits.
+    """
+    if not isinstance(request, OffsetCommitRequest) or request.group_instance_id is None:
+        return False
+    if not isinstance(group, ClassicGroup) or group.committed.protocol != CooperativeStickyAssignor.name:
+        return False
+    return any(
+        partition in Assignment.decode(member.assignment).partitions
+        for member in group.committed.members
+        if member.member_id != request.member_id and member.assignment
+    )
 
 
 def is_by_admin(request: Message | None) -> bool:

@@ -25,7 +25,7 @@ from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.simulation import fencing
 from kgroup.simulation.brokers import Partition
-from kgroup.simulation.commits import CommitAudit, is_by_admin
+from kgroup.simulation.commits import CommitAudit
 from kgroup.simulation.hard_state import difference, group_difference
 from kgroup.simulation.process import Process
 from kgroup.simulation.violation import Violation
@@ -90,7 +90,7 @@ class Auditor:
             self._heartbeat_was_fenced(follower, request, own)
         touched: set[str] = set()
         if partition.log.end_offset > follower.next_offset:
-            touched = self._follow(partition, by_admin=is_by_admin(request))
+            touched = self._follow(partition, request)
         assert partition.shard is not None
         live = partition.shard.coordinator
         if live is not follower.live and partition.leader is not None:
@@ -120,7 +120,7 @@ class Auditor:
             self._within_assignment(process, group)
         self._disjoint(member.group_id, group)
 
-    def _follow(self, partition: Partition, *, by_admin: bool = False) -> set[str]:
+    def _follow(self, partition: Partition, request: Message | None = None) -> set[str]:
         """Read on in the log; the groups whose records came."""
         follower = self.follower(partition)
         touched: set[str] = set()
@@ -136,7 +136,8 @@ class Auditor:
                     follower.coordinator.replay(record, stored.offset)
                 except Exception as error:
                     raise Violation("the log can be read", f"{error} at offset {stored.offset}") from error
-                self._commits.logged(record, by_admin=by_admin)
+                group = follower.group(key.group) if isinstance(key, r.OffsetCommitKey) else None
+                self._commits.logged(record, request, group)
                 self._note_revoking(follower, record, batch.max_timestamp)
                 if not isinstance(key, r.OffsetCommitKey):
                     touched.add(_group_of(key))
@@ -183,7 +184,12 @@ class Auditor:
         where = (key.group_id, key.member_id)
         group = follower.group(key.group_id)
         member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
-        revokes = getattr(value, "state", None) == MemberState.UNREVOKED_PARTITIONS
+        # A static member that left for now keeps its state, but has nothing to give up any more.
+        revokes = (
+            isinstance(value, r.ConsumerGroupCurrentMemberAssignmentValue)
+            and value.state == MemberState.UNREVOKED_PARTITIONS
+            and bool(value.partitions_pending_revocation)
+        )
         if member is not None and revokes and not getattr(member, "is_classic", True):
             follower.revoking[where] = now_ms
         else:
