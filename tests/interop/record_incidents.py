@@ -1,6 +1,7 @@
-"""Record the incidents of tests/data/incidents on a real Kafka: scripted causes, real segments.
+"""Record the incidents of tests/data/incidents on a real Kafka or on ours: scripted causes, real segments.
 
     python -m tests.interop.record_incidents [NAME ...]      # all of them without a name; about five minutes
+    python -m tests.interop.record_incidents --on-kgroup NAME ...       # on `kgroup serve`, as kgroup-NAME
 
 Each incident runs a group of its own on its own partition of `__consumer_offsets`; what is kept is that
 partition's segment, with the topics' ids. The story an incident tells is known because it is scripted
@@ -27,6 +28,8 @@ from kgroup.domain import offsets_partition_of, uuid_bytes
 from kgroup.history.sources import write_topics_file
 
 from .kafka import RealKafka
+from .kgroup_server import KgroupServer
+from .server import Server
 from .waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +48,7 @@ RETENTION |= {"offsets.topic.compression.codec": 4}
 class Member:
     """A consumer in a process of its own, so that it can be killed, frozen or closed."""
 
-    def __init__(self, kafka: RealKafka, group: str, **settings: str) -> None:
+    def __init__(self, kafka: Server, group: str, **settings: str) -> None:
         config = {"bootstrap.servers": kafka.bootstrap, "group.id": group, **settings}
         command = [sys.executable, "-m", "tests.interop.record_incidents", "--member", json.dumps(config)]
         self.process = subprocess.Popen(
@@ -183,7 +186,7 @@ def closing(*members: Member) -> Iterator[None]:
                 member.close()
 
 
-def crashed_static_member(kafka: RealKafka, group: str) -> None:
+def crashed_static_member(kafka: Server, group: str) -> None:
     """pay-1 of two static classic members is killed, expires after its session, and comes back."""
     first = Member(kafka, group, **classic("pay-0"))
     first.owns(4)
@@ -199,7 +202,7 @@ def crashed_static_member(kafka: RealKafka, group: str) -> None:
             back.owns(2)
 
 
-def rolling_static_bounce(kafka: RealKafka, group: str) -> None:
+def rolling_static_bounce(kafka: Server, group: str) -> None:
     """Two static classic members are closed and started again, one after the other: no rebalance."""
     first = Member(kafka, group, **classic("pay-0"))
     first.owns(4)
@@ -219,7 +222,7 @@ def rolling_static_bounce(kafka: RealKafka, group: str) -> None:
     second.kill()
 
 
-def duplicate_instance_classic(kafka: RealKafka, group: str) -> None:
+def duplicate_instance_classic(kafka: Server, group: str) -> None:
     """Two classic consumers with one instance id: the older is fenced, the newer takes its partitions."""
     old = Member(kafka, group, **classic("pay-0"))
     old.owns(4)
@@ -229,7 +232,7 @@ def duplicate_instance_classic(kafka: RealKafka, group: str) -> None:
         assert "fenced" in old.fails()
 
 
-def duplicate_instance_consumer(kafka: RealKafka, group: str) -> None:
+def duplicate_instance_consumer(kafka: Server, group: str) -> None:
     """Two consumer-protocol consumers with one instance id: the newer is refused, and leaves no record."""
     old = Member(kafka, group, **consumer("pay-0"))
     old.owns(4)
@@ -239,7 +242,7 @@ def duplicate_instance_consumer(kafka: RealKafka, group: str) -> None:
         _commits(old)
 
 
-def consumer_group_life(kafka: RealKafka, group: str) -> None:
+def consumer_group_life(kafka: Server, group: str) -> None:
     """Two members join, partitions move; one leaves for a while and returns, then leaves and expires."""
     first = Member(kafka, group, **consumer("pay-0", topics="orders,pay"))
     first.owns(6)
@@ -258,7 +261,7 @@ def consumer_group_life(kafka: RealKafka, group: str) -> None:
             third.owns(3)
 
 
-def stuck_revocation(kafka: RealKafka, group: str) -> None:
+def stuck_revocation(kafka: Server, group: str) -> None:
     """A member stops polling and so never gives up the partitions that a second member waits for."""
     first = Member(kafka, group, **consumer(**{"max.poll.interval.ms": "8000"}))
     first.owns(4)
@@ -270,7 +273,7 @@ def stuck_revocation(kafka: RealKafka, group: str) -> None:
     first.kill()
 
 
-def upgrade_and_back(kafka: RealKafka, group: str) -> None:
+def upgrade_and_back(kafka: Server, group: str) -> None:
     """A consumer-protocol member joins a classic group, which converts, and converts back when it leaves."""
     old = Member(kafka, group, **classic("pay-0"))
     old.owns(4)
@@ -283,7 +286,7 @@ def upgrade_and_back(kafka: RealKafka, group: str) -> None:
         old.owns(4)
 
 
-def upgrade_for_good(kafka: RealKafka, group: str) -> None:
+def upgrade_for_good(kafka: Server, group: str) -> None:
     """Both members of a classic group are replaced by consumer-protocol members, rolling."""
     names = ("pay-0", "pay-1")
     members = [Member(kafka, group, **classic(names[0]))]
@@ -299,7 +302,7 @@ def upgrade_for_good(kafka: RealKafka, group: str) -> None:
         _commits(*members)
 
 
-def reset_by_hand(kafka: RealKafka, group: str) -> None:
+def reset_by_hand(kafka: Server, group: str) -> None:
     """A group commits, stops, is reset to the earliest offsets with Kafka's tool, and goes on."""
     member = Member(kafka, group, **classic())
     member.owns(4)
@@ -315,7 +318,7 @@ def reset_by_hand(kafka: RealKafka, group: str) -> None:
         _commits(member)
 
 
-def deletion(kafka: RealKafka, group: str) -> None:
+def deletion(kafka: Server, group: str) -> None:
     """A group that has consumed is stopped; one topic's offsets are deleted, then the whole group."""
     member = Member(kafka, group, **consumer(topics="orders,pay"))
     member.owns(6)
@@ -326,7 +329,7 @@ def deletion(kafka: RealKafka, group: str) -> None:
     kafka.tool("kafka-consumer-groups", *tool, "--delete")
 
 
-def transactions(kafka: RealKafka, group: str) -> None:
+def transactions(kafka: Server, group: str) -> None:
     """A consume-transform-produce member commits one transaction with its offsets and aborts another."""
     settings = {"bootstrap.servers": kafka.bootstrap, "group.id": group, **classic()}
     settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -345,7 +348,7 @@ def transactions(kafka: RealKafka, group: str) -> None:
     member.close()
 
 
-def retention(kafka: RealKafka, group: str) -> None:
+def retention(kafka: Server, group: str) -> None:
     """A group commits, stops, and the broker expires its offsets and then the group (one minute here)."""
     member = Member(kafka, group, **classic())
     member.owns(4)
@@ -354,7 +357,7 @@ def retention(kafka: RealKafka, group: str) -> None:
     eventually(lambda: group not in kafka.tool("kafka-consumer-groups", "--list").stdout, 150, every=5)
 
 
-INCIDENTS: dict[str, tuple[Callable[[RealKafka, str], None], dict[str, object]]] = {
+INCIDENTS: dict[str, tuple[Callable[[Server, str], None], dict[str, object]]] = {
     "crashed-static-member": (crashed_static_member, BROKER),
     "rolling-static-bounce": (rolling_static_bounce, BROKER),
     "duplicate-instance-classic": (duplicate_instance_classic, BROKER),
@@ -375,13 +378,13 @@ def group_on(partition: int, name: str) -> str:
     return next(g for i in range(10**6) if offsets_partition_of(g := f"{name}.{i}", PARTITIONS) == partition)
 
 
-def record(names: list[str]) -> None:
-    """Run the incidents, one broker per set of broker settings, and keep their segments."""
+def record(names: list[str], kind: type[RealKafka] | type[KgroupServer] = RealKafka) -> None:
+    """Run the incidents, one broker of the kind per set of broker settings, and keep their segments."""
     for settings in (BROKER, RETENTION):
         chosen = [n for n in INCIDENTS if n in names and INCIDENTS[n][1] is settings]
         if not chosen:
             continue
-        with RealKafka(settings) as kafka:
+        with kind(settings) as kafka:
             topic_ids = _make_topics(kafka)
             for i, name in enumerate(chosen):
                 group = group_on(i, name)
@@ -393,7 +396,7 @@ def record(names: list[str]) -> None:
                 print(name, *_keep(kafka, name, group, i, topic_ids), flush=True)
 
 
-def _make_topics(kafka: RealKafka) -> dict[str, str]:
+def _make_topics(kafka: Server) -> dict[str, str]:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for made in admin.create_topics([NewTopic(t, n, 1) for t, n in TOPICS.items()]).values():
         made.result(30)
@@ -410,8 +413,8 @@ def _make_topics(kafka: RealKafka) -> dict[str, str]:
     return {line[line.index("Topic:") + 1]: line[line.index("TopicId:") + 1] for line in fields}
 
 
-def _keep(kafka: RealKafka, name: str, group: str, partition: int, topic_ids: dict[str, str]) -> list[object]:
-    folder = TARGET / name
+def _keep(kafka: Server, name: str, group: str, partition: int, topic_ids: dict[str, str]) -> list[object]:
+    folder = TARGET / (name if kafka.kind == RealKafka.kind else f"{kafka.kind}-{name}")
     shutil.rmtree(folder, ignore_errors=True)
     sizes: list[object] = []
     for segment in kafka.segments():
@@ -430,5 +433,7 @@ def _keep(kafka: RealKafka, name: str, group: str, partition: int, topic_ids: di
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--member"]:
         run_member(json.loads(sys.argv[2]))
+    elif sys.argv[1:2] == ["--on-kgroup"]:
+        record(sys.argv[2:] or list(INCIDENTS), KgroupServer)
     else:
         record(sys.argv[1:] or list(INCIDENTS))

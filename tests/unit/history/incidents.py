@@ -8,6 +8,8 @@ from kgroup.history.sources import SegmentLog, segment_logs, topic_names_near
 
 INCIDENTS = Path(__file__).resolve().parents[2] / "data" / "incidents"
 NAMES = sorted(folder.name for folder in INCIDENTS.iterdir() if folder.is_dir())
+OURS = [name for name in NAMES if name.startswith("kgroup-")]
+KAFKA = [name for name in NAMES if name not in OURS]
 
 
 def log_of(name: str) -> SegmentLog:
