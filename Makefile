@@ -1,5 +1,5 @@
 # kgroup: every target does its own set-up. Python 3.11 or newer is all it needs; only `interop` wants
-# Java 17, Maven and Go as well.
+# Java 17, Maven, Go and Chromium as well.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -49,9 +49,9 @@ check: setup spark ## Style, types (those of PySpark too), layers
 	$(BIN)/lint-imports
 
 .PHONY: interop
-interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go)
+interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.toolchain
-	$(BIN)/pytest -q -m interop tests/interop tests/scenarios
+	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000
