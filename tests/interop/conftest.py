@@ -58,6 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "feature(*names): only for clients that have all of these features")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a server run one after the other; they wait most of the time, so others run beside."""
+    for item in items:
+        if item.path.parent == toolchain.HERE:
+            kind = getattr(item, "callspec", None) and item.callspec.params.get("server")  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.xdist_group(kind or item.path.stem))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         metafunc.parametrize("server", ASKED, indirect=True, scope="session")

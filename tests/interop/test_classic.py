@@ -84,12 +84,17 @@ def test_second_holder_of_an_instance_id_fences_the_first(case: Case, client: Cl
 
 
 def _end_of(member: Member) -> str:
-    """What the member ends with; kafka-python stops silently, and tells at its next commit."""
+    """What the member ends with; kafka-python stops silently, and tells at a commit once it has noticed."""
     if not member.name.startswith("kafka-python"):
         return fatal(member)
-    with pytest.raises(DriverError) as refused:
-        member.commit()
-    return refused.value.code
+
+    def refusal() -> str:
+        with pytest.raises(DriverError) as refused:
+            member.commit()
+        assert refused.value.code != "REBALANCE_IN_PROGRESS"
+        return refused.value.code
+
+    return eventually(refusal, 20, "a commit is refused for good")
 
 
 def test_commit_and_resume(case: Case, client: Client) -> None:

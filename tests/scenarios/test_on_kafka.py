@@ -12,7 +12,7 @@ from .language import Scenario
 from .runner import Failed, play
 from .test_scenarios import SCENARIOS
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("scenarios")]
 
 
 def _broker_settings(scenario: Scenario) -> tuple[bool, list[tuple[str, str]]]:

@@ -10,6 +10,7 @@ from kgroup.errors import Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.frame import FrameBuffer
 from kgroup.protocol.headers import decode_response, encode_request
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest
 
 
 class Wire:
@@ -59,6 +60,10 @@ class Wire:
     def _connect(self) -> socket.socket:
         connection = socket.create_connection(self._address, 10)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        frames = self._frames[connection.fileno()] = FrameBuffer()
+        # A broker may be slower to take up a new connection than to answer on an old one.
+        connection.sendall(encode_request(ApiVersionsRequest(), 0, 0, ""))
+        while not list(frames.feed(connection.recv(1 << 16))):
+            pass
         self._selector.register(connection, selectors.EVENT_READ)
-        self._frames[connection.fileno()] = FrameBuffer()
         return connection
