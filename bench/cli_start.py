@@ -21,9 +21,20 @@ from tests.interop.kgroup_server import KgroupServer
 KGROUP = str(Path(sys.executable).with_name("kgroup"))
 
 
+# What kafka-consumer-groups.sh, through kafka-run-class.sh, starts its Java with.
+SCRIPT_JVM = (
+    *("-Xmx256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *(
+        "-XX:InitiatingHeapOccupancyPercent=35",
+        "-XX:+ExplicitGCInvokesConcurrent",
+        "-Djava.awt.headless=true",
+    ),
+)
+
+
 def commands(bootstrap: str) -> dict[str, list[str]]:
-    """What is compared; Kafka's tool gets the heap that its own script gives it."""
-    tool = java(TOOLS["kafka-consumer-groups"], "--bootstrap-server", bootstrap, "--list", jvm=("-Xmx256M",))
+    """What is compared; Kafka's tool gets the options of its own script, without the script's own time."""
+    tool = java(TOOLS["kafka-consumer-groups"], "--bootstrap-server", bootstrap, "--list", jvm=SCRIPT_JVM)
     return {
         "kgroup list": [KGROUP, "list", "-b", bootstrap],
         "kafka-consumer-groups --list": tool,
