@@ -70,7 +70,7 @@ class KafkaHost:
         self.prefix = f"s{next(_numbers)}-"
         settings = {**DEFAULTS, **config}
         running = broker.with_settings({name: _scaled(name, v, self.scale) for name, v in settings.items()})
-        self._wire = Wire("127.0.0.1", running.port)
+        self._wire = Wire("127.0.0.1", running.port, greets=True)
         self._topics: dict[str, int] = {}
         self._early: list[tuple[int, Message]] = []
         self._await_coordinator()

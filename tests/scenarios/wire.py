@@ -14,10 +14,15 @@ from kgroup.protocol.messages.api_versions import ApiVersionsRequest
 
 
 class Wire:
-    """Requests out by ticket, responses in by ticket; a connection is used again once it is answered."""
+    """Requests out by ticket, responses in by ticket; a connection is used again once it is answered.
 
-    def __init__(self, host: str, port: int) -> None:
+    One that `greets` asks for ApiVersions first and waits for the answer: a broker may be slower to take up
+    a new connection than to answer on an old one, and rows must arrive in order.
+    """
+
+    def __init__(self, host: str, port: int, *, greets: bool = False) -> None:
         self._address = host, port
+        self._greets = greets
         self._selector = selectors.DefaultSelector()
         self._idle: dict[str, list[socket.socket]] = {}
         self._open: dict[int, tuple[socket.socket, str, int, int]] = {}
@@ -61,9 +66,9 @@ class Wire:
         connection = socket.create_connection(self._address, 10)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         frames = self._frames[connection.fileno()] = FrameBuffer()
-        # A broker may be slower to take up a new connection than to answer on an old one.
-        connection.sendall(encode_request(ApiVersionsRequest(), 0, 0, ""))
-        while not list(frames.feed(connection.recv(1 << 16))):
-            pass
+        if self._greets:
+            connection.sendall(encode_request(ApiVersionsRequest(), 0, 0, ""))
+            while not list(frames.feed(connection.recv(1 << 16))):
+                pass
         self._selector.register(connection, selectors.EVENT_READ)
         return connection
