@@ -39,10 +39,7 @@ class Wire:
         found = []
         for key, _ in self._selector.select(timeout_s):
             assert isinstance(key.fileobj, socket.socket)
-            data = key.fileobj.recv(1 << 16)
-            if not data:
-                raise Unreachable("the broker closed the connection")
-            for frame in self._frames[key.fd].feed(data):
+            for frame in self._frames[key.fd].feed(_received(key.fileobj)):
                 connection, client_id, api_key, version = self._open.pop(key.fd)
                 found.append(decode_response(bytes(frame), api_key, version))
                 self._idle[client_id].append(connection)
@@ -68,7 +65,14 @@ class Wire:
         frames = self._frames[connection.fileno()] = FrameBuffer()
         if self._greets:
             connection.sendall(encode_request(ApiVersionsRequest(), 0, 0, ""))
-            while not list(frames.feed(connection.recv(1 << 16))):
+            while not list(frames.feed(_received(connection))):
                 pass
         self._selector.register(connection, selectors.EVENT_READ)
         return connection
+
+
+def _received(connection: socket.socket) -> bytes:
+    data = connection.recv(1 << 16)
+    if not data:
+        raise Unreachable("the broker closed the connection")
+    return data
