@@ -6,7 +6,7 @@ import asyncio
 import logging
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.broker.call import Answer, Call, Silence
 from kgroup.broker.handlers.api_versions import unsupported
@@ -264,9 +264,3 @@ class Connection(asyncio.Protocol):
             self._flush()
         self._buffer.clear()
         self.close()
-
-
-def address_of(transport: Any) -> tuple[str, int]:
-    """Host and port of a listening or connected socket."""
-    host, port = transport.getsockname()[:2]
-    return host, port

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from kgroup.admin.models import Assignment, ItemError, Node
+from kgroup.admin.models import Assignment, ItemError
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
 from kgroup.cli.output import ItemError as Shown
 from kgroup.errors import ErrorCode
@@ -49,10 +48,6 @@ def short_member_id(member_id: str) -> str:
     if match:
         return f"{match['name'] or ''}{match['uuid'][:4]}…"
     return member_id[:8] if _KAFKA_UUID.fullmatch(member_id) else member_id
-
-
-def node_json(node: Node | None) -> dict[str, Any] | None:
-    return {"id": node.id, "host": node.host, "port": node.port} if node else None
 
 
 def grouped(number: int) -> str:

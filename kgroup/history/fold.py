@@ -101,10 +101,6 @@ class Fold:
         """The state of each group of which something is left."""
         return {name: g.state for name, g in self.groups.items() if g.state.kind}
 
-    def first_seen(self, group: str) -> int:
-        """The log offset of the group's first record that was read."""
-        return self.groups[group].first_offset
-
     def apply(self, item: Item) -> list[Event]:
         """Take in the next item; the events that it completes, in order."""
         out: list[Event] = []

@@ -11,6 +11,7 @@ from kgroup.coordinator.classic.rebalance import (
     joined,
     park_join,
     rebalance_or_complete,
+    rebalance_timeout,
     refused_join,
     session_timer,
 )
@@ -104,11 +105,6 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
     park_join(step, group, member)
     rebalance_or_complete(step, group)
     return None
-
-
-def rebalance_timeout(request: JoinGroupRequest, version: int) -> int:
-    """The request's rebalance timeout in ms; before version 1 the session timeout stands for it."""
-    return request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms
 
 
 def _member(step: Step, request: JoinGroupRequest, member_id: str) -> ClassicMember:

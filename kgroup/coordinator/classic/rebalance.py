@@ -10,7 +10,11 @@ from kgroup.coordinator.classic.states import Phase
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timers import TimerKey
 from kgroup.errors import ErrorCode
-from kgroup.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from kgroup.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from kgroup.protocol.messages.sync_group import SyncGroupResponse
 
 SESSION = "classic-session"
@@ -48,6 +52,11 @@ def park_join(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
     if earlier is not None:
         refused = refused_join(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
         step.answer(earlier, refused)
+
+
+def rebalance_timeout(request: JoinGroupRequest, version: int) -> int:
+    """The request's rebalance timeout in ms; before version 1 the session timeout stands for it."""
+    return request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms
 
 
 def refused_join(code: ErrorCode, member_id: str) -> JoinGroupResponse:

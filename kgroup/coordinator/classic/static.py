@@ -7,6 +7,7 @@ from kgroup.coordinator.classic.rebalance import (
     joined,
     park_join,
     rebalance_or_complete,
+    rebalance_timeout,
     refuse_parked,
     renew_session,
     session_timer,
@@ -36,7 +37,7 @@ def rejoin_static(
     group.replace(old_id, new_id)
     step.timers.cancel(session_timer(group, old_id))
     renew_session(step, group, member)
-    timeout = request.rebalance_timeout_ms if step.version >= 1 else request.session_timeout_ms
+    timeout = rebalance_timeout(request, step.version)
     group.update(member, request.protocols, timeout, request.session_timeout_ms)
     if stable and group.selected_protocol() == group.protocol:
         return _keep_place(step, group, new_id, old_id, old_leader)

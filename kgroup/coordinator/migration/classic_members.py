@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from kgroup.coordinator.classic.group import CONSUMER, Protocols
 from kgroup.coordinator.classic.heartbeat import ALIVE, REBALANCING
-from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE, rebalance_timeout
-from kgroup.coordinator.classic.rebalance import refused_join
+from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE
+from kgroup.coordinator.classic.rebalance import rebalance_timeout, refused_join
 from kgroup.coordinator.consumer.group import FREE, ConsumerGroup
 from kgroup.coordinator.consumer.heartbeat import announce, move, refuse_if_full, take_place
 from kgroup.coordinator.consumer.leave import fence, refuse_if_not_holder

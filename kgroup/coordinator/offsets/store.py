@@ -57,10 +57,6 @@ class OffsetStore:
         """Topic and partition of every offset that an open transaction holds."""
         return list(self._open.get(group_id, ()))
 
-    def open_producers(self) -> list[int]:
-        """Ids of the producers with an open transaction here, in order."""
-        return sorted(self._pending)
-
     def put(
         self, group_id: str, topic: str, partition: int, value: OffsetCommitValue, log_offset: int
     ) -> None:
