@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 ZERO_UUID = bytes(16)
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -24,8 +25,9 @@ def uuid_bytes(text: str) -> bytes:
     return value
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(NamedTuple):
+    """A partition of a topic; ordered by topic name, then number."""
+
     topic: str
     partition: int
 
