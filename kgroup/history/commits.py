@@ -132,14 +132,23 @@ def epoch_of(state: GroupState) -> int:
     return int(getattr(state.classic, "generation", -1))
 
 
-def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, how: str = "") -> Event:
-    """The event of one commit below the one before it."""
+def rewound(
+    rewind: Rewind,
+    state: GroupState,
+    log_partition: int,
+    solid: bool,
+    mark: Mark | None = None,
+    how: str = "",
+) -> Event:
+    """The event of one commit below the one before it; `mark` is what its metadata names, if known."""
     place = TopicPartition(rewind.topic, rewind.partition)
     holder = next((m for m in state.members.values() if place in m.holds), None)
     back = rewind.before - rewind.after
     text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
     grouped = state.kind in (CLASSIC, CONSUMER)
-    if not grouped or not solid:
+    if mark is not None and not state.members:
+        cause, suspicious, proven = f"kgroup, {mark.words}", False, True
+    elif not grouped or not solid:
         cause, suspicious, proven = "the records do not tell who committed", False, False
     elif not state.members:
         cause = "written while the group had no members: reset by an admin tool, or by a consumer outside it"
@@ -147,6 +156,8 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     else:
         who = f"{holder.label} owned it" if holder else "no member owned it"
         cause = f"{who}; a commit names neither member nor epoch, so who wrote it is not in the records"
+        if mark is not None:
+            cause = f"{who}; the commit's metadata names kgroup, {mark.words}"
         text, suspicious, proven = f"suspicious: {text}", True, False
     return Event(
         kind=Kind.REWOUND,

@@ -27,6 +27,7 @@ from kgroup.history.items import (
     Rewind,
     Undecodable,
 )  # fmt: skip
+from kgroup.history.marks import mark_in
 from kgroup.history.ownership import Ownership
 from kgroup.history.state import CLASSIC, CONSUMER, GroupState, Member, TopicNames, View
 
@@ -200,7 +201,8 @@ class Fold:
                 rewinds.append(Rewind(part.topic, part.partition, was.offset, part.first, *at))
             offsets[place] = part.last
         rewinds.sort(key=lambda r: r.log_offset)
-        out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
+        told = {part.last.log_offset: mark_in(part.last.metadata) for part in run.parts} if rewinds else {}
+        out += [rewound(r, state, self.log_partition, group.solid, told.get(r.log_offset)) for r in rewinds]
 
     def _pending(self, item: PendingCommit, out: list[Event]) -> None:
         self._enter(item.commit.log_offset, out)
@@ -225,8 +227,8 @@ class Fold:
                 if was is not None and commit.offset < was.offset:
                     at = (marker.offset, marker.timestamp_ms)
                     rewind = Rewind(place.topic, place.partition, was.offset, commit.offset, *at)
-                    how = " by a transaction"
-                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
+                    told = (mark_in(commit.metadata), " by a transaction")
+                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, *told))
                 group.state.offsets[place] = commit
 
     def _transaction(self, group: _Group, marker: Marker, places: tuple[TopicPartition, ...]) -> Event:

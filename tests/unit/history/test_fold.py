@@ -1,6 +1,7 @@
 """The fold: same story for every cut of the input, same end state whatever compaction removed."""
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.decode import Decoder
 from kgroup.history.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold import Fold
+from kgroup.history.marks import Mark
 from kgroup.history.replay import At, Story, chosen, replay
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, batches_in, encode_batch, end_marker_record, rebuild_batch
@@ -138,6 +140,52 @@ def test_a_rewind_under_an_owner_is_suspicious_and_nobody_is_accused() -> None:
     (rewound,) = [e for e in events if e.kind is Kind.REWOUND]
     assert rewound.suspicious and "suspicious" in rewound.detail and not rewound.proven
     assert rewound.member_id == "m1" and "100 to 40" in rewound.detail
+
+
+MARK = Mark("1f0c9a2e", "alice@ops-1", "INC-4411").text
+
+
+def test_a_rewind_by_kgroup_names_who_and_which_plan() -> None:
+    """On the recorded reset by hand, with the metadata that `kgroup reset-offsets` would have written."""
+    name = "reset-by-hand"
+    story = replay([MemoryLog(marked(DATA[name], range(7, 11)))])
+    rewinds = [e for e in story.events if e.kind is Kind.REWOUND]
+    assert [e.offset for e in rewinds] == [7, 8, 9, 10]
+    told = {(e.cause, e.proven, e.suspicious) for e in rewinds}
+    assert told == {("kgroup, by alice@ops-1, plan 1f0c9a2e: INC-4411", True, False)}
+    (outside,) = [e for e in story.events if e.kind is Kind.COMMITTED_OUTSIDE]
+    assert outside.cause == rewinds[0].cause
+
+
+def marked(data: bytes, offsets: range) -> bytes:
+    """The log with `MARK` as the metadata of the commits at these offsets."""
+    out = []
+    for b in batches_in(data):
+        records = list(b.records)
+        for n, rec in enumerate(records):
+            if rec.offset in offsets:
+                committed: Any = r.decode_value(r.decode_key(rec.key or b""), rec.value)  # type: ignore[arg-type]
+                records[n] = rec._replace(value=r.encode_value(replace(committed, metadata=MARK)))
+        out.append(rebuild_batch(b, records))
+    return b"".join(out)
+
+
+def test_a_mark_on_a_rewind_under_an_owner_does_not_clear_it() -> None:
+    """A broker refuses an admin's commit while there are members, so somebody copied the metadata."""
+    events = told(
+        batch(0, [classic(1, {"m1": (0, 1)})]),
+        batch(1, [commit("t", 0, 100)], 2000),
+        batch(2, [commit("t", 0, 40, metadata=MARK)], 3000),
+    )
+    (rewound,) = [e for e in events if e.kind is Kind.REWOUND]
+    assert rewound.suspicious and "names kgroup, by alice@ops-1, plan 1f0c9a2e" in (rewound.cause or "")
+
+
+def test_a_rewind_by_a_transaction_is_told_with_its_mark() -> None:
+    data = batch(0, [commit("t", 0, 90)])
+    data += transaction(1, 1, [commit("t", 0, 50, metadata=MARK)], 1) + marker(2, 1, True)
+    (rewound,) = [e for e in told(data) if e.kind is Kind.REWOUND]
+    assert "by a transaction" in rewound.detail and "plan 1f0c9a2e" in (rewound.cause or "")
 
 
 def test_a_commit_for_a_partition_without_an_owner_is_suspicious() -> None:
