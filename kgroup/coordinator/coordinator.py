@@ -119,6 +119,13 @@ class Coordinator:
         expiry.arm_sweep(step)
         return _outcome(step)
 
+    def count_on_from(self, before: Coordinator) -> None:
+        """Never give out a classic generation that `before`, whose place this takes, told members of."""
+        for group_id, group in self.state.groups.items():
+            earlier = before.state.groups.get(group_id)
+            if isinstance(group, ClassicGroup) and isinstance(earlier, ClassicGroup):
+                group.told_generation = earlier.told_generation
+
     def topics_changed(self, image: TopicImage, now_ms: int) -> Outcome:
         """Take over a new topic image; offsets of deleted topics go."""
         before, self.state.image = self.state.image, image

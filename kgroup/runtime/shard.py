@@ -19,6 +19,7 @@ class Shard:
 
     An outcome that cannot be appended never happened: the coordinator is thrown away and loaded from
     the log again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
+    Generations that members were told of are not given out again.
     `counters` may be shared by shards; a reload goes on counting where it was.
     """
 
@@ -152,7 +153,9 @@ class Shard:
         replies = self.abandon()
         if own is not None and ticket is not None:
             replies.insert(0, Reply(ticket, refusal(own.body, ErrorCode.COORDINATOR_NOT_AVAILABLE)))
+        before = self.coordinator
         self.load(now_ms)
+        self.coordinator.count_on_from(before)
         return replies
 
 

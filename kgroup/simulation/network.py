@@ -29,12 +29,16 @@ class Weather:
 
 @dataclass(slots=True)
 class InFlight:
-    """A request on its way or being worked on, and until when its client waits for the answer."""
+    """A request on its way or being worked on, and until when its client waits for the answer.
+
+    `answered_step` is the step of the run in which the broker answered.
+    """
 
     message: Message
     version: int
     deadline_ms: int
     sent_ms: int
+    answered_step: int = -1
 
 
 class Endpoint(Protocol):
@@ -132,6 +136,7 @@ class Network:
             self.schedule.after(self._delay(), self.break_connection, connection)
             return
         now = self.schedule.now_ms
+        sent.answered_step = self.schedule.steps
         connection.to_client_ms = max(now + self._delay(), connection.to_client_ms)
         data = response.encode(sent.version)
         self.schedule.at(connection.to_client_ms, self._return, connection, ticket, data)

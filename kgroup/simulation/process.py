@@ -26,7 +26,7 @@ from kgroup.members.effects import (
     WakeAt,
 )
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -66,6 +66,7 @@ class Process:
     """Runs members one after the other: each `start` makes a new one with `make_member(incarnation)`.
 
     `holding` is what the process believes to own: it reads and commits these. `sent` are its last requests.
+    `joined_step` is the step of the run in which a broker let it into its classic generation.
     `end_of(partition)` tells how far it could have read. `on_change` hears whenever `holding` has changed,
     `on_position` when it begins to read a partition.
     """
@@ -95,6 +96,7 @@ class Process:
         self.wanted = False
         self._leaving = self._left = False
         self._commits = 0
+        self.joined_step = -1
         self.failures: list[int] = []
         self.sent: deque[tuple[Message, int]] = deque(maxlen=40)
         self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -175,6 +177,8 @@ class Process:
         request = sent.message
         response = response_class_of(request).decode(data, sent.version)
         self._commits -= isinstance(request, OffsetCommitRequest)
+        if isinstance(response, JoinGroupResponse) and not response.error_code:
+            self.joined_step = sent.answered_step
         if isinstance(response, OffsetFetchResponse):
             self._on_fetched(member, response)
         else:

@@ -1,12 +1,16 @@
 """Random runs of whole clusters: every invariant, after every event; and the same seed, the same bytes."""
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.outcome import Request
 from kgroup.domain import TopicImage
+from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.runtime.shard import Shard
 from kgroup.simulation.__main__ import main
 from kgroup.simulation.chaos import run
@@ -14,8 +18,8 @@ from kgroup.simulation.groups import Kind
 
 CHUNK = 20
 SEEDS = 300
-# Found in 10,000: docs/simulation.md, "What it has found".
-FAR_SEEDS = (6134, 6213, 9108)
+# Found in 12,000: docs/simulation.md, "What it has found".
+FAR_SEEDS = (6134, 6213, 9108, 10370)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
@@ -65,18 +69,45 @@ def test_a_shard_that_loads_again_hands_out_other_member_ids():
     log = MemoryLog()
     shard = Shard(0, log, GroupConfig(), 1, TopicImage())
     shard.load(0)
-    protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
-    join = JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=(protocol,),
-    )
     ids = set()
     for ticket in range(3):
-        replies = shard.submit(ticket, Request(join, 9, "pod"), 0)
+        replies = shard.submit(ticket, Request(join_of(""), 9, "pod"), 0)
         ids.add(replies[0].response.member_id)
         shard.load(0)
     assert len(ids) == 3
+
+
+def test_a_shard_whose_append_failed_gives_no_generation_out_again():
+    """Seed 10370's lesson: members of a generation that was not written pass for no later ones."""
+    log = MemoryLog(lambda raw: failures and fail(failures.pop()))
+    failures: list[str] = []
+    shard = Shard(0, log, GroupConfig(initial_rebalance_delay_ms=0), 1, TopicImage())
+    shard.load(0)
+
+    def joined(member_id):
+        replies = [*shard.submit(1, Request(join_of(member_id), 3, "pod"), 0), *shard.wake(0)]
+        return replies[-1].response
+
+    first = joined("")
+    sync = SyncGroupRequest(group_id="g", generation_id=1, member_id=first.member_id)
+    assert shard.submit(2, Request(sync, 3, "pod"), 0)[-1].response.error_code == ErrorCode.NONE
+    assert joined(first.member_id).generation_id == 2
+    failures.append("disk full")
+    replies = shard.submit(3, Request(replace(sync, generation_id=2), 3, "pod"), 0)
+    assert replies[-1].response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert joined(first.member_id).generation_id == 3
+
+
+def fail(why):
+    raise StorageError(why)
+
+
+def join_of(member_id):
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+    )

@@ -73,6 +73,8 @@ class ClassicGroup:
     state_since_ms: int = -1
     awaiting_join: int = 0
     supporters: dict[str, int] = field(default_factory=dict)
+    told_generation: int = 0
+    """The newest generation that members were told of since the log was loaded, in the log or not."""
 
     @property
     def state(self) -> ClassicState:

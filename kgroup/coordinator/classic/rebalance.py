@@ -157,7 +157,7 @@ def complete(step: Step, group: ClassicGroup) -> None:
     if group.members and not _elect_joined_leader(group, forming):
         step.arm(join_timer(group), group.rebalance_timeout_ms)
         return
-    forming.generation += 1
+    forming.generation = max(forming.generation, group.told_generation) + 1
     group.state_since_ms = step.now_ms
     if not group.members:
         record = group.record(
@@ -166,6 +166,7 @@ def complete(step: Step, group: ClassicGroup) -> None:
         step.records.append(record)
         group.forming = None
         return
+    group.told_generation = forming.generation
     forming.phase = Phase.COMPLETING
     forming.protocol = group.selected_protocol()
     _answer_joins(step, group)
