@@ -147,8 +147,12 @@ class Reader:
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """Events of one partition by the offset they begin at; those of one record stay in their order."""
-    return sorted(events, key=lambda event: event.offset)
+    """Events of one partition by the offset they begin at; those of one group at one offset keep their order.
+
+    What is missing is told last. Groups meet at one offset where a transaction ends, and where copies of a
+    partition disagree: then the first by name is told first, so that who folded which group does not matter.
+    """
+    return sorted(events, key=lambda event: (event.offset, event.kind is Kind.LOG_COMPACTED, event.group))
 
 
 def items_of(

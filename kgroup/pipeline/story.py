@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kgroup.history.events import Event, Kind
-from kgroup.history.replay import Coverage
+from kgroup.history.events import Event
+from kgroup.history.replay import Coverage, in_order
 from kgroup.pipeline.folding import event_of
 from kgroup.pipeline.store import OPEN_EVENTS, Store
 
@@ -31,14 +31,10 @@ def story_in(store: Store, group: str | None = None) -> StoredStory:
     for row in _rows(store, group):
         parts.setdefault(row["part"], []).append(row)
     # As `history.replay` merges: by offset within a partition, by time between partitions.
-    ordered = ([event_of(row) for row in sorted(rows, key=_place)] for _, rows in sorted(parts.items()))
+    told = (sorted(rows, key=lambda row: row["seq"]) for _, rows in sorted(parts.items()))
+    ordered = (in_order(map(event_of, rows)) for rows in told)
     events = list(heapq.merge(*ordered, key=lambda event: event.timestamp_ms))
     return StoredStory(events, store.manifest.coverage(store.bad_ranges()))
-
-
-def _place(row: dict[str, Any]) -> tuple[int, bool, str, int]:
-    """What is missing is told last; of one transaction's groups the first by name first."""
-    return row["log_offset"], row["event"] == Kind.LOG_COMPACTED, row["group_id"], row["seq"]
 
 
 def _rows(store: Store, group: str | None) -> Iterator[dict[str, Any]]:
