@@ -120,7 +120,7 @@ class Source:
         """The whole story of the selected groups, with a progress bar where that is worth one."""
         from kgroup.history.replay import replay
 
-        with self.progress() as progress:
+        with self.progress() as progress, _no_cycles():
             return replay(
                 self.logs,
                 topic_names=self.topic_names,
@@ -155,6 +155,20 @@ class Source:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=total)
             yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Stops the search for cycles of objects: a replay makes many objects and no cycle."""
+    import gc
+
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from kgroup.errors import ConfigError
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 _DAY_MS = 86_400_000
+_EPOCH = datetime(1970, 1, 1)  # naive: always UTC here
 
 
 def parse_time(text: str, now_ms: int | None = None) -> int:
@@ -49,10 +50,10 @@ def iso(ms: int) -> str | None:
         return None
     # Not fromtimestamp: a record may carry any number, and a year beyond 9999 is not worth a crash.
     try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+        moment = _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:
         return None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def day_and_clock(ms: int) -> tuple[str, str]:

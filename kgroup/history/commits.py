@@ -26,7 +26,7 @@ class Span:
     marks: dict[str, Mark] = field(default_factory=dict)
 
     def add(self, part: PartProgress) -> None:
-        place, last = TopicPartition(part.topic, part.partition), part.last
+        place, last = part.place, part.last
         if mark := mark_in(last.metadata):
             self.marks[mark.plan_id] = mark
         first = self.moved.get(place, (part.first, 0))[0]
@@ -48,7 +48,7 @@ class Spans:
         """Take in a run while the group is in `state`; `solid`: nothing of its records before is missing."""
         owned = _owned(state) if solid else None
         for part in run.parts:
-            kind = _sort(state, TopicPartition(part.topic, part.partition), owned, solid)
+            kind = _sort(state, part.place, owned, solid)
             self.open.setdefault(kind, Span(kind)).add(part)
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Final
 
+from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.items import (
-    CommitRun,
+    RUN_OFFSETS,
     Gap,
     GroupRecord,
     Item,
     Marker,
     OffsetRemoved,
-    PartProgress,
     PendingCommit,
     RawRecord,
-    Rewind,
     Undecodable,
 )  # fmt: skip
 from kgroup.history.records import (
@@ -35,63 +34,15 @@ from kgroup.history.records import (
     type_name,
 )  # fmt: skip
 from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, BatchHeader
+from kgroup.history.slots import GroupRun, Slot
+from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
 from kgroup.protocol.primitives import read_uvarint, read_varint
 
-RUN_OFFSETS = 1_000_000
-"""No run of commits crosses a multiple of this log offset: what a reader holds open stays bounded."""
-MAX_SLOTS = 400_000
+MAX_SLOTS: Final = 400_000
 _COMMIT_TYPES = (0, 1)
 _I16 = struct.Struct(">h")
-_VERSION_AND_OFFSET = struct.Struct(">hq")
-_UNSEEN: Any = object()
-
-
-class _Slot:
-    """One partition's part of its group's current run."""
-
-    __slots__ = (
-        "count", "first", "first_offset", "first_ts", "group", "last", "offset", "partition", "topic", "ts",
-        "value",
-    )  # fmt: skip
-
-    def __init__(self, group: _GroupRun, topic: str, partition: int) -> None:
-        self.group = group
-        self.topic = topic
-        self.partition = partition
-        self.count = self.first = self.first_offset = self.first_ts = self.last = self.offset = self.ts = 0
-        self.value = b""
-
-    def add(self, committed: int, offset: int, ts: int, value: bytes) -> None:
-        """Take in one commit; what the hot loop does inline for the second commit and on."""
-        if not self.count:
-            self.group.dirty.append(self)
-            self.first, self.first_offset, self.first_ts = committed, offset, ts
-        elif committed < self.last:
-            self.rewound(committed, offset, ts)
-        self.count += 1
-        self.last, self.offset, self.ts, self.value = committed, offset, ts, value
-
-    def rewound(self, committed: int, offset: int, ts: int) -> None:
-        self.group.rewinds.append(Rewind(self.topic, self.partition, self.last, committed, offset, ts))
-
-    def close(self) -> PartProgress:
-        """What this slot gathered; the slot is empty afterwards."""
-        last = decode_commit(self.value, self.offset, self.ts)
-        count, self.count = self.count, 0
-        first = (self.first, self.first_offset, self.first_ts)
-        return PartProgress(self.topic, self.partition, count, *first, last)
-
-
-class _GroupRun:
-    """One group's current run: the slots it touched, and its rewinds."""
-
-    __slots__ = ("dirty", "name", "rewinds")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.dirty: list[_Slot] = []
-        self.rewinds: list[Rewind] = []
+_UNSEEN: Final = Slot(GroupRun(""), TopicPartition("", -1))
 
 
 class Decoder:
@@ -118,8 +69,14 @@ class Decoder:
         self.complete_from = self.complete_from_ms = self.last_ms = -1
         self.stopped = False
         self._block = -1
-        self._slots: dict[bytes, _Slot | None] = {}
-        self._groups: dict[str, _GroupRun] = {}
+        # None: a group that is not wanted.
+        self._slots: dict[bytes, Slot | None] = {}
+        self._groups: dict[str, GroupRun] = {}
+        # The batch that `_take` reads, where it is in it, and how many records are left.
+        self._data = b""
+        self._at = self._end = self._left = self._base = self._base_ts = 0
+        self._producer = -1
+        self._keep_ts = self._gather = True
 
     def feed(self, chunk: bytes, headers: Iterable[BatchHeader], up_to: int | None = None) -> Iterator[Item]:
         """The items of these batches of `chunk`; runs of commits stay open until there is a reason to close.
@@ -137,7 +94,7 @@ class Decoder:
             self.next_offset = last + 1
             self.records += records
             self.last_ms = max_ts
-            if base // RUN_OFFSETS != self._block:
+            if base // RUN_OFFSETS != self._block or len(self._slots) > MAX_SLOTS:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
             try:
@@ -150,34 +107,26 @@ class Decoder:
                         hit = _next(chunk, needles, position)
                     if hit >= end:
                         continue
-                yield from self._data(chunk, header)
+                record = self._open(chunk, header)
+                while record is not None:
+                    yield from self._one(record)
+                    record = self._take()
             except DecodeError as error:
                 yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message, False)
 
     def flush(self, group: str | None = None) -> Iterator[Item]:
         """Close the open run of one group, or of all; to be called once more when nothing follows."""
-        if group is None:
-            for name in [run.name for run in self._groups.values() if run.dirty]:
-                yield from self.flush(name)
-            if len(self._slots) > MAX_SLOTS:
-                self._slots.clear()
-                self._groups.clear()
+        if group is not None:
+            run = self._groups.get(group)
+            if run is not None and run.dirty:
+                yield from run.close()
             return
-        run = self._groups.get(group)
-        if run is None or not run.dirty:
-            return
-        parts: list[PartProgress] = []
-        for slot in run.dirty:
-            try:
-                parts.append(slot.close())
-            except DecodeError as error:
-                slot.count = 0
-                yield Undecodable(group, 1, slot.offset, slot.ts, error.message, False)
-        rewinds, run.dirty, run.rewinds = tuple(run.rewinds), [], []
-        if parts:
-            first = min(part.first_log_offset for part in parts)
-            last = max(part.last.log_offset for part in parts)
-            yield CommitRun(group, first, last, tuple(parts), rewinds)
+        for run in self._groups.values():
+            if run.dirty:
+                yield from run.close()
+        if len(self._slots) > MAX_SLOTS:
+            self._slots.clear()
+            self._groups.clear()
 
     def _gap(self, header: BatchHeader) -> Iterator[Gap]:
         """Note offsets that are not there, before the batch or inside it; the first batch is the start."""
@@ -201,86 +150,88 @@ class Decoder:
             if len(key) >= 4 and (kind := _I16.unpack_from(key, 2)[0]) in (0, 1):
                 yield Marker(header.producer_id, kind == 1, record.offset, record.timestamp_ms)
 
-    def _data(self, chunk: bytes, header: BatchHeader) -> Iterator[Item]:
-        """The items of one data batch: commits go into their runs, everything else comes out."""
-        if header.producer_id != -1 or header.attributes & APPEND_TIME or not self.runs:
-            for record in raw_records(chunk, header):
-                yield from self._one(record)
-            return
-        data, pos, end = body_of(chunk, header)
-        base, base_ts, count = header.base_offset, header.base_timestamp_ms, header.records
-        try:
-            for record in self._commits(data, pos, end, base, base_ts, count):
-                yield from self._one(record)
-        except (IndexError, struct.error):
-            raise DecodeError(f"the batch at offset {base} ends inside a record") from None
+    def _open(self, chunk: bytes, header: BatchHeader) -> RawRecord | None:
+        """Begin a batch: its first record that is not taken in on the way, None if all of them are."""
+        position, end, base, _, attributes, base_ts, max_ts, producer, _, records = header
+        self._base, self._producer, self._left = base, producer, records
+        self._base_ts = max_ts if attributes & APPEND_TIME else base_ts
+        self._keep_ts = not attributes & APPEND_TIME
+        self._gather = self.runs and producer == -1
+        if attributes & COMPRESSED:
+            self._data, self._at, self._end = body_of(chunk, header)
+        else:
+            self._data, self._at, self._end = chunk, position + HEADER_BYTES, end
+        return self._take()
 
-    def _commits(
-        self, data: bytes, pos: int, end: int, base: int, base_ts: int, count: int
-    ) -> Iterator[RawRecord]:
-        """The hot loop: commits on keys seen before are taken in here; every other record is yielded.
+    def _take(self) -> RawRecord | None:
+        """The hot loop: commits on keys seen before are taken in, the next other record is returned.
 
         Varints of one byte, and of two where that is usual, are read in place.
         """
-        slots, unpack = self._slots, _VERSION_AND_OFFSET.unpack_from
-        for _ in range(count):
-            size = data[pos]
-            pos += 1
-            if size > 127:
-                if (more := data[pos]) < 128:
+        data, end, base, base_ts, left = self._data, self._end, self._base, self._base_ts, self._left
+        slots, pos, keep_ts, gather = self._slots, self._at, self._keep_ts, self._gather
+        try:
+            while left:
+                left -= 1
+                size = data[pos]
+                pos += 1
+                if size > 127:
+                    if (more := data[pos]) < 128:
+                        size += (more << 7) - 128
+                        pos += 1
+                    else:
+                        size, pos = read_uvarint(data, pos - 1)
+                stop = pos + (size >> 1)
+                if stop > end or size & 1:
+                    raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
+                delta = data[pos + 1]
+                pos += 2
+                if delta > 127:
+                    delta, pos = read_varint(data, pos - 1)
+                else:
+                    delta = (delta >> 1) ^ -(delta & 1)
+                ts = base_ts + delta if keep_ts else base_ts
+                index = data[pos]
+                pos += 1
+                if index > 127:
+                    index, pos = read_uvarint(data, pos - 1)
+                offset, start = base + (index >> 1), pos
+                size = data[pos]
+                pos += 1
+                if size > 127:
+                    if (more := data[pos]) < 128:
+                        size += (more << 7) - 128
+                        pos += 1
+                    else:
+                        size, pos = read_uvarint(data, pos - 1)
+                after = pos + (size >> 1)
+                slot = slots.get(data[pos:after], _UNSEEN)
+                if slot is None:
+                    pos = stop
+                    continue
+                null, size = size & 1, data[after]
+                pos = after + 1
+                if size > 127 and (more := data[pos]) < 128:
                     size += (more << 7) - 128
                     pos += 1
+                value_end = pos + (size >> 1)
+                if slot is _UNSEEN or (null | size) & 1 or value_end >= stop or not gather:
+                    key, after = optional_bytes(data, start, stop)
+                    whole, _ = optional_bytes(data, after, stop)
+                    self._at, self._left = stop, left
+                    return RawRecord(offset, ts, key, whole, base, self._producer)
+                value = data[pos:value_end]
+                if slot.value <= value < slot.ceiling:
+                    slot.count += 1
+                    slot.value = value
+                    slot.offset = offset
+                    slot.ts = ts
                 else:
-                    size, pos = read_uvarint(data, pos - 1)
-            stop = pos + (size >> 1)
-            if stop > end or size & 1:
-                raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
-            delta = data[pos + 1]
-            pos += 2
-            if delta > 127:
-                delta, pos = read_varint(data, pos - 1)
-            else:
-                delta = (delta >> 1) ^ -(delta & 1)
-            index = data[pos]
-            pos += 1
-            if index > 127:
-                index, pos = read_uvarint(data, pos - 1)
-            start, size = pos, data[pos]
-            pos += 1
-            if size > 127:
-                if (more := data[pos]) < 128:
-                    size += (more << 7) - 128
-                    pos += 1
-                else:
-                    size, pos = read_uvarint(data, pos - 1)
-            key_end = pos + (size >> 1)
-            key = data[pos:key_end]
-            slot = slots.get(key, _UNSEEN)
-            if slot is None:
+                    slot.take(value, offset, ts)
                 pos = stop
-                continue
-            size = data[key_end]
-            pos = key_end + 1
-            if slot is _UNSEEN or size & 1 or size > 127 or pos + (size >> 1) >= stop:
-                whole, after = optional_bytes(data, start, stop)
-                value, _ = optional_bytes(data, after, stop)
-                yield RawRecord(base + (index >> 1), base_ts + delta, whole, value, base, -1)
-                pos = stop
-                continue
-            version, committed = unpack(data, pos)
-            if not slot.count:
-                value = data[pos : pos + (size >> 1)]
-                slot.add(committed, base + (index >> 1), base_ts + delta, value)
-                pos = stop
-                continue
-            if committed < slot.last:
-                slot.rewound(committed, base + (index >> 1), base_ts + delta)
-            slot.count += 1
-            slot.last = committed
-            slot.offset = base + (index >> 1)
-            slot.ts = base_ts + delta
-            slot.value = data[pos : pos + (size >> 1)]
-            pos = stop
+        except IndexError:
+            raise DecodeError(f"the batch at offset {base} ends inside a record") from None
+        return None
 
     def _one(self, record: RawRecord) -> Iterator[Item]:
         """The items that one record makes, whatever it is."""
@@ -310,28 +261,31 @@ class Decoder:
     def _commit(self, record: RawRecord, key: bytes) -> Iterator[Item]:
         """A tombstone of a commit, or a commit that the hot loop leaves alone."""
         offset, ts, _, value, batch, producer = record
-        slot = self._slots.get(key, _UNSEEN)
-        if slot is _UNSEEN:
-            group, topic, partition = decode_commit_key(key)
-            if self.wanted(group):
-                run = self._groups.setdefault(group, _GroupRun(group))
-                slot = _Slot(run, topic, partition)
-            else:
-                slot = None
-            self._slots[key] = slot
+        slot = self._slots[key] if key in self._slots else self._new_slot(key)
         if slot is None:
             return
         group = slot.group.name
         if value is None:
             yield from self.flush(group)
-            yield OffsetRemoved(group, slot.topic, slot.partition, offset, ts, batch)
+            yield OffsetRemoved(group, *slot.place, offset, ts, batch)
         elif producer != -1:
             yield from self.flush(group)
-            yield PendingCommit(group, slot.topic, slot.partition, producer, decode_commit(value, offset, ts))
+            yield PendingCommit(group, *slot.place, producer, decode_commit(value, offset, ts))
         else:
-            slot.add(decode_commit(value, offset, ts).offset, offset, ts, value)
+            decode_commit(value, offset, ts)
+            slot.take(value, offset, ts)
             if not self.runs:
                 yield from self.flush(group)
+
+    def _new_slot(self, key: bytes) -> Slot | None:
+        """The slot of a key met for the first time; None if its group is not wanted."""
+        group, topic, partition = decode_commit_key(key)
+        slot = None
+        if self.wanted(group):
+            run = self._groups.setdefault(group, GroupRun(group))
+            slot = Slot(run, TopicPartition(topic, partition))
+        self._slots[key] = slot
+        return slot
 
 
 def _next(chunk: bytes, needles: list[bytes], start: int) -> int:

@@ -16,6 +16,7 @@ from kgroup.history.commits import Spans, epoch_of, rewound
 from kgroup.history.events import Event, Kind, partitions_text
 from kgroup.history.explain import MIN_RETENTION_MS
 from kgroup.history.items import (
+    RUN_OFFSETS,
     CommitRun,
     Committed,
     Gap,
@@ -30,9 +31,6 @@ from kgroup.history.items import (
 from kgroup.history.marks import mark_in
 from kgroup.history.ownership import Ownership
 from kgroup.history.state import CLASSIC, CONSUMER, GroupState, Member, TopicNames, View
-
-RUN_OFFSETS = 1_000_000
-"""Spans of commits end where the log offset passes a multiple of this, so that none stays open for ever."""
 
 
 class Holdings(NamedTuple):
@@ -188,18 +186,17 @@ class Fold:
             self._close_step(group, out)
         state, offsets = group.state, group.state.offsets
         for part in run.parts:
-            if self.names.learn(part.last.topic_id, part.topic):
+            if self.names.learn(part.last.topic_id, part.place.topic):
                 self._renamed()
         group.spans.add(run, state, group.solid)
         self._spans[run.group] = group
         rewinds = list(run.rewinds)
         for part in run.parts:
-            place = TopicPartition(part.topic, part.partition)
-            was = offsets.get(place)
+            was = offsets.get(part.place)
             if was is not None and part.first < was.offset:
                 at = (part.first_log_offset, part.first_timestamp_ms)
-                rewinds.append(Rewind(part.topic, part.partition, was.offset, part.first, *at))
-            offsets[place] = part.last
+                rewinds.append(Rewind(*part.place, was.offset, part.first, *at))
+            offsets[part.place] = part.last
         rewinds.sort(key=lambda r: r.log_offset)
         told = {part.last.log_offset: mark_in(part.last.metadata) for part in run.parts} if rewinds else {}
         out += [rewound(r, state, self.log_partition, group.solid, told.get(r.log_offset)) for r in rewinds]

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from kgroup.domain import TopicPartition
+
+RUN_OFFSETS: Final = 10_000_000
+"""No run of commits crosses a multiple of this log offset, however a log is cut: so what is told of a group
+that does nothing but commit comes at the same places whoever reads it."""
 
 
 class RawRecord(NamedTuple):
@@ -45,8 +51,7 @@ class Rewind(NamedTuple):
 class PartProgress(NamedTuple):
     """What a run did to one partition: how many commits, the first committed offset, and the last commit."""
 
-    topic: str
-    partition: int
+    place: TopicPartition
     commits: int
     first: int
     first_log_offset: int

@@ -9,16 +9,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from google_crc32c import value as crc32c
 
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
 
-CONTROL, TRANSACTIONAL, COMPRESSED, APPEND_TIME = 0x20, 0x10, 0x07, 0x08
-MAX_BATCH_BYTES = 64 << 20
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_CRC_START = 21
+CONTROL: Final = 0x20
+TRANSACTIONAL: Final = 0x10
+COMPRESSED: Final = 0x07
+APPEND_TIME: Final = 0x08
+MAX_BATCH_BYTES: Final = 0x4000000
+_HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
+_CRC_START: Final = 21
 _MAX_RESYNC_OFFSETS = 1 << 40
 _KEPT_BYTES = 1 << 20
 
@@ -74,7 +77,6 @@ class Scanner:
             (
                 base,
                 length,
-                _,
                 magic,
                 crc,
                 attributes,
@@ -83,7 +85,6 @@ class Scanner:
                 max_ts,
                 producer,
                 epoch,
-                _,
                 count,
             ) = read(chunk, pos)
             end = pos + LENGTH_OFFSET + length
@@ -153,7 +154,7 @@ class Scanner:
         hit = chunk.find(b"\x02", start + 16)
         while hit >= 0 and hit - 16 + HEADER_BYTES <= total:
             pos = hit - 16
-            base, length, _, _, crc, _, last_delta, _, _, _, _, _, count = _HEADER.unpack_from(chunk, pos)
+            base, length, _, crc, _, last_delta, _, _, _, _, count = _HEADER.unpack_from(chunk, pos)
             end = pos + LENGTH_OFFSET + length
             plausible = length >= 49 and end <= total and 0 <= count <= last_delta + 1
             ahead = self.last_offset < base < self.last_offset + _MAX_RESYNC_OFFSETS

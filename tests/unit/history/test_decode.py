@@ -53,11 +53,7 @@ def test_commits_come_out_as_group_records_has_them(
         k, v = r.decode_key(key), r.decode_value(r.decode_key(key), value)  # type: ignore[arg-type]
         expected.setdefault((k.group, k.topic, k.partition), []).append(v.offset)  # type: ignore[union-attr]
     runs = [item for item in items(b"".join(batches)) if isinstance(item, CommitRun)]
-    got = {
-        (run.group, p.topic, p.partition): (p.commits, p.first, p.last.offset)
-        for run in runs
-        for p in run.parts
-    }
+    got = {(run.group, *p.place): (p.commits, p.first, p.last.offset) for run in runs for p in run.parts}
     assert got == {k: (len(v), v[0], v[-1]) for k, v in expected.items()}
     rewinds = sum(len(run.rewinds) for run in runs)
     assert rewinds == sum(b < a for v in expected.values() for a, b in zip(v, v[1:], strict=False))
