@@ -36,7 +36,7 @@ def _members(state: GroupState) -> tuple[Member, ...]:
             member_id=m.member_id,
             instance_id=m.instance_id,
             client_id=m.client_id,
-            host=m.host,
+            host=m.host.removeprefix("/"),
             rack_id=m.rack_id,
             protocol=m.protocol,
             member_epoch=m.epoch,

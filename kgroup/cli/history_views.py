@@ -1,7 +1,7 @@
 """The views of `kgroup replay-log`: timeline, state at a moment, raw records, live, verdict."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from kgroup.cli.times import day_and_clock, iso
 if TYPE_CHECKING:
     from kgroup.history.events import Event
     from kgroup.history.replay import At, Story
+    from kgroup.history.state import GroupState
 
 _EVENT_COLUMNS = (
     Column("timestamp", "TIME (UTC)"),
@@ -265,7 +266,7 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
         Reader(log, topic_names=source.topic_names, names=selection.names, wanted=selection.wanted)
         for log in source.logs
     ]
-    found = _compare(source, readers)
+    found = _compare(source, readers, selection)
     rows: list[dict[str, Any]] = [
         {"group_id": name, "verdict": "differs" if wrong else "same", "differences": wrong}
         for name, wrong in sorted(found.items())
@@ -295,28 +296,47 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
     return show(env, result)
 
 
-def _compare(source: Source, readers: Sequence[Any]) -> dict[str, list[str]]:
-    """The differences of each group; a group that changes while it is looked at is looked at again."""
-    from dataclasses import asdict
-
-    from kgroup.history.verify import differences
-
+def _compare(source: Source, readers: Sequence[Any], selection: Selection) -> dict[str, list[str]]:
+    """How each group of the log or the cluster differs; one that changes meanwhile is compared again."""
     found: dict[str, list[str]] = {}
     for tries_left in reversed(range(_VERIFY_TRIES)):
         for reader in readers:
             reader.advance()
         states = {name: s for reader in readers for name, s in reader.fold.states.items()}
-        again = sorted(states) if not found else sorted(name for name, wrong in found.items() if wrong)
-        described = source.admin.describe([name for name in again if name in states])  # type: ignore[union-attr]
-        said = {group.group_id: asdict(group) for group in described.groups}
-        for name in again:
-            if name in states and name in said:
-                found[name] = list(differences(states[name], said[name]))
-            elif name in states:
-                found[name] = ["in the log, but the cluster does not know it"]
-            else:
-                found.pop(name, None)
+        wrong = {name for name, differences in found.items() if differences}
+        asked = wrong or states.keys() | _listed(source, selection)
+        found = {n: d for n, d in found.items() if n not in asked} | _compared(source, states, asked)
         if not any(found.values()) or not tries_left:
             break
         time.sleep(_POLL_S)
+    return found
+
+
+def _listed(source: Source, selection: Selection) -> set[str]:
+    """The selected groups that the cluster lists, of the types whose state is in the log."""
+    from kgroup.history.state import CLASSIC, CONSUMER
+
+    chosen = selection.wanted or (lambda group: selection.names is None or group in selection.names)
+    groups = source.admin.list_groups().groups  # type: ignore[union-attr]
+    return {g.group_id for g in groups if g.type in (CLASSIC, CONSUMER, "") and chosen(g.group_id)}
+
+
+def _compared(
+    source: Source, states: "Mapping[str, GroupState]", names: Iterable[str]
+) -> dict[str, list[str]]:
+    """Of each of these groups how it differs; without those that neither the log nor the cluster has."""
+    from dataclasses import asdict
+
+    from kgroup.history.verify import differences
+
+    described = source.admin.describe(sorted(names))  # type: ignore[union-attr]
+    said = {group.group_id: asdict(group) for group in described.groups}
+    refused = {error.item: error for error in described.errors}
+    found: dict[str, list[str]] = {}
+    for name in names:
+        if name in said:
+            found[name] = list(differences(states.get(name), said[name]))
+        elif name in states:
+            why = refused[name].message if name in refused else "the cluster does not know it"
+            found[name] = [f"in the log, but {why}"]
     return found

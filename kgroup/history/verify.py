@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kgroup.domain import TopicPartition
@@ -13,27 +13,38 @@ REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""
 
 
-def differences(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
+def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[str]:
     """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
 
-    What DescribeGroups does not carry (a classic generation, member epochs) is not compared.
+    What DescribeGroups does not carry (a classic generation, member epochs) is not compared. `state` is None
+    for a group without a record: the broker may list it as Empty until it next looks for expired offsets.
     """
+    if state is None:
+        if said["state"] not in ("Empty", "Dead") or _committed(said):
+            yield f"the log holds nothing of it, the cluster says {said['state']}"
+        return
     view = state.view()
     kind = CLASSIC if view.kind not in (CLASSIC, CONSUMER) else view.kind
     if said["type"] and said["type"] != kind:
         yield f"type: replayed {kind}, the cluster says {said['type']}"
         return
-    moving = said["state"] in REBALANCING
-    if not moving:
+    if said["state"] not in REBALANCING:
         shown = view.state if view.kind in (CLASSIC, CONSUMER) else "Empty"
-        if said["state"] != shown:
-            yield f"state: replayed {shown}, the cluster says {said['state']}"
+        pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
+        if view.members and view.assignor is not None:
+            pairs.append(("assignor", view.assignor, said["assignor"]))
+        yield from _unlike("", pairs)
         yield from _members(state, said)
     if kind == CONSUMER:
-        for field, value in (("group_epoch", view.epoch), ("assignment_epoch", view.assignment_epoch)):
-            if said[field] is not None and said[field] != value:
-                yield f"{field}: replayed {value}, the cluster says {said[field]}"
+        epochs = (("group_epoch", view.epoch), ("assignment_epoch", view.assignment_epoch))
+        yield from _unlike("", [(name, mine, said[name]) for name, mine in epochs if said[name] is not None])
     yield from _offsets(state, said)
+
+
+def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:
+    for what, mine, other in pairs:
+        if mine != other:
+            yield f"{whose}{what}: replayed {mine}, the cluster says {other}"
 
 
 def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
@@ -45,6 +56,12 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
         ours, theirs = state.members[member_id], told[member_id]
         pairs: list[tuple[str, object, object]] = [
             ("instance id", ours.instance_id, theirs["instance_id"]),
+            ("client id", ours.client_id, theirs["client_id"]),
+            ("host", ours.host.removeprefix("/"), theirs["host"]),
+            ("rack", ours.rack_id, theirs["rack_id"]),
+            ("protocol", ours.protocol, theirs["protocol"]),
+            ("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])),
+            ("regex", ours.regex, theirs["subscribed_regex"]),
             ("owns", partitions_text(ours.holds), partitions_text(_flat(theirs["assignment"]))),
         ]
         if theirs.get("target_assignment") is not None and ours.target is not None:
@@ -52,22 +69,34 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
             pairs.append(("target", partitions_text(ours.target), target))
         if theirs.get("member_epoch") is not None and state.kind == CONSUMER:
             pairs.append(("epoch", ours.epoch, theirs["member_epoch"]))
-        for what, mine, other in pairs:
-            if mine != other:
-                yield f"member {ours.label}, {what}: replayed {mine}, the cluster says {other}"
+        yield from _unlike(f"member {ours.label}, ", pairs)
 
 
 def _offsets(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
-    told = {
-        TopicPartition(o["topic"], o["partition"]): o["committed_offset"]
+    told = _committed(said)
+    ours = {
+        p: (c.offset, None if c.leader_epoch < 0 else c.leader_epoch, c.metadata)
+        for p, c in state.offsets.items()
+    }
+    for place in sorted(ours.keys() | told.keys()):
+        mine, other = ours.get(place), told.get(place)
+        pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
+        if mine is not None and other is not None:
+            pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
+        yield from _unlike(f"offset of {place}", pairs)
+
+
+def _committed(said: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, int | None, str]]:
+    """Offset, leader epoch and metadata of each partition that has a commit."""
+    return {
+        TopicPartition(o["topic"], o["partition"]): (
+            o["committed_offset"],
+            o["leader_epoch"],
+            o["metadata"] or "",
+        )
         for o in said["offsets"]
         if o["committed_offset"] is not None
     }
-    ours = {place: commit.offset for place, commit in state.offsets.items()}
-    for place in sorted(ours.keys() | told.keys()):
-        mine, other = ours.get(place), told.get(place)
-        if mine != other:
-            yield f"offset of {place}: replayed {mine}, the cluster says {other}"
 
 
 def _flat(assignment: Any) -> list[TopicPartition]:
