@@ -36,7 +36,8 @@ class Result:
     """What a command found.
 
     `data` is the envelope's `data`; `blocks` are what a person reads, text and tables in order;
-    `items` names the list in `data` that `-o ndjson` streams; `names` is what `-o name` prints.
+    `items` names the list in `data` that `-o ndjson` streams ("run.events": one further in); `names` is what
+    `-o name` prints.
     `main` is the table for CSV and `--columns`, by default the first of `blocks`.
     """
 
@@ -129,7 +130,9 @@ def _plain(value: Any) -> Any:
 def _print_ndjson(env: Env, result: Result) -> None:
     import json
 
-    rows = result.data[result.items] if result.items else [result.data]
+    rows: Any = result.data if result.items else [result.data]
+    for name in result.items.split(".") if result.items else ():
+        rows = rows[name]
     for row in rows:
         line = {"schema": schema_id(env.command), **row}
         print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))

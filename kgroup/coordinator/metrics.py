@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Counters:
-    """Totals since birth; gauges are computed from the state when asked (coordinator.describe)."""
+    """Totals since birth; gauges are computed from the state when asked (coordinator.describe).
+
+    The last two are of consumer groups, one for each partition as `offset_commit` is: commits at an older
+    epoch than the member's that KIP-1251's check accepted, and those that it refused for their epoch. The
+    strict check before it refused both.
+    """
 
     offset_commit: int = 0
     offset_expiration: int = 0
@@ -13,3 +18,4 @@ class Counters:
     group_completed_rebalance: int = 0
     consumer_group_rebalance: int = 0
     commits_only_relaxed_check_accepted: int = 0
+    commits_both_checks_refused: int = 0

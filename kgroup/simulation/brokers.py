@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Protocol
 
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply, Request
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import TopicImage, offsets_partition_of
@@ -106,7 +107,7 @@ class Broker:
 
 
 class Brokers:
-    """All brokers, the partitions they lead, and the topics they know."""
+    """All brokers, the partitions they lead, and the topics they know. `counters` are of all together."""
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class Brokers:
         self.schedule = schedule
         self.config = config
         self.image = image
+        self.counters = Counters()
         self.watcher: Watcher = watcher or Unwatched()
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
@@ -257,7 +259,7 @@ class Brokers:
             return
         seed = self._seed + (partition.number << 32) + (incarnation << 40)
         partition.loading = False
-        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image)
+        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image, self.counters)
         partition.loaded_ms = self.now_ms(partition.leader)
         partition.shard.load(partition.loaded_ms)
         self.watcher.loaded(partition)

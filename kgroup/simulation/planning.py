@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -49,7 +49,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """What a scenario cost a group of one kind; `history` is the partitions read, from moment to moment."""
+    """What a scenario cost a group of one kind; `history` is the partitions read, from moment to moment.
+
+    The two counts of commits are those of `coordinator.metrics.Counters`, exact: 0 in classic groups.
+    """
 
     protocol: str
     static: bool
@@ -60,6 +63,8 @@ class PlanResult:
     unowned_partition_ms: int
     partitions_moved: int
     duplicates: int
+    commits_only_relaxed_check_accepted: int
+    commits_both_checks_refused: int
     simulated_ms: int
     events: int
     history: tuple[tuple[int, int], ...] = ()
@@ -73,6 +78,8 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
     stage = Stage(size, protocol, static=static, seed=seed)
     stage.settle()
     before, began = stage.epoch(), stage.world.now_ms
+    counters = stage.world.brokers.counters
+    counted = replace(counters)
     stage.tally.begin()
     for step in scenario.steps:
         stage.play(step)
@@ -89,6 +96,11 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
         unowned_partition_ms=tally.unowned_ms,
         partitions_moved=tally.moved,
         duplicates=tally.duplicates,
+        commits_only_relaxed_check_accepted=(
+            counters.commits_only_relaxed_check_accepted - counted.commits_only_relaxed_check_accepted
+        ),
+        commits_both_checks_refused=counters.commits_both_checks_refused
+        - counted.commits_both_checks_refused,
         simulated_ms=stage.world.now_ms - began,
         events=stage.world.schedule.steps,
         history=tuple((at - began, read) for at, read in tally.history),

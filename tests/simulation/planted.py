@@ -43,16 +43,16 @@ def sync_of_an_old_generation(patch: Any) -> None:
 
 
 def commit_of_an_old_epoch(patch: Any) -> None:
-    patch.setattr(fencing._OlderEpoch, "__call__", nothing)
+    patch.setattr(fencing.OlderEpoch, "__call__", nothing)
 
 
 def commit_at_the_assignment_epoch_refused(patch: Any) -> None:
-    right = fencing._OlderEpoch.__init__
+    right = fencing.OlderEpoch.__init__
 
-    def init(self: Any, step: Any, member: Any, epoch: int, transactional: bool) -> None:
-        right(self, step, member, epoch - 1, transactional)
+    def init(self: Any, member: Any, epoch: int, transactional: bool) -> None:
+        right(self, member, epoch - 1, transactional)
 
-    patch.setattr(fencing._OlderEpoch, "__init__", init)
+    patch.setattr(fencing.OlderEpoch, "__init__", init)
 
 
 def heartbeat_of_an_old_epoch(patch: Any) -> None:

@@ -31,6 +31,8 @@ _COLUMNS = (
     Column("unowned_partition_ms", "UNOWNED-PARTITION-MS", right=True),
     Column("partitions_moved", "MOVED", right=True),
     Column("duplicates", right=True),
+    Column("commits_only_relaxed_check_accepted", "ONLY-RELAXED", right=True),
+    Column("commits_both_checks_refused", "BOTH-REFUSED", right=True),
     Column("simulated_ms", wide=True, right=True),
 )
 
@@ -224,7 +226,10 @@ def _replay(env: Env, seed: int) -> ExitCode:
     result = run(seed)
     lines = trace(result)
     violation = None if result.violation is None else str(result.violation)
+    counted = result.world.brokers.counters
+    accepted, refused = counted.commits_only_relaxed_check_accepted, counted.commits_both_checks_refused
     summary = f"seed {seed}: {result.steps} steps, {result.simulated_ms / 1000:.0f} s, {result.fingerprint}"
+    commits = f"KIP-1251: {accepted} commits only the relaxed check accepted, {refused} both checks refused"
     verdict = (
         "every invariant held" if violation is None else f"VIOLATION at step {result.steps}: {violation}"
     )
@@ -235,13 +240,16 @@ def _replay(env: Env, seed: int) -> ExitCode:
         "simulated_ms": result.simulated_ms,
         "fingerprint": result.fingerprint,
         "violation": violation,
+        "commits_only_relaxed_check_accepted": accepted,
+        "commits_both_checks_refused": refused,
         "events": events,
     }
     return show(
         env,
         Result(
             {"scenario": None, "results": [], "run": told},
-            (text_of(lines), summary, verdict),
+            (text_of(lines), summary, commits, verdict),
+            "run.events",
             exit_code=ExitCode.OK if violation is None else ExitCode.BAD_VERDICT,
             main=Table((Column("at_ms"), Column("group_id"), Column("kind"), Column("detail")), events),
         ),

@@ -20,6 +20,8 @@ LOCAL: Mapping[str, Schema] = {
                 unowned_partition_ms=INTEGER,
                 partitions_moved=INTEGER,
                 duplicates=INTEGER,
+                commits_only_relaxed_check_accepted=INTEGER,
+                commits_both_checks_refused=INTEGER,
                 simulated_ms=INTEGER,
                 events=INTEGER,
             )
@@ -31,6 +33,8 @@ LOCAL: Mapping[str, Schema] = {
                 simulated_ms=INTEGER,
                 fingerprint=STRING,
                 violation=nullable(STRING),
+                commits_only_relaxed_check_accepted=INTEGER,
+                commits_both_checks_refused=INTEGER,
                 events=array(record(at_ms=INTEGER, kind=STRING, group_id=nullable(STRING), detail=STRING)),
             )
         ),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Iterable
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
-
-CommitCheck: TypeAlias = Callable[[bytes, int], None]
-"""Refuses the commit of one partition, given topic id and number; no topic id means it is unknown."""
 
 MEMBER_EPOCHS_SINCE = 9
 NO_EPOCH = -1
@@ -25,11 +22,11 @@ def check_commit(
     *,
     transactional: bool,
     instance_id: str | None = None,
-) -> CommitCheck | None:
+) -> OlderEpoch | None:
     """Refuse a commit by its member and epoch; for an older epoch, return the check of each partition.
 
-    Accepted iff assignment epoch ≤ `epoch` ≤ member epoch (KIP-1251). Transactional commits that name
-    no member are accepted.
+    Accepted iff assignment epoch ≤ `epoch` ≤ member epoch (KIP-1251), else `EpochRefused`. Transactional
+    commits that name no member are accepted.
     """
     if epoch < 0 and not group.members:
         return None
@@ -46,8 +43,8 @@ def check_commit(
     if epoch == member.epoch:
         return None
     if epoch > member.epoch:
-        raise Refused(stale(member, transactional=transactional))
-    return _OlderEpoch(step, member, epoch, transactional)
+        raise EpochRefused(stale(member, transactional=transactional))
+    return OlderEpoch(member, epoch, transactional)
 
 
 def stale(member: ConsumerMember, *, transactional: bool = False) -> ErrorCode:
@@ -68,16 +65,23 @@ def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> Non
         raise Refused(stale(member))
 
 
-class _OlderEpoch:
-    """Accepts a partition the member has had since `epoch` or before."""
+class EpochRefused(Refused):
+    """A commit that KIP-1251's check refuses for its epoch, as the strict one did."""
 
-    def __init__(self, step: Step, member: ConsumerMember, epoch: int, transactional: bool) -> None:
+    def count(self, counters: Counters, codes: Iterable[int]) -> None:
+        """Count the partitions of the answer that were refused so; `codes` are those of all of them."""
+        counters.commits_both_checks_refused += sum(code == self.code for code in codes)
+
+
+class OlderEpoch:
+    """Accepts a partition the member has had since `epoch` or before; any other refuses the whole commit."""
+
+    def __init__(self, member: ConsumerMember, epoch: int, transactional: bool) -> None:
         self._member, self._epoch = member, epoch
         self._refusal = stale(member, transactional=transactional)
-        self._counters = step.state.counters
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
+        """Raises EpochRefused; no topic id means it is unknown."""
         assigned_at = self._member.current.assignment_epoch(topic_id, partition)
         if assigned_at is None or self._epoch < assigned_at:
-            raise Refused(self._refusal)
-        self._counters.commits_only_relaxed_check_accepted += 1
+            raise EpochRefused(self._refusal)

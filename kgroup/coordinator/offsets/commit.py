@@ -9,7 +9,7 @@ from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_un
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.rebalance import renew_session
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.consumer.fencing import CommitCheck, check_commit
+from kgroup.coordinator.consumer.fencing import EpochRefused, OlderEpoch, check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import Step
@@ -41,11 +41,15 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
         return _commit(step, request, known)
     except Refused as refused:
         step.records.clear()
-        return _refused(step, known, refused.code)
+        response = _refused(step, known, refused.code)
+        if isinstance(refused, EpochRefused):
+            codes = (part.error_code for topic in response.topics for part in topic.partitions)
+            refused.count(step.state.counters, codes)
+        return response
 
 
 def _commit(step: Step, request: OffsetCommitRequest, known: Known) -> OffsetCommitResponse:
-    check: CommitCheck | None = None
+    check: OlderEpoch | None = None
     if _some_exist(known):
         check = _validate(step, request)
     expire_ms = -1 if request.retention_time_ms < 0 else step.now_ms + request.retention_time_ms
@@ -58,6 +62,8 @@ def _commit(step: Step, request: OffsetCommitRequest, known: Known) -> OffsetCom
         for topic, found in known
     )
     step.state.counters.offset_commit += len(step.records)
+    if check is not None:
+        step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
     return OffsetCommitResponse(topics=topics)
 
 
@@ -109,7 +115,7 @@ def _some_exist(known: Known) -> bool:
     return False
 
 
-def _validate(step: Step, request: OffsetCommitRequest) -> CommitCheck | None:
+def _validate(step: Step, request: OffsetCommitRequest) -> OlderEpoch | None:
     """Refuse a committer the group does not accept; the check that is left is for single partitions."""
     group = step.state.groups.get(request.group_id)
     epoch = request.generation_id_or_member_epoch
@@ -146,7 +152,7 @@ def _commit_topic(
     request: OffsetCommitRequest,
     topic: OffsetCommitRequestTopic,
     found: Topic | None,
-    check: CommitCheck | None,
+    check: OlderEpoch | None,
     expire_ms: int,
 ) -> tuple[OffsetCommitResponsePartition, ...]:
     if found is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgroup.coordinator.checks import refuse_if_no_group_id
-from kgroup.coordinator.consumer.fencing import CommitCheck, check_commit
+from kgroup.coordinator.consumer.fencing import EpochRefused, OlderEpoch, check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offsets.commit import metadata_too_large, refuse_if_not_committer
 from kgroup.coordinator.outcome import Producer
@@ -33,7 +33,11 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
         return _commit(step, request)
     except Refused as refused:
         step.records.clear()
-        return _refused(step, request, refused.code)
+        response = _refused(step, request, refused.code)
+        if isinstance(refused, EpochRefused):
+            codes = (part.error_code for topic in response.topics for part in topic.partitions)
+            refused.count(step.state.counters, codes)
+        return response
 
 
 def _refused(step: Step, request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
@@ -68,10 +72,12 @@ def _commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespo
     )
     step.producer = Producer(request.producer_id, request.producer_epoch)
     step.state.counters.offset_commit += len(step.records)
+    if check is not None:
+        step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
     return response
 
 
-def _validate(step: Step, request: TxnOffsetCommitRequest) -> CommitCheck | None:
+def _validate(step: Step, request: TxnOffsetCommitRequest) -> OlderEpoch | None:
     group = step.state.groups.get(request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
     if group is None:
@@ -85,7 +91,7 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> CommitCheck | None
 
 
 def _commit_topic(
-    step: Step, group_id: str, topic: TxnOffsetCommitRequestTopic, check: CommitCheck | None
+    step: Step, group_id: str, topic: TxnOffsetCommitRequestTopic, check: OlderEpoch | None
 ) -> tuple[TxnOffsetCommitResponsePartition, ...]:
     found = step.state.image.by_name.get(topic.name)
     results = []

@@ -48,11 +48,13 @@ def numbers(cluster: Cluster) -> dict[str, float | None]:
     return {m.name + "".join(f"{{{value}}}" for value in m.tags.values()): m.value for m in snapshot(cluster)}
 
 
-def commit(transport: EmbeddedTransport, group: str, *partitions: int) -> None:
+def commit(
+    transport: EmbeddedTransport, group: str, *partitions: int, epoch: int = -1, member_id: str = ""
+) -> None:
     request = OffsetCommitRequest(
         group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
+        generation_id_or_member_epoch=epoch,
+        member_id=member_id,
         topics=(
             OffsetCommitRequestTopic(
                 name="orders",
@@ -96,10 +98,13 @@ def stable_group(transport: EmbeddedTransport, group: str) -> None:
     assert synced.error_code == 0
 
 
+MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
 def beat(transport: EmbeddedTransport, group: str, epoch: int, topics: tuple[str, ...] | None) -> int:
     request = ConsumerGroupHeartbeatRequest(
         group_id=group,
-        member_id="AAAAAAAAAAAAAAAAAAAAAQ",
+        member_id=MEMBER,
         member_epoch=epoch,
         rebalance_timeout_ms=30_000,
         subscribed_topic_names=topics,
@@ -131,6 +136,21 @@ def test_groups_by_type_and_state_cp_56_cp_59(transport: EmbeddedTransport) -> N
     beat(transport, "modern", -1, None)
     assert epoch > 0
     assert numbers(transport.cluster)["consumer-group-count{Empty}"] == 1
+
+
+def test_commits_by_the_check_that_took_or_refused_them(transport: EmbeddedTransport) -> None:
+    """AE-02: under names of our own, for Kafka counts neither."""
+    names = "commits-only-relaxed-check-accepted-count", "commits-both-checks-refused-count"
+    epoch = beat(transport, "modern", 0, ("orders",))
+    commit(transport, "modern", 0, 1, epoch=epoch, member_id=MEMBER)
+    commit(transport, "modern", 0, 1, epoch=epoch + 1, member_id=MEMBER)
+    beat(transport, "modern", epoch, ("orders", "payments"))
+    transport.cluster.clock.advance(2_000)
+    assert beat(transport, "modern", epoch, None) > epoch
+    commit(transport, "modern", 3, epoch=epoch, member_id=MEMBER)
+    found = {metric.name: metric for metric in snapshot(transport.cluster) if metric.name in names}
+    assert [found[name].value for name in names] == [1, 2]
+    assert all(metric.total and metric.mbean.startswith("kgroup:") for metric in found.values())
 
 
 def test_offsets_committed_deleted_and_expired(transport: EmbeddedTransport) -> None:

@@ -125,7 +125,31 @@ def test_the_race_of_the_kip(world):
     world.beat("m", 2, owned=(0, 1))
     assert world.group.members["m"].epoch == 3
     assert world.commit("m", 2, 0) == [E.NONE]
-    assert world.shard.coordinator.state.counters.commits_only_relaxed_check_accepted == 1
+    assert counted(world) == (1, 0)
+
+
+def test_what_both_checks_refuse_is_counted_and_a_commit_refused_for_one_partition_is_not_accepted(world):
+    """AE-02: a request is refused as a whole; each of its partitions that exist counts."""
+    at_epoch(world, 3)
+    member = world.group.members["m"]
+    member.current.assigned[T][1] = 3
+    assert world.commit("m", 2, 0, 1, 7) == [E.STALE_MEMBER_EPOCH] * 2 + [E.UNKNOWN_TOPIC_OR_PARTITION]
+    assert counted(world) == (0, 2)
+    assert world.commit_in_transaction("m", 2, 0, 1) == [E.ILLEGAL_GENERATION] * 2
+    assert counted(world) == (0, 4)
+    assert world.commit("m", 4, 0) == [E.STALE_MEMBER_EPOCH]
+    assert counted(world) == (0, 5)
+    assert world.commit("m", 3, 0, 1) == [E.NONE] * 2
+    assert world.commit("nobody", 3, 0) == [E.UNKNOWN_MEMBER_ID]
+    assert counted(world) == (0, 5)
+    assert world.commit_in_transaction("m", 2, 0) == [E.NONE]
+    assert counted(world) == (1, 5)
+
+
+def counted(world):
+    """How many commits only the relaxed check accepted, and how many both checks refused."""
+    counters = world.shard.coordinator.state.counters
+    return counters.commits_only_relaxed_check_accepted, counters.commits_both_checks_refused
 
 
 @pytest.mark.parametrize(
