@@ -28,6 +28,10 @@ LIMITS = (
     "a classic rebalance is recorded when it completes, not when it starts",
 )
 """What no reader of the topic can know; every JSON answer carries it."""
+SUSPICIOUS = (
+    "suspicious: the log cannot settle it (KIP-1251): a commit names neither member nor epoch, and a refused "
+    "one is not in it; kgroup's own broker and simulate count exactly (cluster status, docs/metrics.md)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +274,12 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
     text = f"{len(read)} partitions of __consumer_offsets · {records} records · {len(whole)} of them complete"
     partial = [coverage_text(c) for c in read if not c.from_the_start]
     return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else [])]
+
+
+def closing_lines(events: "Sequence[Event]") -> list[str]:
+    """What stands below a story in text: how much of it is suspicious only, and what it cannot hold."""
+    count = sum(event.suspicious for event in events)
+    return [*([f"{count} {SUSPICIOUS}"] if count else []), "not in any record: " + "; ".join(LIMITS[:3])]
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:

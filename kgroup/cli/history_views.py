@@ -11,6 +11,7 @@ from kgroup.cli.history import (
     LIMITS,
     Selection,
     Source,
+    closing_lines,
     coverage_json,
     coverage_lines,
     coverage_text,
@@ -102,13 +103,7 @@ def _timeline_text(story: "Story", events: "Sequence[Event]", selection: Selecti
     lines += _event_lines(events)
     if not events:
         lines.append("no event matches")
-    suspicious = sum(event.suspicious for event in events)
-    lines.append("")
-    if suspicious:
-        lines.append(
-            f"{suspicious} suspicious: the log cannot settle them (KIP-1251: commits name no member)"
-        )
-    lines.append("not in any record: " + "; ".join(LIMITS[:3]))
+    lines += ["", *closing_lines(events)]
     return "\n".join(lines)
 
 

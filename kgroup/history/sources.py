@@ -56,12 +56,18 @@ class SegmentLog:
     @property
     def size(self) -> int:
         """Bytes in all files."""
-        return sum(file.stat().st_size for file in self.files)
+        return sum(_size(file) for file in self.files)
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         for path in self.files:
             scanner = Scanner(str(path), check_crc=self.check_crc)
-            yield from _chunks(path, scanner, progress)
+            try:
+                yield from _chunks(path, scanner, progress)
+            except OSError as error:
+                end = max(_size(path), scanner.position)
+                reason = f"cannot be read: {error.strerror}"
+                self.bad += [*scanner.bad, BadRange(str(path), scanner.position, end, reason)]
+                continue
             self.bad += scanner.bad
             if not scanner.batches and scanner.bad and scanner.bad[0].start == 0:
                 self.bad[-1] = BadRange(str(path), 0, scanner.bad[-1].end, "not a segment of Kafka's log")
@@ -70,22 +76,27 @@ class SegmentLog:
 def _chunks(
     path: Path, scanner: Scanner, progress: Progress | None
 ) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+    with path.open("rb") as file:
+        rest = b""
+        while True:
+            read = file.read(CHUNK_BYTES)
+            final = len(read) < CHUNK_BYTES
+            chunk = rest + read if rest else read
+            if chunk:
+                yield chunk, scanner.headers(chunk, final)
+            if progress is not None:
+                progress(len(read))
+            if final:
+                return
+            rest = chunk[scanner.consumed :]
+
+
+def _size(path: Path) -> int:
+    """Bytes in a file; 0 for one that has gone meanwhile."""
     try:
-        with path.open("rb") as file:
-            rest = b""
-            while True:
-                read = file.read(CHUNK_BYTES)
-                final = len(read) < CHUNK_BYTES
-                chunk = rest + read if rest else read
-                if chunk:
-                    yield chunk, scanner.headers(chunk, final)
-                if progress is not None:
-                    progress(len(read))
-                if final:
-                    return
-                rest = chunk[scanner.consumed :]
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from None
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentLog]:
@@ -115,7 +126,7 @@ def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentL
 
 def _segments_below(folder: Path) -> list[Path]:
     """Segments of the offsets topic below a folder; in a folder of other topics too, theirs are left out."""
-    files = [path for path in folder.rglob("*.log") if _SEGMENT.fullmatch(path.name)]
+    files = [path for path in folder.rglob("*.log") if _SEGMENT.fullmatch(path.name) and path.is_file()]
     own = [path for path in files if _PARTITION.fullmatch(path.parent.name)]
     return own or [path for path in files if path.parent == folder]
 

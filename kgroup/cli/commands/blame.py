@@ -46,6 +46,7 @@ def command(
     from kgroup.cli.history import (
         LIMITS,
         Selection,
+        closing_lines,
         coverage_json,
         coverage_lines,
         damage,
@@ -70,6 +71,8 @@ def command(
     lines = coverage_lines(story, selection)
     for name, blames in found.items():
         lines += ["", *_text(name, blames)]
+    blamed = [b.event for blames in found.values() for b in blames]
+    lines += ["", *closing_lines(blamed)]
     data = {
         "groups": [
             {
