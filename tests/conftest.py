@@ -1,6 +1,23 @@
 """What all tests start from."""
 
 import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+import kgroup
+
+settings.register_profile("kgroup", deadline=None)
+settings.load_profile("kgroup")
+
+
+def pytest_sessionstart() -> None:
+    """What was compiled hides its source: tests of an older state would decide nothing."""
+    for compiled in Path(kgroup.__file__).parent.rglob("*.so"):
+        source = compiled.with_name(compiled.name.partition(".")[0] + ".py")
+        if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
+            pytest.exit(f"{source.name} is newer than what was compiled of it: run `make setup`", 3)
 
 
 def pytest_configure() -> None:

@@ -1,0 +1,23 @@
+"""Compiles the loops that read logs with mypyc, if KGROUP_COMPILE=1 asks for it; else kgroup is plain Python.
+
+The same sources are compiled, so there is nothing to keep equal. See docs/decisions/0010-compiled-loops.md.
+"""
+
+import os
+
+from setuptools import setup
+
+LOOPS = [f"kgroup/history/{name}.py" for name in ("decode", "records", "scan", "slots")]
+
+
+def compiled() -> list[object]:
+    """The extension modules that were asked for."""
+    if os.environ.get("KGROUP_COMPILE") != "1":
+        return []
+    from mypyc.build import mypycify
+
+    target = os.path.join("build", "mypyc")
+    return list(mypycify(LOOPS, group_name="kgroup.history.loops", target_dir=target))
+
+
+setup(ext_modules=compiled())

@@ -1,0 +1,60 @@
+"""Digests of what the decoder tells; run as a script, of its plain source, whatever was compiled of it."""
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import random
+import sys
+from pathlib import Path
+
+INCIDENTS = Path(__file__).resolve().parents[2] / "data" / "incidents"
+COPIES = 20
+
+
+class PlainSource:
+    """Finds the modules of the history as source."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: list[str] | None, _: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not name.startswith("kgroup.history.") or path is None:
+            return None
+        source = Path(path[0]) / f"{name.rpartition('.')[2]}.py"
+        return importlib.util.spec_from_file_location(name, source)
+
+
+def digests() -> list[str]:
+    """A line for each recorded segment, and for copies of it with a few bytes changed."""
+    lines = []
+    for number, path in enumerate(sorted(INCIDENTS.rglob("*.log"))):
+        data, chance = path.read_bytes(), random.Random(number)
+        for copy in range(1 + COPIES // (1 + len(data) // 20_000)):
+            changed = bytearray(data)
+            for _ in range(3 if copy else 0):
+                changed[chance.randrange(len(data))] = chance.choice((0, 1, 2, 127, 128, 255))
+            digest = hashlib.sha256((items(bytes(changed), True) + items(bytes(changed), False)).encode())
+            lines.append(f"{path.relative_to(INCIDENTS)} {copy} {digest.hexdigest()}")
+    return lines
+
+
+def items(data: bytes, check_crc: bool) -> str:
+    """All items of a segment and what was counted, as text."""
+    from kgroup.history.decode import Decoder
+    from kgroup.history.scan import Scanner
+
+    scanner, decoder = Scanner("segment", check_crc=check_crc), Decoder()
+    found = [*decoder.feed(data, scanner.headers(data, True)), *decoder.flush()]
+    return repr((found, scanner.bad, decoder.missing, decoder.complete_from, decoder.records))
+
+
+def main() -> None:
+    """Print where the decoder comes from, then the digests."""
+    sys.meta_path.insert(0, PlainSource)  # type: ignore[arg-type]
+    from kgroup.history import decode
+
+    print(Path(decode.__file__).name, *digests(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
