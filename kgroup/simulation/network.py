@@ -175,7 +175,7 @@ class Network:
             self.release(pair)
 
     def _delay(self) -> int:
-        return self._rng.randint(self.weather.least_delay_ms, self.weather.most_delay_ms)
+        return self._rng.randrange(self.weather.least_delay_ms, self.weather.most_delay_ms + 1)
 
     def _unlucky(self) -> bool:
         return self.weather.breaks > 0 and self._rng.random() < self.weather.breaks

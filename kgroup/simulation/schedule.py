@@ -23,31 +23,21 @@ class Schedule:
 
     def at(self, ms: int, action: Callable[..., None], *args: Any) -> None:
         """Carry `action` out at `ms`, or now if that is past."""
-        self._added += 1
-        heappush(self._heap, (max(ms, self.now_ms), self._added, action, args))
+        self._added = added = self._added + 1
+        now = self.now_ms
+        heappush(self._heap, (ms if ms > now else now, added, action, args))
 
     def after(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
         """Carry `action` out `delay_ms` from now."""
-        self.at(self.now_ms + delay_ms, action, *args)
+        self._added = added = self._added + 1
+        now = self.now_ms
+        heappush(self._heap, (now + delay_ms if delay_ms > 0 else now, added, action, args))
 
-    def next_ms(self) -> int | None:
-        """The moment of the next action, or None."""
-        return self._heap[0][0] if self._heap else None
-
-    def run_next(self) -> bool:
-        """Go to the next action and carry it out; False if there is none."""
-        if not self._heap:
-            return False
-        self.now_ms, _, action, args = heappop(self._heap)
-        self.steps += 1
-        action(*args)
-        return True
-
-    def run_until(self, ms: int, after_each: Callable[[], None] | None = None) -> None:
+    def run_until(self, ms: int) -> None:
         """Carry out everything up to `ms`, which is the time then."""
         heap = self._heap
         while heap and heap[0][0] <= ms:
-            self.run_next()
-            if after_each is not None:
-                after_each()
+            self.now_ms, _, action, args = heappop(heap)
+            self.steps += 1
+            action(*args)
         self.now_ms = max(self.now_ms, ms)
