@@ -76,7 +76,7 @@ class Decoder:
         self._data = b""
         self._at = self._end = self._left = self._base = self._base_ts = 0
         self._producer = -1
-        self._keep_ts = self._gather = True
+        self._stamped = self._gather = True
 
     def feed(self, chunk: bytes, headers: Iterable[BatchHeader], up_to: int | None = None) -> Iterator[Item]:
         """The items of these batches of `chunk`; runs of commits stay open until there is a reason to close.
@@ -155,7 +155,7 @@ class Decoder:
         position, end, base, _, attributes, base_ts, max_ts, producer, _, records = header
         self._base, self._producer, self._left = base, producer, records
         self._base_ts = max_ts if attributes & APPEND_TIME else base_ts
-        self._keep_ts = not attributes & APPEND_TIME
+        self._stamped = not attributes & APPEND_TIME
         self._gather = self.runs and producer == -1
         if attributes & COMPRESSED:
             self._data, self._at, self._end = body_of(chunk, header)
@@ -169,51 +169,42 @@ class Decoder:
         Varints of one byte, and of two where that is usual, are read in place.
         """
         data, end, base, base_ts, left = self._data, self._end, self._base, self._base_ts, self._left
-        slots, pos, keep_ts, gather = self._slots, self._at, self._keep_ts, self._gather
+        slots, pos, stamped, gather = self._slots, self._at, self._stamped, self._gather
         try:
             while left:
                 left -= 1
-                size = data[pos]
-                pos += 1
-                if size > 127:
-                    if (more := data[pos]) < 128:
-                        size += (more << 7) - 128
-                        pos += 1
+                if (size := data[pos]) > 127:
+                    if (more := data[pos + 1]) < 128:
+                        size, pos = size + (more << 7) - 128, pos + 2
                     else:
-                        size, pos = read_uvarint(data, pos - 1)
+                        size, pos = read_uvarint(data, pos)
+                else:
+                    pos += 1
                 stop = pos + (size >> 1)
                 if stop > end or size & 1:
                     raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
-                delta = data[pos + 1]
-                pos += 2
-                if delta > 127:
-                    delta, pos = read_varint(data, pos - 1)
+                # Behind the attributes, a byte that says nothing.
+                if (delta := data[pos + 1]) > 1:
+                    delta, pos = read_varint(data, pos + 1)
                 else:
-                    delta = (delta >> 1) ^ -(delta & 1)
-                ts = base_ts + delta if keep_ts else base_ts
-                index = data[pos]
-                pos += 1
-                if index > 127:
-                    index, pos = read_uvarint(data, pos - 1)
-                offset, start = base + (index >> 1), pos
-                size = data[pos]
-                pos += 1
-                if size > 127:
-                    if (more := data[pos]) < 128:
-                        size += (more << 7) - 128
-                        pos += 1
-                    else:
-                        size, pos = read_uvarint(data, pos - 1)
+                    delta, pos = -delta, pos + 2
+                if (index := data[pos]) > 127:
+                    index, pos = read_uvarint(data, pos)
+                else:
+                    pos += 1
+                offset, ts, start = base + (index >> 1), base_ts + delta if stamped else base_ts, pos
+                if (size := data[pos]) > 127 and (more := data[pos + 1]) < 128:
+                    size, pos = size + (more << 7) - 128, pos + 2
+                else:
+                    size, pos = (size, pos + 1) if size < 128 else read_uvarint(data, pos)
                 after = pos + (size >> 1)
                 slot = slots.get(data[pos:after], _UNSEEN)
                 if slot is None:
                     pos = stop
                     continue
-                null, size = size & 1, data[after]
-                pos = after + 1
+                null, size, pos = size & 1, data[after], after + 1
                 if size > 127 and (more := data[pos]) < 128:
-                    size += (more << 7) - 128
-                    pos += 1
+                    size, pos = size + (more << 7) - 128, pos + 1
                 value_end = pos + (size >> 1)
                 if slot is _UNSEEN or (null | size) & 1 or value_end >= stop or not gather:
                     key, after = optional_bytes(data, start, stop)
@@ -223,9 +214,7 @@ class Decoder:
                 value = data[pos:value_end]
                 if slot.value <= value < slot.ceiling:
                     slot.count += 1
-                    slot.value = value
-                    slot.offset = offset
-                    slot.ts = ts
+                    slot.value, slot.offset, slot.ts = value, offset, ts
                 else:
                     slot.take(value, offset, ts)
                 pos = stop

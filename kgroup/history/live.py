@@ -46,11 +46,15 @@ class Requests(Protocol):
 
 
 class LiveTopic:
-    """`__consumer_offsets` of a cluster: its partitions with their leaders, and all topics' names by id."""
+    """`__consumer_offsets` of a cluster: its partitions with their leaders, and all topics' names by id.
 
-    def __init__(self, transport: Requests, timeout_s: float = 30.0) -> None:
+    `with_names=False` asks for this topic only: a cluster may have very many.
+    """
+
+    def __init__(self, transport: Requests, timeout_s: float = 30.0, with_names: bool = True) -> None:
         self.transport = transport
         self.timeout_s = timeout_s
+        self.with_names = with_names
         self.leaders: dict[int, int] = {}
         self.topic_names: dict[bytes, str] = {}
         self.refresh()
@@ -61,8 +65,8 @@ class LiveTopic:
 
     def refresh(self) -> None:
         """Ask for leaders and names again; BrokerRefused when the topic is not there or not readable."""
-        every = self._metadata(None)
-        found = next((topic for topic in every.topics if topic.name == OFFSETS_TOPIC), None)
+        topics = self._metadata(None).topics if self.with_names else ()
+        found = next((topic for topic in topics if topic.name == OFFSETS_TOPIC), None)
         if found is None:
             wanted = (MetadataRequestTopic(name=OFFSETS_TOPIC),)
             found = next(iter(self._metadata(wanted).topics), None)
@@ -73,7 +77,7 @@ class LiveTopic:
                 f"{OFFSETS_TOPIC} cannot be read: {ErrorCode.name_of(code)}",
                 hint="it exists once a group has committed or joined; reading it needs READ on the topic",
             )
-        self.topic_names = {t.topic_id: t.name for t in every.topics if t.name and t.topic_id != ZERO_UUID}
+        self.topic_names = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
         self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
 
     def _metadata(self, topics: tuple[MetadataRequestTopic, ...] | None) -> MetadataResponse:
@@ -84,9 +88,10 @@ class LiveTopic:
 
     def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset the partition still has, and the one behind its last."""
-        return self._offset(partition, EARLIEST), self._offset(partition, LATEST)
+        return self.offset_at(partition, EARLIEST), self.offset_at(partition, LATEST)
 
-    def _offset(self, partition: int, timestamp: int) -> int:
+    def offset_at(self, partition: int, timestamp: int) -> int:
+        """The offset of the first record stamped at `timestamp` (ms) or later, -1 if there is none."""
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         topic = ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(asked,))
         told = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
@@ -126,7 +131,8 @@ class LiveTopic:
 
 @dataclass(slots=True)
 class LiveLog:
-    """One partition of the live topic. Each `batches` reads on from `position` to the end there is then.
+    """One partition of the live topic. Each `batches` reads on from `position` to the end there is then,
+    or to the first batch that reaches `until`.
 
     `position` None begins at the first offset the partition still has. Offsets that were compacted away or
     deleted while reading show as gaps.
@@ -136,6 +142,7 @@ class LiveLog:
     partition: int
     position: int | None = None
     end: int = -1
+    until: int | None = None
     bad: list[BadRange] = field(default_factory=list)
 
     @property
@@ -156,5 +163,6 @@ class LiveLog:
             self.position = max(at, scanner.last_offset + 1)
             if progress is not None:
                 progress(len(data))
-            if self.position >= self.end or self.position == at:
+            end = self.end if self.until is None else min(self.until, self.end)
+            if self.position >= end or self.position == at:
                 return
