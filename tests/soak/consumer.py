@@ -20,7 +20,11 @@ def main(bootstrap: str, group: str, protocol: str, instance: str, journal: str,
         "reconnect.backoff.max.ms": 500,
     }
     if protocol == "classic":
-        config |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
+        config |= {
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 1000,
+            "partition.assignment.strategy": "range",
+        }
     if instance:
         config["group.instance.id"] = instance
     running = True
