@@ -71,13 +71,17 @@ def state_at(spark: SparkSession, store: Store, time_ms: int | None = None) -> D
         before = f.col("cut").isNull() | (f.col("log_offset") < f.col("cut"))
         commits = commits.join(cuts, "part", "left").where(before)
         markers = markers.join(cuts, "part", "left").where(before)
-    fields = ("log_offset", "is_tombstone", "offset", "leader_epoch", "metadata", "commit_ts")
     keys = ("part", "group_id", "topic", "partition")
-    plain_ones = commits.where("producer_id is null").select(*keys, *fields)
-    counted = plain_ones.unionByName(_committed(commits, markers).select(*keys, *fields))
-    last = f.max_by(f.struct(*fields), "log_offset").alias("last")
-    found = counted.groupBy(*keys).agg(last).where("not last.is_tombstone")
-    return found.select(*keys, *(f"last.{name}" for name in fields if name != "is_tombstone"))
+    counted = commits.where("producer_id is null")
+    if store.files("markers"):
+        counted = counted.select(*keys, "log_offset").unionByName(
+            _committed(commits, markers).select(*keys, "log_offset")
+        )
+    # Two steps: the largest number of a group is found in place, the last row would have to be sorted for.
+    last = f.broadcast(counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset")))
+    fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
+    found = commits.where("not is_tombstone").join(last.select("part", "log_offset"), ["part", "log_offset"])
+    return found.select(*keys, *fields)
 
 
 def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
