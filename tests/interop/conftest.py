@@ -17,6 +17,7 @@ from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer
 from .server import Server
+from .verifying import verified_groups
 
 KINDS = {"kafka": RealKafka, "kgroup": KgroupServer}
 ASKED = [kind for kind in os.environ.get("KGROUP_INTEROP_SERVERS", "kafka,kgroup").split(",") if kind]
@@ -47,19 +48,24 @@ def require(*programs: str) -> None:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A running broker of the kind the test is at."""
+    """A running broker of the kind the test is at; in the end its log has to tell what it says."""
     require("java", "mvn")
     kind = request.param
     with KINDS[kind](SETTINGS, base=tmp_path_factory.mktemp(kind)) as running:
         yield running
+        verified_groups(running)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "feature(*names): only for clients that have all of these features")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a server run one after the other; they wait most of the time, so others run beside."""
+    """Tests that share a server run one after the other; they wait most of the time, so others run beside.
+
+    First, because xdist reads the groups in the same hook.
+    """
     for item in items:
         if item.path.parent == toolchain.HERE:
             kind = getattr(item, "callspec", None) and item.callspec.params.get("server")  # type: ignore[attr-defined]

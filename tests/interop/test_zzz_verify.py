@@ -1,34 +1,21 @@
-"""`replay-log --verify` on a broker after everything the suite did to it: the log tells what the broker says.
+"""`replay-log --verify` on a broker after everything the suite did to it, with groups of every kind at work.
 
-Runs last on each shared broker, so that all groups the tests before it left are compared.
+Runs last. The fixture `server` does it again for each broker when that worker's tests are done.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from .conftest import Case
 from .driver import Client, settle
+from .verifying import kgroup, verified_groups
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
-SESSIONS_END_S = 60
-"""Members that a test killed or left behind expire one after the other; until then groups go on changing."""
 NEW = {"protocol": "consumer"}
-
-
-def kgroup(*arguments: str) -> tuple[int, Any]:
-    """Exit code and data of a command."""
-    command = [sys.executable, "-m", "kgroup.cli.app", *arguments, "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)["data"]
 
 
 @pytest.fixture
@@ -64,20 +51,8 @@ def at_work(case: Case, java_client: Client, clients: Callable[[str], Client]) -
 
 
 def test_the_log_of_the_whole_suite_tells_what_the_broker_says(case: Case, at_work: dict[str, str]) -> None:
-    where = ("-b", case.server.bootstrap)
-
-    def verified() -> set[str]:
-        code, data = kgroup("replay-log", "--verify", *where)
-        differing = [row for row in data["groups"] if row["verdict"] != "same"]
-        assert (code, differing) == (0, [])
-        return {row["group_id"] for row in data["groups"]}
-
-    compared = eventually(verified, SESSIONS_END_S, every=2)
-    _, listed = kgroup("list", *where)
-    theirs = {row["group_id"] for row in listed["groups"] if row["type"] in ("classic", "consumer")}
-    assert theirs == compared
-    assert set(at_work.values()) <= compared
-    _, told = kgroup("replay-log", *where, "--events", "upgraded,downgraded")
+    assert set(at_work.values()) <= verified_groups(case.server)
+    _, told = kgroup("replay-log", "-b", case.server.bootstrap, "--events", "upgraded,downgraded")
     by_group: dict[str, list[str]] = {}
     for event in told["events"]:
         by_group.setdefault(event["group_id"], []).append(event["event"])
