@@ -9,6 +9,7 @@ from kgroup.cli.env import Env
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kgroup.pipeline.inputs import Input, Since
     from kgroup.pipeline.store import Store
 
 LOCAL = "local[*]"
@@ -38,6 +39,30 @@ def opened_spark(env: Env, master: str | None, conf: Sequence[str] | None = None
 
         with spark_session(master or LOCAL, settings, watch) as spark:
             yield spark
+
+
+def opened_input(env: Env, sources: Sequence[Path], since: str | None) -> "Input":
+    """What a run reads: `sources`, else the topic of the cluster that `env` names.
+
+    An embedded cluster that nobody serves is read from its folder.
+    """
+    from kgroup.cli.session import connection_of
+    from kgroup.pipeline.inputs import LiveCluster, Segments
+
+    begin = _since(since) if since else None
+    if sources:
+        return Segments.of(sources, begin)
+    found = connection_of(env)
+    return Segments.of([found], begin) if isinstance(found, Path) else LiveCluster(found, begin)
+
+
+def _since(text: str) -> "Since":
+    from kgroup.cli.times import parse_time
+    from kgroup.pipeline.inputs import Since
+
+    if text.isdigit() and len(text) < 13:
+        return Since(offset=int(text))
+    return Since(time_ms=parse_time(text))
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from kgroup.cli.env import Env
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.transport import Transport
+    from kgroup.client.settings import ConnectionSettings
 
 
 @contextmanager
@@ -32,18 +33,23 @@ def identity(admin: "Admin", env: Env) -> dict[str, Any]:
     return {"id": admin.cluster.metadata(()).cluster_id, "bootstrap": bootstrap}
 
 
-def _transport(env: Env) -> "Transport":
+def connection_of(env: Env) -> "ConnectionSettings | Path":
+    """How to reach the cluster over the network; the folder of an embedded one that nobody serves."""
     target = env.target()
-    if isinstance(target, LocalTarget):
-        served = _served_at(target.directory)
-        if served is None:
-            return _embedded(target.directory)
-        from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+    if not isinstance(target, LocalTarget):
+        return target.connection
+    served = _served_at(target.directory)
+    if served is None:
+        return target.directory
+    from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 
-        timeout_s = env.settings().timeout_s()
-        connection = ConnectionSettings(parse_bootstrap(served), request_timeout_s=timeout_s)
-    else:
-        connection = target.connection
+    return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())
+
+
+def _transport(env: Env) -> "Transport":
+    connection = connection_of(env)
+    if isinstance(connection, Path):
+        return _embedded(connection)
     from kgroup.client.transport import SocketTransport
 
     return SocketTransport(connection)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
-from kgroup.history.sources import segment_logs, topic_names_near
 from kgroup.pipeline.folding import FoldBuckets
+from kgroup.pipeline.inputs import Input, Segments
 from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows, SplitSummary
-from kgroup.pipeline.splits import SPLIT_BYTES, Split, plan_splits
+from kgroup.pipeline.splits import SPLIT_BYTES, Split
 from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class WriteSplit:
         summary = rows.summary
         return {
             "files": [asdict(file) for file in writer.files],
+            "bytes": rows.reader.bytes_read,
             "summary": None if summary is None else {"run": self.run, **_shallow(summary)},
         }
 
@@ -60,7 +61,7 @@ def _shallow(summary: SplitSummary) -> dict[str, Any]:
 
 def ingest(
     spark: SparkSession,
-    sources: Sequence[Path],
+    sources: Sequence[Path] | Input,
     store: Store,
     *,
     split_bytes: int = SPLIT_BYTES,
@@ -70,37 +71,36 @@ def ingest(
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
 
-    Offsets that an earlier run has read are left out, so running again adds nothing. `decoder` are options
-    of `history.decode.Decoder`: which groups. `buckets` (of the first run) is how many tasks may fold a
-    partition.
+    `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
+    so running again adds nothing. `decoder` are options of `history.decode.Decoder`: which groups. `buckets`
+    (of the first run) is how many tasks may fold a partition.
     """
-    # Executors have working directories of their own.
-    sources = [path.resolve() for path in sources]
-    logs = segment_logs(sources)
+    origin = sources if isinstance(sources, Input) else Segments.of(sources)
+    parts = origin.parts()
     with store.run() as run:
         manifest = run.manifest
         if store.empty:
-            manifest.buckets = buckets or _buckets(len(logs), spark.sparkContext.defaultParallelism)
-        splits = plan_splits(logs, split_bytes, manifest.last_offsets())
+            manifest.buckets = buckets or _buckets(parts, spark.sparkContext.defaultParallelism)
+        splits = origin.plan(split_bytes, manifest.last_offsets())
         writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder or {})
         results = _read(spark, splits, writer)
         if again := _overlapping(results):
             run.clear()
-            splits = plan_splits(logs, split_bytes, manifest.last_offsets(), whole=again)
+            splits = origin.plan(split_bytes, manifest.last_offsets(), again)
             results = _read(spark, splits, writer)
         spans = [result["summary"] for result in results if result["summary"] is not None]
         files = [TableFile(**file) for result in results for file in result["files"]]
         kept = [file for file in files if file.table != ITEMS]
-        size = sum(split.size for split in splits)
+        size = sum(result["bytes"] for result in results)
         read = sorted({piece.path for split in splits for piece in split.pieces})
         if not spans and manifest.read_before(run.number).issuperset(read):
             return RunReport(None, {}, len(splits), size, 0)
         for span in spans:
             manifest.names |= span.pop("names")
-        manifest.names |= {uuid_text(i): name for i, name in topic_names_near(sources).items()}
+        manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
         manifest.spans += spans
         kept += _fold(spark, run, [file for file in files if file.table == ITEMS])
-        about = {"sources": [str(path) for path in sources], "files": read, "bytes_read": size}
+        about = {"sources": origin.labels, "files": read, "bytes_read": size}
         run.publish(kept, about)
     rows: dict[str, int] = {}
     for file in kept:

@@ -20,7 +20,7 @@ from kgroup.history.scan import CONTROL, BatchHeader
 from kgroup.pipeline.framing import Frames, frames_of
 from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, COMMITS, ITEMS, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
-from kgroup.pipeline.splits import Split, SplitReader
+from kgroup.pipeline.splits import Split
 from kgroup.pipeline.values import commit_columns
 
 EVERY_BUCKET = -1
@@ -105,7 +105,7 @@ class SplitRows:
         self.split = split
         self.wanted = wanted
         self.buckets = buckets
-        self.reader = SplitReader(split)
+        self.reader = split.reader()
         self.decoder = Decoder(**decoder)
         self._keys = KeyTable()
         self._names: dict[bytes, str] = {}
@@ -147,7 +147,7 @@ class SplitRows:
         return SplitSummary(
             part=self.split.part,
             number=self.split.number,
-            source=self.split.pieces[0].path,
+            source=self.split.source,
             first_offset=first.base_offset,
             last_offset=done.next_offset - 1,
             records=done.records,

@@ -1,11 +1,13 @@
-"""`kafka_offsets_log`: segments of `__consumer_offsets` as a Spark data source, batch and streaming.
+"""`kafka_offsets_log`: `__consumer_offsets` as a Spark data source, batch and streaming; segments or live.
 
     spark.dataSource.register(OffsetsLogSource)
     spark.read.format("kafka_offsets_log").option("table", "commits").load("/backup")
     spark.readStream.format("kafka_offsets_log").load("/capture")
+    spark.readStream.format("kafka_offsets_log").option("bootstrap.servers", "broker:9092").load()
 
-Options: `path` (a folder or segment; `paths`, a JSON list, for several), `table` (commits, control, markers,
-batches or bad_ranges; commits by default), `splitBytes` (64 MB by default).
+Options: `path` (a folder or segment; `paths`, a JSON list, for several) or `bootstrap.servers` (with
+confluent-kafka's names for security settings), `table` (commits, control, markers, batches or bad_ranges;
+commits by default), `splitBytes` (64 MB by default), `since` (an offset, or a time in ISO 8601).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,18 @@ from pyspark.sql.types import StructType
 
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.sources import segment_logs
+from kgroup.pipeline.inputs import (
+    RECORD_BYTES,
+    Input,
+    LiveCluster,
+    Segments,
+    Since,
+    connection_of,
+    live_topic,
+)
 from kgroup.pipeline.rows import SplitRows
 from kgroup.pipeline.schemas import TABLES, plain
-from kgroup.pipeline.splits import SPLIT_BYTES, Piece, Split, SplitReader, plan_splits
+from kgroup.pipeline.splits import SPLIT_BYTES, Piece, Split, SplitReader
 
 NAME = "kafka_offsets_log"
 READABLE = tuple(name for name in TABLES if name != "events")
@@ -52,23 +64,49 @@ class OffsetsLogSource(DataSource):
             raise ConfigError(f"{NAME} has no table {table!r}", "one of " + ", ".join(READABLE))
         return table
 
-    def _paths(self) -> list[Path]:
+    def _input(self) -> Input:
+        since = _since(self.options.get("since"))
+        if "bootstrap.servers" in self.options:
+            return LiveCluster(connection_of(self.options), since)
         if "paths" in self.options:
-            return [Path(path) for path in json.loads(self.options["paths"])]
+            return Segments.of([Path(path) for path in json.loads(self.options["paths"])], since)
         if "path" not in self.options:
-            raise ConfigError(f"{NAME} needs a path", 'load("/folder/of/segments")')
-        return [Path(self.options["path"])]
+            hint = 'load("/folder/of/segments"), or option("bootstrap.servers", "host:9092")'
+            raise ConfigError(f"{NAME} needs a path or a cluster", hint)
+        return Segments.of([Path(self.options["path"])], since)
+
+    def _split_bytes(self) -> int:
+        return int(self.options.get("splitBytes", SPLIT_BYTES))
 
     def schema(self) -> StructType:
         return from_arrow_schema(plain(TABLES[self._table]))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _BatchReader(
-            self._paths(), self._table, int(self.options.get("splitBytes", SPLIT_BYTES)), schema
-        )
+        return _BatchReader(self._input(), self._table, self._split_bytes(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return _StreamReader(self._paths(), self._table, schema)
+        origin = self._input()
+        if isinstance(origin, LiveCluster):
+            return _LiveStreamReader(origin, self._table, self._split_bytes(), schema)
+        assert isinstance(origin, Segments)
+        if origin.since is not None:
+            raise ConfigError("a stream of segments has no `since`", "filter its rows by log_offset or ts")
+        return _StreamReader(list(origin.paths), self._table, schema)
+
+
+def _since(text: str | None) -> Since | None:
+    if text is None:
+        return None
+    if text.isdigit():
+        return Since(offset=int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"since {text!r} is neither an offset nor a time", "as in 2026-03-01T03:00"
+        ) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return Since(time_ms=int(moment.timestamp() * 1000))
 
 
 def rows_of(split: Split, table: str, schema: StructType) -> Iterator[pa.RecordBatch]:
@@ -80,15 +118,48 @@ def rows_of(split: Split, table: str, schema: StructType) -> Iterator[pa.RecordB
 
 
 class _BatchReader(DataSourceReader):
-    def __init__(self, paths: list[Path], table: str, split_bytes: int, schema: StructType) -> None:
-        self.paths = paths
+    def __init__(self, origin: Input, table: str, split_bytes: int, schema: StructType) -> None:
+        self.origin = origin
         self.table = table
         self.split_bytes = split_bytes
         self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        logs = segment_logs([path.resolve() for path in self.paths])
-        return [SplitPartition(split) for split in plan_splits(logs, self.split_bytes)]
+        return [SplitPartition(split) for split in self.origin.plan(self.split_bytes, {})]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, SplitPartition)
+        return rows_of(partition.split, self.table, self.schema)
+
+
+class _LiveStreamReader(DataSourceStreamReader):
+    """Stream offsets are {partition: next Kafka offset}; what a checkpoint names is read again the same.
+
+    Except for what compaction has taken in between: that is gone for every reader.
+    """
+
+    def __init__(self, origin: LiveCluster, table: str, split_bytes: int, schema: StructType) -> None:
+        self.origin = origin
+        self.table = table
+        self.split_bytes = split_bytes
+        self.schema = schema
+
+    def initialOffset(self) -> dict[str, int]:
+        with live_topic(self.origin.connection) as topic:
+            return {str(part): self.origin.bounds(topic, part)[0] for part in topic.partitions}
+
+    def latestOffset(self, *_: Any) -> dict[str, int]:
+        with live_topic(self.origin.connection) as topic:
+            return {str(part): topic.bounds(part)[1] for part in topic.partitions}
+
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
+        step = max(1, self.split_bytes // RECORD_BYTES)
+        splits = [
+            split
+            for part, stop in end.items()
+            for split in self.origin.shares(int(part), start.get(part, 0), stop, step)
+        ]
+        return [SplitPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SplitPartition)

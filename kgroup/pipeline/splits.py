@@ -42,7 +42,16 @@ class Split:
 
     @property
     def size(self) -> int:
+        """Bytes, more or less."""
         return sum(piece.end - piece.start for piece in self.pieces)
+
+    @property
+    def source(self) -> str:
+        """Where its partition is, for people."""
+        return str(Path(self.pieces[0].path).parent)
+
+    def reader(self) -> SplitReader:
+        return SplitReader(self)
 
 
 def plan_splits(
@@ -123,6 +132,10 @@ class SplitReader:
 
     def __post_init__(self) -> None:
         self.next_offset = self.split.after + 1
+
+    @property
+    def bytes_read(self) -> int:
+        return self.split.size
 
     def chunks(self) -> Iterator[tuple[bytes, list[BatchHeader]]]:
         """Chunks with their batches, none empty; StorageError if a file cannot be read."""

@@ -102,11 +102,10 @@ class Manifest:
             missing += span["missing"]
             records += span["records"]
             following = span["last_offset"] + 1
-        source = str(Path(first["source"]).parent)
         ends = (first["first_offset"], following - 1)
         last_ms = spans[-1]["last_ms"]
         return Coverage(
-            part, source, *ends, records, missing, complete_from, complete_ms, last_ms, tuple(bad)
+            part, first["source"], *ends, records, missing, complete_from, complete_ms, last_ms, tuple(bad)
         )
 
 

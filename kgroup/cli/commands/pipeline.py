@@ -29,14 +29,24 @@ _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
         ("kgroup pipeline run ./backup --out ./tables", "read every segment below ./backup, fold all groups"),
         ("kgroup pipeline run ./backup --out ./tables --master spark://host:7077", "the same on a cluster"),
         ("kgroup pipeline run ./history --out ./tables --follow", "go on with what `capture` records"),
+        ("kgroup pipeline run --out ./tables -b broker:9092 --follow", "the live topic, as it grows"),
     ),
 )
 def run(
     env: Env,
-    sources: Annotated[
-        list[Path], typer.Argument(help="Segments, or folders searched through.", metavar="SOURCE…")
-    ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the tables.")],
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Segments, or folders searched through; the live topic if left out.", metavar="[SOURCE]…"
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME|OFFSET", help="Where the first run begins; the start if left out."
+        ),
+    ] = None,
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     split_size: Annotated[
@@ -47,7 +57,7 @@ def run(
         str, typer.Option("--every", metavar="DURATION", help="How often --follow looks.")
     ] = "10s",
 ) -> ExitCode:
-    """Read segments into Parquet tables, and fold every group into events.
+    """Read segments, or the live topic, into Parquet tables, and fold every group into events.
 
     Run it again, and only what is new is read; the fold goes on where it stopped. A run that is cut short
     changes nothing. Damaged segments are read around and reported.
@@ -56,7 +66,7 @@ def run(
 
     from kgroup.cli.env import parse_duration
     from kgroup.cli.output import show
-    from kgroup.cli.pipeline_session import opened_spark
+    from kgroup.cli.pipeline_session import opened_input, opened_spark
     from kgroup.pipeline.session import check_installed
 
     check_installed()
@@ -64,9 +74,10 @@ def run(
     from kgroup.pipeline.store import Store
 
     pause = max(0.1, parse_duration(every))
+    source = opened_input(env, sources or [], since)
     with opened_spark(env, master, conf) as spark:
         while True:
-            report = ingest(spark, sources, Store(out), split_bytes=split_size << 20)
+            report = ingest(spark, source, Store(out), split_bytes=split_size << 20)
             if not follow:
                 break
             if report.run is not None:

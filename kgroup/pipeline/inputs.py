@@ -1,0 +1,251 @@
+"""What a run or the data source reads: segment files, or the live topic of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from kgroup.client.settings import ConnectionSettings
+from kgroup.client.transport import SocketTransport
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import StorageError
+from kgroup.history.live import LiveLog, LiveTopic
+from kgroup.history.scan import BatchHeader, Scanner
+from kgroup.history.sources import SegmentLog, segment_logs, topic_names_near
+from kgroup.pipeline.splits import CHUNK_BYTES, Split, SplitReader, plan_splits
+
+RECORD_BYTES = 100
+"""What a commit takes in the log, more or less: so many bytes of a live partition are one offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Where a first read begins: at the first batch that reaches `offset`, or a time (ms) by its stamps."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+@runtime_checkable
+class Input(Protocol):
+    """Partitions of `__consumer_offsets` that can be cut into splits."""
+
+    @property
+    def labels(self) -> list[str]:
+        """What is read, for the manifest."""
+        ...
+
+    def parts(self) -> int:
+        """How many partitions there are."""
+        ...
+
+    def plan(
+        self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
+    ) -> list[Split]:
+        """The splits that hold what is behind `after` (the last log offset read, by partition)."""
+        ...
+
+    def topic_names(self) -> dict[bytes, str]:
+        """The names of topic ids, as far as they are known outside the log."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Segment files, and folders searched through; StorageError where there is nothing to read."""
+
+    paths: tuple[Path, ...]
+    since: Since | None = None
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], since: Since | None = None) -> Segments:
+        # Executors have working directories of their own.
+        return cls(tuple(path.resolve() for path in paths), since)
+
+    @property
+    def labels(self) -> list[str]:
+        return [str(path) for path in self.paths]
+
+    def parts(self) -> int:
+        return len(segment_logs(self.paths))
+
+    def plan(
+        self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
+    ) -> list[Split]:
+        logs = segment_logs(self.paths)
+        begun = dict(after)
+        if self.since is not None:
+            new = [log for log in logs if log.partition not in after]
+            begun |= {log.partition: _start(log, self.since) - 1 for log in new}
+        return plan_splits(logs, split_bytes, begun, whole)
+
+    def topic_names(self) -> dict[bytes, str]:
+        return topic_names_near(self.paths)
+
+
+def _start(log: SegmentLog, since: Since) -> int:
+    """The offset to begin at; behind the last one if nothing is so late."""
+    if since.offset is not None:
+        return since.offset
+    files = list(log.files)
+    time_ms = since.time_ms or 0
+    # Brokers stamp the records of this topic as they append: what begins before is over before.
+    while len(files) > 1 and (head := next(_headers(files[1]), None)) and head.base_timestamp_ms < time_ms:
+        del files[0]
+    last = -1
+    for file in files:
+        for header in _headers(file):
+            if header.max_timestamp_ms >= time_ms:
+                return header.base_offset
+            last = header.last_offset
+    return last + 1
+
+
+def _headers(path: Path) -> Iterator[BatchHeader]:
+    scanner, rest, final = Scanner(str(path), check_crc=False), b"", False
+    try:
+        with path.open("rb") as file:
+            while not final:
+                read = file.read(CHUNK_BYTES)
+                final = len(read) < CHUNK_BYTES
+                chunk = rest + read
+                yield from scanner.headers(chunk, final)
+                rest = chunk[scanner.consumed :]
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """The live topic; every task reads its share from the brokers by itself.
+
+    By Fetch as in process, not by a consumer library: that would hide transaction markers and batch bounds.
+    """
+
+    connection: ConnectionSettings
+    since: Since | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        return [",".join(f"{host}:{port}" for host, port in self.connection.bootstrap)]
+
+    def parts(self) -> int:
+        with live_topic(self.connection) as topic:
+            return len(topic.partitions)
+
+    def plan(
+        self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
+    ) -> list[Split]:
+        splits: list[Split] = []
+        with live_topic(self.connection) as topic:
+            for part in topic.partitions:
+                first, end = self.bounds(topic, part)
+                if part in after:
+                    first = after[part] + 1
+                step = end if part in whole else max(1, split_bytes // RECORD_BYTES)
+                splits += self.shares(part, first, end, step)
+        return splits
+
+    def bounds(self, topic: LiveTopic, part: int) -> tuple[int, int]:
+        """Where a first read of a partition begins, and the offset behind its last."""
+        first, end = topic.bounds(part)
+        if self.since is None:
+            return first, end
+        if self.since.offset is not None:
+            return min(max(first, self.since.offset), end), end
+        found = topic.offset_at(part, self.since.time_ms or 0)
+        return (end if found < 0 else found), end
+
+    def shares(self, part: int, first: int, end: int, step: int) -> list[Split]:
+        """The offsets from `first` to before `end`, in splits of `step` offsets."""
+        starts = range(first, end, max(1, step))
+        ends = [min(start + step, end) for start in starts]
+        return [
+            LiveSplit(part, number, (), first - 1, self.connection, start, stop)
+            for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
+        ]
+
+    def topic_names(self) -> dict[bytes, str]:
+        with live_topic(self.connection, with_names=True) as topic:
+            return topic.topic_names
+
+
+@contextmanager
+def live_topic(connection: ConnectionSettings, with_names: bool = False) -> Iterator[LiveTopic]:
+    """The offsets topic of a cluster; BrokerRefused when it is not there or not readable."""
+    with SocketTransport(connection) as transport:
+        yield LiveTopic(transport, connection.request_timeout_s, with_names=with_names)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSplit(Split):
+    """The batches of a live partition that begin at `start` or behind it, and before `end` (log offsets)."""
+
+    connection: ConnectionSettings | None = None
+    start: int = 0
+    end: int = 0
+
+    @property
+    def size(self) -> int:
+        return (self.end - self.start) * RECORD_BYTES
+
+    @property
+    def source(self) -> str:
+        return f"{OFFSETS_TOPIC}-{self.part}"
+
+    def reader(self) -> SplitReader:
+        return LiveReader(self)
+
+
+@dataclass(slots=True)
+class LiveReader(SplitReader):
+    """Reads its share of a live partition from the leader, chunk by chunk as Fetch gives it."""
+
+    bytes_read: int = 0
+
+    def chunks(self) -> Iterator[tuple[bytes, list[BatchHeader]]]:
+        split = self.split
+        assert isinstance(split, LiveSplit) and split.connection is not None
+        self.source = split.source
+        # A batch belongs to the share that it begins in, but what the first share begins inside is its own.
+        first = split.start if split.number else -1
+        with live_topic(split.connection) as topic:
+            log = LiveLog(topic, split.part, split.start, until=split.end)
+            for data, headers in log.batches():
+                fresh = [h for h in headers if first <= h.base_offset < split.end]
+                if fresh:
+                    self.bytes_read += fresh[-1].end - fresh[0].position
+                    self.next_offset = fresh[-1].last_offset + 1
+                    yield data, fresh
+        self.bad += log.bad
+
+
+def connection_of(options: Mapping[str, str]) -> ConnectionSettings:
+    """How to reach a cluster, from settings named as confluent-kafka has them; ConfigError for a bad one."""
+    from kgroup.client.settings import parse_bootstrap
+
+    given = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
+    identify = options.get("ssl.endpoint.identification.algorithm", "https")
+    return ConnectionSettings(
+        bootstrap=parse_bootstrap(options.get("bootstrap.servers", "")),
+        security_protocol=options.get("security.protocol", "PLAINTEXT").upper(),
+        ssl_endpoint_identification=identify not in ("", "none"),
+        request_timeout_s=float(options.get("request.timeout.ms", 30_000)) / 1000,
+        **given,
+    )
+
+
+_OPTIONS = {
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_username",
+    "sasl.password": "sasl_password",
+    "ssl.ca.location": "ssl_ca_location",
+    "ssl.certificate.location": "ssl_certificate_location",
+    "ssl.key.location": "ssl_key_location",
+    "ssl.key.password": "ssl_key_password",
+    "client.id": "client_id",
+}

@@ -1,0 +1,176 @@
+"""The live topic as a source: streams that are killed, runs that go on, and where a first run begins."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from cli.live import Client, served
+from jsonschema import validate
+from live_query import started
+from made_logs import write_log
+from test_ingest import check_equal
+
+from kgroup.cli.schemas import schema_for
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.errors import ConfigError
+from kgroup.history.live import LiveLog
+from kgroup.history.replay import Story, replay
+from kgroup.history.sources import segment_logs
+from kgroup.pipeline.ingest import ingest
+from kgroup.pipeline.inputs import LiveCluster, Segments, Since, connection_of, live_topic
+from kgroup.pipeline.source import NAME, OffsetsLogSource
+from kgroup.pipeline.store import Store
+from kgroup.runtime.cluster import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with served(Cluster(config=settings, offsets_partitions=3)) as bootstrap:
+        client = Client(bootstrap)
+        client.create_topic("orders", 6)
+        yield client
+        client.close()
+
+
+def live(client: Client, since: Since | None = None) -> LiveCluster:
+    return LiveCluster(ConnectionSettings(parse_bootstrap(client.bootstrap)), since)
+
+
+def grow(client: Client, rounds: range) -> None:
+    for offset in rounds:
+        client.commit(f"batch-{offset % 7}", "orders", {offset % 6: offset, (offset + 1) % 6: offset})
+
+
+def in_process(client: Client) -> Story:
+    with live_topic(live(client).connection, with_names=True) as topic:
+        return replay([LiveLog(topic, p) for p in topic.partitions], topic_names=topic.topic_names)
+
+
+def test_runs_over_the_live_topic_go_on(spark, client, tmp_path):
+    """Small splits; groups with members; what came since the run before; nothing twice."""
+    store = tmp_path / "out"
+    client.classic_group("classic", "orders", {"a": [0, 1], "b": [2, 3, 4, 5]})
+    grow(client, range(60))
+    first = ingest(spark, live(client), Store(store), split_bytes=2_000)
+    client.consumer_member("modern", "orders", "pay-0")
+    grow(client, range(60, 90))
+    second = ingest(spark, live(client), Store(store), split_bytes=1_000)
+    assert (first.run, second.run) == (1, 2) and first.splits > 3 and first.bytes_read > 4_000
+    assert ingest(spark, live(client), Store(store)).run is None
+    check_equal(Store(store), in_process(client))
+    commits = spark.read.parquet(*Store(store).files("commits"))
+    assert (
+        commits.count()
+        == commits.select("group_id", "topic", "partition", "offset").distinct().count()
+        == 180
+    )
+
+
+def test_a_killed_stream_goes_on_from_its_checkpoint(spark, client, tmp_path):
+    """Killed with -9 between commits and restarted: the table is that of one batch read."""
+    done = tmp_path / "checkpoint" / "commits"
+    command = [sys.executable, str(HERE / "live_query.py"), client.bootstrap, str(tmp_path)]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [HERE.parents[1], HERE]))}
+    grow(client, range(20))
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stderr=log, env=environ, start_new_session=True)
+    try:
+        offset, deadline = 20, time.monotonic() + 240
+        while (batches := len(list(done.glob("[0-9]*")))) < 3:
+            assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()
+            if offset < 25 * batches:
+                grow(client, range(offset, offset + 5))
+                offset += 5
+            time.sleep(0.05)
+        grow(client, range(offset, offset + 30))
+        offset += 30
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    grow(client, range(offset, offset + 50))
+    started(spark, client.bootstrap, str(tmp_path), availableNow=True).awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "commits"))
+    read = spark.read.format(NAME).option("bootstrap.servers", client.bootstrap)
+    expected = read.option("splitBytes", 8_000).load()
+    assert found.count() == expected.count() == 2 * (offset + 50)
+    assert found.exceptAll(expected).count() == expected.exceptAll(found).count() == 0
+
+
+def test_a_first_run_may_begin_later(client, tmp_path):
+    """At an offset or a time, live and in segments; an offset read before goes on from there."""
+    grow(client, range(50))
+    with live_topic(live(client).connection) as topic:
+        parts = topic.partitions
+        headers = {p: [h for _, hs in LiveLog(topic, p).batches() for h in hs] for p in parts}
+    part = max(parts, key=lambda p: len(headers[p]))
+    middle = headers[part][len(headers[part]) // 2]
+    for since in (Since(offset=middle.base_offset), Since(time_ms=middle.max_timestamp_ms)):
+        plan = [s for s in live(client, since).plan(10**9, {}) if s.part == part]
+        offsets = [h.base_offset for split in plan for _, hs in split.reader().chunks() for h in hs]
+        stamped = next(h for h in headers[part] if h.max_timestamp_ms >= middle.max_timestamp_ms)
+        begin = middle if since.offset is not None else stamped
+        assert offsets == [h.base_offset for h in headers[part] if h.base_offset >= begin.base_offset]
+        known = live(client, since).plan(10**9, {part: middle.last_offset})
+        assert min(s.start for s in known if s.part == part) == middle.last_offset + 1
+
+
+def test_segments_from_a_time_on(tmp_path):
+    write_log(tmp_path / "__consumer_offsets-2", seed=8, batches=90, segments=4)
+    (log,) = segment_logs([tmp_path])
+    headers = [h for _, hs in log.batches() for h in hs]
+    for moment in (0, headers[40].max_timestamp_ms, headers[-1].max_timestamp_ms, 10**15):
+        plan = Segments.of([tmp_path], Since(time_ms=moment)).plan(4_000, {})
+        found = [h.base_offset for split in plan for _, hs in split.reader().chunks() for h in hs]
+        assert found == [h.base_offset for h in headers if h.max_timestamp_ms >= moment]
+
+
+def test_the_command_reads_a_cluster(client, tmp_path):
+    grow(client, range(30))
+    command = [sys.executable, "-m", "kgroup", "pipeline", "run", "--out", str(tmp_path), "-o", "json"]
+    more = ["-b", client.bootstrap, "--master", "local[1]", "--since", "1h"]
+    done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=400)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    validate(document, schema_for("pipeline run"))
+    rows = {row["table"]: row["rows"] for row in document["data"]["rows"]}
+    assert rows["commits"] == 60
+    assert {c["source"] for c in document["data"]["coverage"]} <= {
+        f"__consumer_offsets-{p}" for p in range(3)
+    }
+
+
+def test_settings_have_confluent_kafkas_names():
+    found = connection_of(
+        {
+            "bootstrap.servers": "a:1,b",
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": "u",
+            "sasl.password": "p",
+            "ssl.ca.location": "ca.pem",
+            "ssl.endpoint.identification.algorithm": "none",
+        }
+    )
+    assert found.bootstrap == (("a", 1), ("b", 9092)) and found.uses_sasl and found.uses_tls
+    assert (found.ssl_ca_location, found.ssl_endpoint_identification) == ("ca.pem", False)
+    with pytest.raises(ConfigError, match="no broker address"):
+        connection_of({})
+
+
+def test_a_source_needs_a_path_or_a_cluster(spark):
+    spark.dataSource.register(OffsetsLogSource)
+    with pytest.raises(Exception, match="needs a path or a cluster"):
+        spark.read.format(NAME).load().count()
