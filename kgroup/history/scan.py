@@ -96,7 +96,7 @@ class Scanner:
             if end > total:
                 if not final:
                     break
-                if (resumed := self._resync(chunk, pos + 1)) < 0:
+                if (resumed := self.resync(chunk, pos + 1)) < 0:
                     break
                 self._damaged(
                     pos, resumed, f"a batch of {end - pos} bytes is cut short or its length is wrong"
@@ -132,7 +132,7 @@ class Scanner:
 
     def _skip(self, chunk: bytes, pos: int, reason: str, final: bool) -> int:
         """Where the next sound batch starts; -1 when the chunk holds none (then `consumed` is set)."""
-        resumed = self._resync(chunk, pos + 1)
+        resumed = self.resync(chunk, pos + 1)
         if resumed >= 0:
             self._damaged(pos, resumed, reason)
             return resumed
@@ -148,7 +148,7 @@ class Scanner:
         self.position += end
         return -1
 
-    def _resync(self, chunk: bytes, start: int) -> int:
+    def resync(self, chunk: bytes, start: int) -> int:
         """The position of the first whole batch at or after `start` whose checksum holds, -1 without one."""
         total = len(chunk)
         hit = chunk.find(b"\x02", start + 16)

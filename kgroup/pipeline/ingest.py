@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
+from kgroup.history.splits import SPLIT_BYTES, Split
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.inputs import Input, Segments
 from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows, SplitSummary
-from kgroup.pipeline.splits import SPLIT_BYTES, Split
 from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:

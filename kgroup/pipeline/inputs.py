@@ -15,7 +15,7 @@ from kgroup.errors import StorageError
 from kgroup.history.live import LiveLog, LiveTopic
 from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import SegmentLog, segment_logs, topic_names_near
-from kgroup.pipeline.splits import CHUNK_BYTES, Split, SplitReader, plan_splits
+from kgroup.history.splits import CHUNK_BYTES, Split, SplitReader, plan_splits
 
 RECORD_BYTES = 100
 """What a commit takes in the log, more or less: so many bytes of a live partition are one offset."""

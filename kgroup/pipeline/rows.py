@@ -17,10 +17,10 @@ from kgroup.history.decode import Decoder
 from kgroup.history.items import Gap, Item, Marker
 from kgroup.history.records import decode_commit_key, group_of, raw_records
 from kgroup.history.scan import CONTROL, BatchHeader
+from kgroup.history.splits import Split
 from kgroup.pipeline.framing import Frames, frames_of
 from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, COMMITS, ITEMS, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
-from kgroup.pipeline.splits import Split
 from kgroup.pipeline.values import commit_columns
 
 EVERY_BUCKET = -1

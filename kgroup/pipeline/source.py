@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.sources import segment_logs
+from kgroup.history.splits import SPLIT_BYTES, Piece, Split, SplitReader
 from kgroup.pipeline.inputs import (
     RECORD_BYTES,
     Input,
@@ -37,7 +38,6 @@ from kgroup.pipeline.inputs import (
 )
 from kgroup.pipeline.rows import SplitRows
 from kgroup.pipeline.schemas import TABLES, plain
-from kgroup.pipeline.splits import SPLIT_BYTES, Piece, Split, SplitReader
 
 NAME = "kafka_offsets_log"
 READABLE = tuple(name for name in TABLES if name != "events")

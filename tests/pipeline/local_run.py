@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 
 from kgroup.domain import uuid_bytes
 from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.history.splits import plan_splits
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.ingest import ROWS, WriteSplit
 from kgroup.pipeline.rows import EVERY_BUCKET
 from kgroup.pipeline.schemas import ITEMS
-from kgroup.pipeline.splits import plan_splits
 from kgroup.pipeline.store import Store, TableFile, adopt_fold
 
 

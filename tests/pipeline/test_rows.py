@@ -17,9 +17,9 @@ from kgroup.errors import DecodeError
 from kgroup.history.records import decode_commit, decode_commit_key, group_of, raw_records
 from kgroup.history.scan import CONTROL, Scanner
 from kgroup.history.sources import segment_logs
+from kgroup.history.splits import SplitReader, plan_splits
 from kgroup.pipeline.framing import frames_of
 from kgroup.pipeline.rows import SplitRows
-from kgroup.pipeline.splits import SplitReader, plan_splits
 from kgroup.pipeline.values import commit_columns
 from kgroup.protocol import group_records as r
 

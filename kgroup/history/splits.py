@@ -156,7 +156,7 @@ class SplitReader:
                 final = len(read) < self.chunk_bytes
                 chunk = rest + read
                 if not started:
-                    at = scanner._resync(chunk, 0)
+                    at = scanner.resync(chunk, 0)
                     if at < 0 and not final:
                         rest = chunk
                         if len(rest) > _MAX_BATCH and (cut := len(rest) - _MAX_BATCH):
