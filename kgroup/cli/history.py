@@ -283,13 +283,33 @@ def closing_lines(events: "Sequence[Event]") -> list[str]:
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
-    """An error for each damaged range, and the exit code they stand for."""
-    hint = "what lies before and behind it was read"
+    """An error for each damaged range and each log of another topic, and the exit code they stand for."""
+    strangers = foreign(story)
+    read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
+    hint = "what lies before and behind it was read" if read else None
     errors = [ItemError("CORRUPT_MESSAGE", str(bad), hint, bad.source) for bad in story.bad]
+    for covered in story.coverage:
+        if covered.partition in strangers:
+            text = f"{covered.source}: its {covered.records} records are none of __consumer_offsets"
+            errors.append(ItemError("CORRUPT_MESSAGE", text, "is it another topic's?", covered.source))
     if not errors:
         return [], ExitCode.OK
-    read = any(covered.records for covered in story.coverage)
     return errors, ExitCode.PARTIAL if read else ExitCode.FAILED
+
+
+def foreign(story: "Story") -> set[int]:
+    """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
+    from collections import Counter
+
+    from kgroup.history.events import Kind
+
+    unreadable = Counter(e.log_partition for e in story.events if e.kind is Kind.RECORD_UNREADABLE)
+    return {
+        covered.partition
+        for covered in story.coverage
+        if 0 < covered.records <= 2 * unreadable[covered.partition]
+        and not story.folds[covered.partition].groups
+    }
 
 
 def unseen(story: "Story", selection: Selection) -> list[ItemError]:

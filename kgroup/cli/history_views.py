@@ -17,12 +17,14 @@ from kgroup.cli.history import (
     coverage_text,
     damage,
     event_json,
+    foreign,
     unseen,
 )
 from kgroup.cli.history_describe import description
 from kgroup.cli.output import ItemError, Result, schema_id, show
 from kgroup.cli.tables import Column, Table, clean
 from kgroup.cli.times import day_and_clock, iso
+from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.history.events import Event
@@ -61,7 +63,8 @@ def show_story(
     cluster: Mapping[str, Any] | None = None,
 ) -> ExitCode:
     """A story that was told already, by this process or by Spark."""
-    events = selection.chosen(story.events)
+    strangers = foreign(story)
+    events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
     errors, code = damage(story)
     missing = unseen(story, selection)
     if missing and code is ExitCode.OK:
@@ -185,7 +188,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
 
     bad: list[Any] = []
     printed = False
-    as_json = env.output.format in ("json", "ndjson", "yaml")
+    as_json = _prints_json(env, "--raw")
     for log in source.logs:
         for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
             when = row["timestamp_ms"]
@@ -207,6 +210,14 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     for error in errors:
         env.note(f"error: {error.message}")
     return code
+
+
+def _prints_json(env: Env, view: str) -> bool:
+    """Whether a view that prints as it reads prints JSON lines; ConfigError for a format it does not have."""
+    chosen = env.output.format
+    if chosen not in ("table", "wide", "json", "ndjson"):
+        raise ConfigError(f"{view} has no -o {chosen}", "-o ndjson prints one object a line")
+    return chosen in ("json", "ndjson")
 
 
 def _raw_line(row: Mapping[str, Any]) -> str:
@@ -235,7 +246,7 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
         )
         for log in source.logs
     ]
-    as_json, day, first = env.output.format in ("json", "ndjson"), "", True
+    as_json, day, first = _prints_json(env, "--follow"), "", True
     while True:
         events = [event for reader in readers for event in in_order(reader.advance())]
         if first and not as_json:

@@ -16,6 +16,7 @@ from kgroup.history.scan import BadRange, BatchHeader, Scanner
 CHUNK_BYTES = 16 << 20
 TOPICS_FILE = "topics.json"
 """In a folder of segments: topic names and their ids, where no broker can be asked."""
+_PARTITION_FILE = "partition.metadata"
 _PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
 Progress = Callable[[int], None]
@@ -117,6 +118,7 @@ def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentL
                 hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
             )
         for file in files:
+            _check_topic(file)
             found.setdefault(_partition_of(file), set()).add(file)
     return [
         SegmentLog(number, tuple(sorted(files, key=lambda f: (f.name, str(f)))), check_crc)
@@ -129,6 +131,14 @@ def _segments_below(folder: Path) -> list[Path]:
     files = [path for path in folder.rglob("*.log") if _SEGMENT.fullmatch(path.name) and path.is_file()]
     own = [path for path in files if _PARTITION.fullmatch(path.parent.name)]
     return own or [path for path in files if path.parent == folder]
+
+
+def _check_topic(file: Path) -> None:
+    """StorageError for a segment in a broker's folder of another topic."""
+    folder = file.resolve().parent
+    if (folder / _PARTITION_FILE).exists() and not _PARTITION.fullmatch(folder.name):
+        topic = folder.name.rpartition("-")[0]
+        raise StorageError(f"{file} is a segment of {topic or folder.name}, not of {OFFSETS_TOPIC}")
 
 
 def _partition_of(file: Path) -> int:
@@ -149,7 +159,7 @@ def topic_names_near(paths: Iterable[Path]) -> dict[bytes, str]:
         folders |= {at, at.parent, at.parent.parent} if at.is_dir() else {at.parent, at.parent.parent}
     for folder in sorted(folders):
         found |= _topics_file(folder / TOPICS_FILE)
-        for metadata in folder.glob("*-*/partition.metadata"):
+        for metadata in folder.glob(f"*-*/{_PARTITION_FILE}"):
             found |= _partition_metadata(metadata)
     return found
 

@@ -1,15 +1,18 @@
 """Damaged logs through every view of the history commands: no traceback, no hang, a word on what is wrong."""
 
 import random
+import struct
 from pathlib import Path
 
 import pytest
 from conftest import Kgroup
 from damage import INCIDENTS, NAME, RECORDED, batches_of, damaged_folder, faults
+from live import Client
 
 from kgroup.cli.history import closing_lines
 from kgroup.history.events import Event, Kind
 from kgroup.history.sources import segment_logs
+from kgroup.protocol.batches import LogRecord, encode_batch
 
 SEEDS = range(40)
 
@@ -47,6 +50,43 @@ def test_a_folder_named_like_a_segment_is_none(kgroup: Kgroup, tmp_path: Path) -
     (tmp_path / NAME).mkdir()
     ran = kgroup("replay-log", "--files", str(tmp_path))
     assert ran.code == 1 and "holds no segment" in ran.err
+
+
+def other_topic() -> bytes:
+    """A segment of __transaction_state: its keys begin like those of old commits."""
+    key = struct.pack(">hh", 0, 4) + b"tx-1"
+    return b"".join(encode_batch([LogRecord(key, b"state", timestamp_ms=1)], base_offset=n) for n in range(9))
+
+
+def test_a_segment_of_another_topic_makes_no_story(kgroup: Kgroup, tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(other_topic())
+    ran = kgroup("replay-log", "--files", str(tmp_path))
+    assert ran.code == 1 and "its 9 records are none of __consumer_offsets" in ran.err
+    assert "record-unreadable" not in ran.out
+    sound = tmp_path / "__consumer_offsets-6"
+    sound.mkdir()
+    (sound / NAME).write_bytes(RECORDED["upgrade-and-back"])
+    both = kgroup("replay-log", "--files", str(tmp_path / NAME), "--files", str(sound))
+    assert both.code == 5 and "downgraded" in both.out and "its 9 records are none of" in both.err
+
+
+def test_a_brokers_folder_of_another_topic_is_refused(kgroup: Kgroup, tmp_path: Path) -> None:
+    place = tmp_path / "__transaction_state-0"
+    place.mkdir()
+    (place / NAME).write_bytes(other_topic())
+    (place / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    for path in (place, place / NAME):
+        ran = kgroup("replay-log", "--files", str(path))
+        assert ran.code == 1 and "a segment of __transaction_state, not of __consumer_offsets" in ran.err
+
+
+@pytest.mark.parametrize("view", ["--raw", "--follow"])
+@pytest.mark.parametrize("output", ["csv", "yaml", "name"])
+def test_a_view_that_prints_as_it_reads_refuses_other_formats(
+    kgroup: Kgroup, cluster: Client, view: str, output: str
+) -> None:
+    ran = kgroup("replay-log", view, "-b", cluster.bootstrap, "-o", output)
+    assert ran.code == 2 and f"{view} has no -o {output}" in ran.err
 
 
 def test_a_missing_first_segment_is_said_first(kgroup: Kgroup, tmp_path: Path) -> None:
