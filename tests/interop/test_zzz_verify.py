@@ -5,7 +5,8 @@ Runs last. The fixture `server` does it again for each broker when that worker's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -58,3 +59,45 @@ def test_the_log_of_the_whole_suite_tells_what_the_broker_says(case: Case, at_wo
         by_group.setdefault(event["group_id"], []).append(event["event"])
     assert by_group[at_work["upgraded"]] == ["upgraded"]
     assert by_group[at_work["downgraded"]] == ["upgraded", "downgraded"]
+
+
+NOT_IN_RECORDS = {"coordinator", "findings", "lag", "log_end_offset", "total_lag"}
+NOT_IN_DESCRIBE = {"assignment_epoch", "generation", "is_leader", "member_epoch", "target_assignment"}
+
+
+def test_the_state_at_the_end_of_the_log_is_what_describe_shows(case: Case, at_work: dict[str, str]) -> None:
+    """Field by field, but for those that only one side has, as the assignor that is the broker's default."""
+    where = ("-b", case.server.bootstrap)
+
+    def alike() -> bool:
+        _, shown = kgroup("describe", *at_work.values(), *where)
+        _, replayed = kgroup("replay-log", *at_work.values(), "--at", str(10**9), *where)
+        groups = {row["group_id"]: row for row in replayed["groups"]}
+        assert set(groups) == set(at_work.values())
+        for group in shown["groups"]:
+            assert list(unlike(groups[group["group_id"]], group)) == []
+        return True
+
+    eventually(alike)
+
+
+def unlike(replayed: Any, shown: Any, at: str = "") -> Iterator[str]:
+    """Where the two differ."""
+    if isinstance(replayed, dict) and isinstance(shown, dict):
+        for name in (replayed.keys() | shown.keys()) - NOT_IN_RECORDS:
+            mine, theirs = replayed.get(name, "absent"), shown.get(name, "absent")
+            one_sided = name in NOT_IN_DESCRIBE and theirs is None or name == "assignor" and mine is None
+            if not one_sided:
+                yield from unlike(mine, theirs, f"{at}.{name}")
+    elif isinstance(replayed, list) and isinstance(shown, list) and len(replayed) == len(shown):
+        for mine, theirs in zip(in_order(replayed), in_order(shown), strict=True):
+            yield from unlike(mine, theirs, at)
+    elif replayed != shown:
+        yield f"{at}: {replayed!r} is {shown!r} there"
+
+
+def in_order(rows: list[Any]) -> list[Any]:
+    """Members and offsets, which may come in any order; anything else as it is."""
+    if rows and isinstance(rows[0], dict) and "member_id" in rows[0]:
+        return sorted(rows, key=lambda row: f"{row['member_id']} {row.get('partition')}")
+    return rows
