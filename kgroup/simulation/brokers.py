@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
-from kgroup.coordinator.outcome import Reply, Request
+from kgroup.coordinator.outcome import EndMarker, Reply, Request
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import TopicImage, offsets_partition_of
 from kgroup.errors import ErrorCode, StorageError
@@ -19,6 +19,7 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.runtime.shard import Shard
 from kgroup.simulation.network import Connection, InFlight, Network
 from kgroup.simulation.schedule import Schedule
@@ -107,7 +108,10 @@ class Broker:
 
 
 class Brokers:
-    """All brokers, the partitions they lead, and the topics they know. `counters` are of all together."""
+    """All brokers, the partitions they lead, and the topics they know. `counters` are of all together.
+
+    `is_open` tells whether a transactional commit belongs to an open transaction.
+    """
 
     def __init__(
         self,
@@ -124,6 +128,7 @@ class Brokers:
         self.config = config
         self.image = image
         self.counters = Counters()
+        self.is_open: Callable[[TxnOffsetCommitRequest], bool] = lambda request: False
         self.watcher: Watcher = watcher or Unwatched()
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
@@ -205,6 +210,18 @@ class Brokers:
                 replies = partition.shard.topics_changed(image, self.now_ms(broker.id))
                 self._stepped(broker, partition, None, replies)
 
+    def write_marker(self, group_id: str, marker: EndMarker) -> bool:
+        """Have the group's coordinator end a transaction; False if it has not told that it did."""
+        partition = self.partition_of(group_id)
+        if partition.shard is None or partition.leader is None or partition.loading:
+            return False
+        broker = self.brokers[partition.leader]
+        if broker.stalled:
+            return False
+        done, replies = partition.shard.end_transaction(marker, self.now_ms(broker.id))
+        self._stepped(broker, partition, None, replies)
+        return done and broker.up
+
     def handle(
         self, broker: Broker, connection: Connection, ticket: int, sent: InFlight, data: bytes
     ) -> None:
@@ -227,7 +244,8 @@ class Brokers:
         if partition.leader != broker.id:
             return ErrorCode.NOT_COORDINATOR
         if not partition.loading:
-            return None
+            late = isinstance(body, TxnOffsetCommitRequest) and not self.is_open(body)
+            return ErrorCode.INVALID_PRODUCER_EPOCH if late else None
         # A classic heartbeat is welcome while the log is being read (Kafka's GroupCoordinatorService).
         return (
             ErrorCode.NONE if isinstance(body, HeartbeatRequest) else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

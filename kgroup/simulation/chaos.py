@@ -20,6 +20,8 @@ from kgroup.simulation.world import START_MS, World
 REST_MS = 150_000
 CALM_MS = 14_000
 ABSENCE_MS = 2_500
+WITH_TRANSACTIONS = 1_000_000
+"""From this seed on, members of some groups commit with transactions."""
 
 
 @dataclass(slots=True)
@@ -74,7 +76,8 @@ def run(seed: int) -> Run:
 
 def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     world = result.world
-    result.groups = [made_up(world, rng, number) for number in range(rng.randint(1, 3))]
+    may_copy = result.seed >= WITH_TRANSACTIONS
+    result.groups = [made_up(world, rng, number, may_copy=may_copy) for number in range(rng.randint(1, 3))]
     for process in world.everybody():
         process.on_change = auditor.owners_changed
         world.schedule.after(rng.randint(0, 5_000), process.start)
@@ -126,8 +129,8 @@ def _compaction_changes_nothing(world: World, auditor: Auditor, number: int) -> 
     partition = world.brokers.partitions[number]
     loaded = Coordinator(world.config, "compacted", world.image)
     try:
-        for record, offset in compacted(partition.log):
-            loaded.replay(record, offset)
+        for record, offset, producer_id in compacted(partition.log):
+            loaded.replay(record, offset, producer_id)
     except Exception as error:
         raise Violation("a compacted log reads the same", str(error)) from error
     found = difference(auditor.follower(partition).coordinator, loaded)

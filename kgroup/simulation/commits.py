@@ -8,13 +8,16 @@ from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
 from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as r
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kgroup.protocol.subscription import Assignment
 from kgroup.simulation import fencing
+from kgroup.simulation.transactions import Transaction
 from kgroup.simulation.violation import Violation
 from kgroup.simulation.world import World
 
@@ -29,11 +32,17 @@ class CommitAudit:
         self._world = world
         self._acknowledged: dict[Where, int] = {}
         self._committed: dict[Where, int] = {}
+        self._committed_at: dict[Where, int] = {}
+        self._set_by_admin: set[Where] = set()
+        self._held: dict[int, dict[Where, tuple[int, int]]] = {}
 
-    def logged(self, record: Record, request: Message | None, group: Group | None) -> None:
+    def logged(
+        self, record: Record, request: Message | None, group: Group | None, at: int, producer_id: int
+    ) -> None:
         """A record was appended: a member's commit never goes back, and only operators remove one.
 
-        `request` is what brought the record, `group` the group as the log before it says.
+        `request` is what brought the record, `group` the group as the log before it says. What has a producer
+        (not -1) counts once its transaction has `ended`. `at` is the record's offset.
         """
         by_admin = is_by_admin(request)
         key, value = record.key, record.value
@@ -46,13 +55,65 @@ class CommitAudit:
                 raise Violation("acknowledged commits stay", f"{where} removed, was {before}")
             self._committed.pop(where, None)
             self._acknowledged.pop(where, None)
+            for held in self._held.values():
+                held.pop(where, None)
             return
         assert isinstance(value, r.OffsetCommitValue)
+        if producer_id >= 0:
+            self._held.setdefault(producer_id, {})[where] = value.offset, at
+            return
+        self._committed_at[where] = at
+        if by_admin:
+            self._set_by_admin.add(where)
         if _is_given_away(request, group, TopicPartition(key.topic, key.partition)):
             return
         if value.offset < before and not by_admin:
             raise Violation("commits never go back", f"{where} from {before} to {value.offset}")
         self._committed[where] = value.offset
+
+    def ended(self, producer_id: int, committed: bool, follower: Coordinator) -> None:
+        """A marker was appended: what is committed shows from now on, what is aborted never does.
+
+        What a transaction commits begins where the commit before it ended: nothing is copied twice, nothing
+        left out. Not so where an operator has set the offset meanwhile.
+        """
+        transaction = self._world.transactions.of(producer_id)
+        for where, (offset, at) in self._held.pop(producer_id, {}).items():
+            before = self._committed.get(where)
+            if committed and (before is None or self._committed_at[where] < at):
+                self._continues(transaction, where, before)
+                self._set_by_admin.discard(where)
+                self._committed[where] = self._acknowledged[where] = offset
+                self._committed_at[where] = at
+            stored = follower.state.offsets.get(*where)
+            shown = None if stored is None else stored.value.offset
+            if shown != self._committed.get(where):
+                raise Violation(
+                    "a transaction's offsets show once it commits",
+                    f"{where}: {shown}, not {self._committed.get(where)}; committed: {committed}",
+                )
+
+    def _continues(self, transaction: Transaction | None, where: Where, before: int | None) -> None:
+        """What is committed was copied in this very transaction, from where the commit before it ended."""
+        copied = None if transaction is None else transaction.copied.get(TopicPartition(where[1], where[2]))
+        if copied is None:
+            raise Violation("exactly once", f"{where} is held by a transaction that did not copy it")
+        if before not in (None, copied[0]) and where not in self._set_by_admin:
+            raise Violation("exactly once", f"{where} from {copied[0]} to {copied[1]}, after {before}")
+
+    def answered_in_transaction(
+        self, live: Coordinator, request: TxnOffsetCommitRequest, response: Message | None
+    ) -> None:
+        """A commit in a transaction was answered: taken from members at their epoch and no other."""
+        if not isinstance(response, TxnOffsetCommitResponse):
+            return
+        codes = {part.error_code for topic in response.topics for part in topic.partitions}
+        group = live.state.groups.get(request.group_id)
+        allowed = fencing.may_commit_in_transaction(group, request, self._world.image)
+        if ErrorCode.NONE in codes and not allowed:
+            raise Violation("a fenced member never commits", f"{request}")
+        if allowed and fencing.FENCES & codes:
+            raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
 
     def nothing_lost(self, follower: Coordinator) -> None:
         """Every commit that was acknowledged is there."""

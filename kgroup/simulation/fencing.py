@@ -15,6 +15,7 @@ from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeart
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 ByMember: TypeAlias = HeartbeatRequest | SyncGroupRequest
 FENCES = frozenset(
@@ -48,8 +49,23 @@ def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicIm
     return epoch == group.generation and group.state is not ClassicState.COMPLETING
 
 
+def may_commit_in_transaction(
+    group: Group | None, request: TxnOffsetCommitRequest, image: TopicImage
+) -> bool:
+    """The same for a commit in a transaction, by members: classic groups take it in every state (KIP-447)."""
+    epoch = request.generation_id
+    if isinstance(group, ConsumerGroup):
+        return _may_commit_consumer(group, request, epoch, image)
+    if group is None or not is_member(group, request.member_id, request.group_instance_id):
+        return False
+    return epoch == group.generation
+
+
 def _may_commit_consumer(
-    group: ConsumerGroup, request: OffsetCommitRequest, epoch: int, image: TopicImage
+    group: ConsumerGroup,
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
+    epoch: int,
+    image: TopicImage,
 ) -> bool:
     if epoch < 0 and not group.members:
         return True

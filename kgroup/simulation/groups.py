@@ -42,7 +42,10 @@ class Patience:
 
 @dataclass(slots=True)
 class SimulatedGroup:
-    """A group and its processes. `classic` names those that speak the classic protocol now."""
+    """A group and its processes. `classic` names those that speak the classic protocol now.
+
+    The processes of one that `copies` commit with transactions.
+    """
 
     group_id: str
     kind: Kind
@@ -53,6 +56,7 @@ class SimulatedGroup:
     processes: list[Process]
     instances: dict[str, str]
     classic: set[str]
+    copies: bool = False
 
     @property
     def static(self) -> list[Process]:
@@ -60,8 +64,12 @@ class SimulatedGroup:
         return [process for process in self.processes if process.name in self.instances]
 
 
-def made_up(world: World, rng: Random, number: int) -> SimulatedGroup:
-    """A group of a random kind and size, with timeouts short enough to be hit, on some of the topics."""
+def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -> SimulatedGroup:
+    """A group of a random kind and size, with timeouts short enough to be hit, on some of the topics.
+
+    If it `may_copy`, two groups of three commit with transactions. Cooperative ones do not: a static member
+    of theirs can read what was given to another (`commits.py`), which no transaction makes exactly once.
+    """
     kind = rng.choice(list(Kind))
     names = sorted(world.image.by_name)
     topics = tuple(rng.sample(names, rng.randint(1, len(names))))
@@ -76,6 +84,7 @@ def made_up(world: World, rng: Random, number: int) -> SimulatedGroup:
         processes=[],
         instances={},
         classic=set(),
+        copies=may_copy and kind is not Kind.COOPERATIVE and rng.random() < 0.67,
     )
     static = rng.choice((0.0, 0.0, 0.5, 1.0))
     for index in range(rng.randint(1, 5)):
@@ -107,7 +116,7 @@ def add_process(
 ) -> Process:
     """One more process for a group, not started yet."""
     make = _maker(rng, group, name)
-    process = world.add(group.group_id, name, make, replace(habits), on_change)
+    process = world.add(group.group_id, name, make, replace(habits), on_change, copies=group.copies)
     group.processes.append(process)
     return process
 

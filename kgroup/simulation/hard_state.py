@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup
@@ -11,6 +12,7 @@ from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r
+from kgroup.protocol.batches import LogRecord
 
 
 def difference(one: Coordinator, other: Coordinator) -> str | None:
@@ -77,24 +79,49 @@ def _stored(member: r.MemberMetadata) -> tuple[Any, ...]:
     return member.group_instance_id, member.session_timeout, rebalance, member.assignment
 
 
-def _offsets(coordinator: Coordinator) -> dict[tuple[str, str, int], Any]:
+def _offsets(coordinator: Coordinator) -> tuple[dict[tuple[str, str, int], Any], dict[str, Any]]:
+    """Committed offsets, and what open transactions hold."""
     offsets = coordinator.state.offsets
-    return {
+    committed = {
         (group_id, topic, number): (stored.value, stored.log_offset)
         for group_id in offsets.groups()
         for topic, by_partition in offsets.of_group(group_id).items()
         for number, stored in by_partition.items()
     }
+    held = {group_id: sorted(offsets.pending_partitions(group_id)) for group_id in offsets.groups()}
+    return committed, {group_id: partitions for group_id, partitions in held.items() if partitions}
 
 
-def compacted(log: MemoryLog) -> Iterable[tuple[Record, int]]:
-    """The last record of every key, in order: what a compacted log still says."""
-    newest: dict[bytes, tuple[bytes | None, int]] = {}
+def compacted(log: MemoryLog) -> Iterable[tuple[Record, int, int]]:
+    """What a compacted log still says: the last record of every key, its offset, and its producer id.
+
+    What was aborted is gone, and what was committed is as any other record (-1). What an open transaction
+    holds comes last.
+    """
+    entries: list[tuple[int, LogRecord]] = []
+    open_now: dict[int, list[tuple[int, LogRecord]]] = {}
     for batch in log.batches():
-        for stored in batch.records:
-            newest.pop(stored.key or b"", None)
-            newest[stored.key or b""] = (stored.value, stored.offset)
-    for raw, (value, offset) in newest.items():
-        key = r.decode_key(raw)
-        assert not isinstance(key, r.UnknownKey)
-        yield Record(key, r.decode_value(key, value)), offset
+        marker = batch.end_marker
+        if marker is not None:
+            ended = open_now.pop(batch.producer_id, [])
+            entries += ended if marker.committed else []
+            continue
+        to = open_now.setdefault(batch.producer_id, []) if batch.transactional else entries
+        to += [(stored.offset, stored) for stored in batch.records]
+    newest: dict[bytes, LogRecord] = {}
+    for _, stored in sorted(entries, key=itemgetter(0)):
+        newest.pop(stored.key or b"", None)
+        newest[stored.key or b""] = stored
+    for stored in newest.values():
+        yield _record(stored), stored.offset, -1
+    for producer_id, held in open_now.items():
+        for offset, stored in held:
+            later = newest.get(stored.key or b"")
+            if later is None or later.value is not None or later.offset < offset:
+                yield _record(stored), offset, producer_id
+
+
+def _record(stored: LogRecord) -> Record:
+    key = r.decode_key(stored.key or b"")
+    assert not isinstance(key, r.UnknownKey)
+    return Record(key, r.decode_value(key, stored.value))

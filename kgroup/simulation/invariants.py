@@ -23,6 +23,7 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.simulation import fencing
 from kgroup.simulation.brokers import Partition
 from kgroup.simulation.commits import CommitAudit
@@ -109,6 +110,8 @@ class Auditor:
         match request:
             case OffsetCommitRequest():
                 self._commits.answered(live, follower.coordinator, request, replies)
+            case TxnOffsetCommitRequest():
+                self._commits.answered_in_transaction(live, request, own)
             case HeartbeatRequest() | SyncGroupRequest():
                 self._beat_was_fenced(live, request, own)
             case DeleteGroupsRequest():
@@ -132,17 +135,24 @@ class Auditor:
         log: MemoryLog = partition.log
         for batch in log.batches(follower.next_offset):
             left: set[str] = set()
+            marker = batch.end_marker
+            if marker is not None:
+                follower.coordinator.end_transaction(batch.producer_id, committed=marker.committed)
+                self._commits.ended(batch.producer_id, marker.committed, follower.coordinator)
+                follower.next_offset = batch.last_offset + 1
+                continue
+            producer_id = batch.producer_id if batch.transactional else -1
             for stored in batch.records:
                 key = r.decode_key(stored.key or b"")
                 assert not isinstance(key, r.UnknownKey)
                 record = Record(key, r.decode_value(key, stored.value))
                 self._before(follower, record, left)
                 try:
-                    follower.coordinator.replay(record, stored.offset)
+                    follower.coordinator.replay(record, stored.offset, producer_id)
                 except Exception as error:
                     raise Violation("the log can be read", f"{error} at offset {stored.offset}") from error
                 group = follower.group(key.group) if isinstance(key, r.OffsetCommitKey) else None
-                self._commits.logged(record, request, group)
+                self._commits.logged(record, request, group, stored.offset, producer_id)
                 self._note_revoking(follower, record, batch.max_timestamp)
                 if not isinstance(key, r.OffsetCommitKey):
                     touched.add(_group_of(key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -242,11 +242,14 @@ class Process:
                 self.positions[partition] = max(self.positions[partition], self._end_of(partition))
         due = {p: self.positions[p] for p in revoke.partitions if p in self.positions}
         if due:
-            self._take(member.commit(due, self._schedule.now_ms))
+            self._commit(member, due)
         if self._leaving:
             self._note_holding(member)
         else:
             self._later(self.habits.handover_ms, self._gave_up)
+
+    def _commit(self, member: Member, offsets: Mapping[TopicPartition, int]) -> None:
+        self._take(member.commit(offsets, self._schedule.now_ms))
 
     def _gave_up(self, member: Member) -> None:
         effects = member.revoked(self._schedule.now_ms)
@@ -341,7 +344,7 @@ class Process:
         """Commit how far it has read, and read on."""
         due = {p: at for p, at in self.positions.items() if p in self.holding}
         if due:
-            self._take(member.commit(due, self._schedule.now_ms))
+            self._commit(member, due)
         for partition in self.positions:
             self.positions[partition] = max(self.positions[partition], self._end_of(partition))
         if self.member is member:
@@ -377,8 +380,11 @@ class Process:
                 if found.error_code:
                     again = True
                 elif partition in self.holding and partition not in self.positions:
-                    self.positions[partition] = max(found.committed_offset, 0)
-                    self.on_position(self, partition, found.committed_offset)
+                    self._begin_at(partition, found.committed_offset)
         if again:
             self._coordinator = None
             self._later(self.habits.look_up_ms, self._fetch_positions)
+
+    def _begin_at(self, partition: TopicPartition, committed: int) -> None:
+        self.positions[partition] = max(committed, 0)
+        self.on_position(self, partition, committed)

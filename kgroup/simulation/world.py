@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 
 from kgroup.coordinator.config import GroupConfig
@@ -13,6 +14,7 @@ from kgroup.simulation.brokers import Brokers, Watcher
 from kgroup.simulation.network import Connection, InFlight
 from kgroup.simulation.process import Habits, Process
 from kgroup.simulation.schedule import Schedule
+from kgroup.simulation.transactions import Copier, Transactions
 
 START_MS = 1_700_000_000_000
 OPERATOR_TIMEOUT_MS = 10_000
@@ -52,6 +54,7 @@ class World:
             image=self._next_image(),
         )
         self.network = self.brokers.network
+        self.transactions = Transactions(self.brokers)
 
     @property
     def image(self) -> TopicImage:
@@ -76,9 +79,12 @@ class World:
         make_member: Callable[[int], Member],
         habits: Habits | None = None,
         on_change: Callable[[Process], None] = lambda process: None,
+        *,
+        copies: bool = False,
     ) -> Process:
-        """A process of a group, not started yet."""
-        process = Process(name, self.brokers, self.rng, make_member, self.end_of, habits, on_change)
+        """A process of a group, not started yet; one that `copies` commits with transactions."""
+        kind = partial(Copier, transactions=self.transactions) if copies else Process
+        process = kind(name, self.brokers, self.rng, make_member, self.end_of, habits, on_change)
         self.processes.setdefault(group_id, []).append(process)
         return process
 

@@ -18,7 +18,7 @@ from kgroup.coordinator.classic import sync as classic_sync
 from kgroup.coordinator.consumer import fencing, heartbeat, leave, reconcile, target, timers
 from kgroup.coordinator.consumer.group import FREE
 from kgroup.coordinator.migration import classic_members, downgrade, upgrade
-from kgroup.coordinator.offsets import commit
+from kgroup.coordinator.offsets import commit, store, transactions
 from kgroup.coordinator.outcome import Outcome
 from kgroup.protocol import group_records as r
 from kgroup.runtime.shard import Shard
@@ -228,6 +228,50 @@ def target_not_computed_for_the_new(patch: Any) -> None:
     patch.setattr(target, "may_compute", lambda step, group: group.assignment_timestamp_ms == 0)
 
 
+def aborted_offsets_show(patch: Any) -> None:
+    right = store.OffsetStore.end_transaction
+    patch.setattr(
+        store.OffsetStore, "end_transaction", lambda self, producer, committed: right(self, producer, True)
+    )
+
+
+def committed_offsets_do_not_show(patch: Any) -> None:
+    right = store.OffsetStore.end_transaction
+    patch.setattr(
+        store.OffsetStore, "end_transaction", lambda self, producer, committed: right(self, producer, False)
+    )
+
+
+def fetch_does_not_wait_for_transactions(patch: Any) -> None:
+    patch.setattr(store.OffsetStore, "has_pending", lambda self, *where: False)
+
+
+def transactional_commit_of_an_old_generation(patch: Any) -> None:
+    patch.setattr(transactions, "refuse_if_not_committer", nothing)
+
+
+def transactional_commit_of_an_old_epoch(patch: Any) -> None:
+    patch.setattr(transactions, "check_commit", nothing)
+
+
+def marker_acknowledged_but_not_written(patch: Any) -> None:
+    right = Shard.end_transaction
+
+    def end(self: Any, marker: Any, now_ms: int) -> Any:
+        return (True, []) if now_ms % 7 == 0 else right(self, marker, now_ms)
+
+    patch.setattr(Shard, "end_transaction", end)
+
+
+IN_TRANSACTIONS: tuple[Plant, ...] = (
+    aborted_offsets_show,
+    committed_offsets_do_not_show,
+    fetch_does_not_wait_for_transactions,
+    transactional_commit_of_an_old_generation,
+    transactional_commit_of_an_old_epoch,
+    marker_acknowledged_but_not_written,
+)
+"""Found by seeds from `chaos.WITH_TRANSACTIONS` on."""
 FAULTS: tuple[Plant, ...] = (
     commit_of_an_old_generation,
     heartbeat_of_an_old_generation,

@@ -3,19 +3,21 @@
 import planted
 import pytest
 
-from kgroup.simulation.chaos import run
+from kgroup.simulation.chaos import WITH_TRANSACTIONS, run
 
 MOST_SEEDS = 200
 FOUND_BY = {
     "commit_at_the_assignment_epoch_refused": 68,
     "commit_of_an_old_epoch": 74,
     "commit_of_an_old_generation": 9,
+    "fetch_does_not_wait_for_transactions": 1_000_188,
     "generation_of_classic_member_in_consumer_group": 30,
     "heartbeat_of_an_old_epoch": 30,
     "left_for_now_without_a_record": 11,
     "no_sessions_after_a_reload": 6,
     "revocation_may_take_for_ever": 45,
     "revocation_not_awaited": 11,
+    "transactional_commit_of_an_old_generation": 1_000_023,
 }
 """Where to look first for what few runs come across; any other seed will do as well."""
 
@@ -24,6 +26,16 @@ FOUND_BY = {
 def test_planted_fault_is_found(plant, monkeypatch):
     plant(monkeypatch)
     seeds = [FOUND_BY.get(plant.__name__, 0), *range(MOST_SEEDS)]
+    assert any(run(seed).violation is not None for seed in seeds)
+
+
+@pytest.mark.parametrize(
+    "plant", planted.IN_TRANSACTIONS, ids=[plant.__name__ for plant in planted.IN_TRANSACTIONS]
+)
+def test_planted_fault_in_transactions_is_found(plant, monkeypatch):
+    plant(monkeypatch)
+    first = WITH_TRANSACTIONS
+    seeds = [FOUND_BY.get(plant.__name__, first), *range(first, first + MOST_SEEDS)]
     assert any(run(seed).violation is not None for seed in seeds)
 
 
