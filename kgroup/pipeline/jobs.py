@@ -107,7 +107,8 @@ def top_writers(spark: SparkSession, store: Store) -> DataFrame:
     """What each group writes into the topic, most bytes first.
 
     Columns: `group_id`, `bytes` (keys and values, before compression), `records`, `commits`, `tombstones`,
-    `first_ts`, `last_ts`. Bytes, because one classic group's metadata can outweigh a million commits.
+    `first_ts`, `last_ts`, `commits_per_minute`. Bytes, because one classic group's metadata can outweigh
+    a million commits.
     """
 
     def rows(name: str, commit: Column) -> DataFrame:
@@ -126,8 +127,15 @@ def top_writers(spark: SparkSession, store: Store) -> DataFrame:
             f.min("ts").alias("first_ts"),
             f.max("ts").alias("last_ts"),
         )
+        .withColumn("commits_per_minute", _per_minute())
         .orderBy(f.desc("bytes"), "group_id")
     )
+
+
+def _per_minute() -> Column:
+    """Commits a minute between a group's first and last record; null for less than a second."""
+    span = f.unix_millis("last_ts") - f.unix_millis("first_ts")
+    return f.when(span >= 1000, f.round(f.col("commits") * 60_000 / span, 1))
 
 
 def suspicious_commits(spark: SparkSession, store: Store) -> DataFrame:

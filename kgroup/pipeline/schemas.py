@@ -93,6 +93,76 @@ EVENTS = _schema(
 ITEMS = _schema(part=pa.int32(), bucket=pa.int32(), split=pa.int32(), seq=pa.int64(), payload=pa.binary())
 """What a fold reads, between the two steps of a run; not kept."""
 
+STATE_AT = _schema(
+    part=pa.int32(),
+    log_offset=pa.int64(),
+    group_id=pa.string(),
+    topic=pa.string(),
+    partition=pa.int32(),
+    offset=pa.int64(),
+    leader_epoch=pa.int32(),
+    metadata=pa.string(),
+    commit_ts=STAMP,
+)
+"""Derived: the committed offset of each partition at a moment; `log_offset` is the commit's record."""
+
+MEMBERS = _schema(
+    part=pa.int32(),
+    log_offset=pa.int64(),
+    group_id=pa.string(),
+    member_id=pa.string(),
+    instance_id=pa.string(),
+    protocol=pa.string(),
+    joined=STAMP,
+    left=STAMP,
+    ended=pa.string(),
+    cause=pa.string(),
+    joined_epoch=pa.int32(),
+    left_epoch=pa.int32(),
+    duration_ms=pa.int64(),
+)
+"""Derived: one row a session of a member; `ended` is the kind of event that ended it, null while it lasts."""
+
+REBALANCES = _schema(
+    part=pa.int32(),
+    log_offset=pa.int64(),
+    group_id=pa.string(),
+    started=STAMP,
+    completed=STAMP,
+    epoch=pa.int32(),
+    cause=pa.string(),
+    unowned_ms=pa.int64(),
+    unowned=pa.list_(_UNOWNED),
+)
+"""Derived: one row a completed rebalance. `started` is null in a classic group: no record tells."""
+
+TOP_WRITERS = _schema(
+    group_id=pa.string(),
+    bytes=pa.int64(),
+    records=pa.int64(),
+    commits=pa.int64(),
+    tombstones=pa.int64(),
+    first_ts=STAMP,
+    last_ts=STAMP,
+    commits_per_minute=pa.float64(),
+)
+"""Derived: what each group writes; the rate is null for a span of less than a second."""
+
+COVERAGE = _schema(
+    part=pa.int32(),
+    source=pa.string(),
+    first_offset=pa.int64(),
+    last_offset=pa.int64(),
+    records=pa.int64(),
+    missing=pa.int64(),
+    complete_from_offset=pa.int64(),
+    complete_from=STAMP,
+    last_ts=STAMP,
+    from_the_start=pa.bool_(),
+    bad_ranges=pa.int64(),
+)
+"""Derived: what was read of a partition, and from where on nothing is missing."""
+
 TABLES: dict[str, pa.Schema] = {
     "commits": COMMITS,
     "control": CONTROL,

@@ -116,63 +116,65 @@ def _run_result(store: Any, report: "RunReport") -> "Result":
 
 
 @make(
-    "pipeline state",
+    "pipeline query",
     examples=(
-        ("kgroup pipeline state ./tables --at 2026-03-01T03:00", "every group's offsets as they were then"),
-        ("kgroup pipeline state ./tables --group orders -o csv", "one group, now"),
+        ("kgroup pipeline query state_at ./tables --at 2026-03-01T03:00", "all offsets as they were then"),
+        (
+            "kgroup pipeline query members ./tables --group 'pay-*' -o csv",
+            "who was a member from when to when",
+        ),
+        (
+            "kgroup pipeline query rebalances ./tables --group orders",
+            "when, why, and how long without an owner",
+        ),
+        ("kgroup pipeline query top_writers ./tables --limit 10", "who writes most into the topic"),
+        ("kgroup pipeline query coverage ./tables", "what is complete from where; without Spark"),
     ),
 )
-def state(
+def query(
     env: Env,
+    table: Annotated[
+        str, typer.Argument(help="One of the tables; docs/pipeline.md lists them.", metavar="TABLE")
+    ],
     tables: Annotated[Path, _TABLES],
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="The moment; the end if left out.")
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="GLOB", help="Only groups with such an id.")
     ] = None,
-    group: Annotated[str | None, _GROUP] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="TIME", help="The moment, for state_at and members; else the end or all."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="At most so many rows; 0 for all.", min=0)
+    ] = 1000,
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> ExitCode:
-    """Show the committed offsets of all groups at a moment."""
-    from kgroup.cli.output import Result, show
+    """Ask the tables: state_at, members, rebalances, top_writers, suspicious_commits, coverage, and others.
+
+    Rows come in a fixed order, and a note says when there are more than --limit.
+    """
+    from kgroup.cli.output import show
+    from kgroup.cli.pipeline_query import query_result
     from kgroup.cli.pipeline_session import opened_spark, opened_store
-    from kgroup.cli.tables import Column, Table
-    from kgroup.cli.times import iso, parse_time
+    from kgroup.cli.times import parse_time
 
-    time_ms = parse_time(at) if at else None
+    at_ms = parse_time(at) if at else None
     store = opened_store(tables)
-    from kgroup.pipeline.jobs import in_ms, state_at
+    from kgroup.pipeline.queries import query_named, rows_of, told_by_manifest
 
-    with opened_spark(env, master, conf) as spark:
-        found = state_at(spark, store, time_ms)
-        if group is not None:
-            found = found.where(found.group_id == group)
-        rows = [row.asDict() for row in in_ms(found.orderBy("group_id", "topic", "partition")).collect()]
-    offsets = [
-        {
-            "group_id": row["group_id"],
-            "topic": row["topic"],
-            "partition": row["partition"],
-            "committed_offset": row["offset"],
-            "leader_epoch": row["leader_epoch"],
-            "metadata": row["metadata"] or "",
-            "commit_timestamp_ms": row["commit_ts"],
-            "commit_timestamp": iso(-1 if row["commit_ts"] is None else row["commit_ts"]),
-            "log_offset": row["log_offset"],
-        }
-        for row in rows
-    ]
-    columns = (
-        Column("group_id", "GROUP"),
-        Column("topic"),
-        Column("partition", right=True),
-        Column("committed_offset", "OFFSET", right=True),
-        Column("commit_timestamp", "COMMITTED (UTC)"),
-        Column("log_offset", right=True, wide=True),
-        Column("metadata", wide=True),
-    )
-    data = {"at_ms": time_ms, "at": iso(time_ms) if time_ms is not None else None, "offsets": offsets}
-    names = sorted({row["group_id"] for row in offsets})
-    return show(env, Result(data, (Table(columns, offsets),), "offsets", names))
+    asked = query_named(table, group, at_ms)
+    if asked.make is None:
+        rows = told_by_manifest(store, table)
+    else:
+        with opened_spark(env, master, conf) as spark:
+            rows = rows_of(spark, store, asked, group, at_ms, limit and limit + 1)
+    more = 0 < limit < len(rows)
+    if more:
+        env.note(f"there are more than {limit} rows; --limit 0 shows all")
+    return show(env, query_result(table, asked.schema, rows[:limit] if more else rows, at_ms, more))
 
 
 @make(
@@ -202,46 +204,6 @@ def events(
 
     selection = Selection.of(groups=(group,) if group else (), since=since, until=until, kinds=kinds)
     return show_story(env, as_story(store, group), selection)
-
-
-@make(
-    "pipeline stats",
-    examples=(
-        ("kgroup pipeline stats ./tables --limit 10", "who writes most into the topic, and how often"),
-    ),
-)
-def stats(
-    env: Env,
-    tables: Annotated[Path, _TABLES],
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups.", min=1)] = 20,
-    master: Annotated[str | None, _MASTER] = None,
-    conf: Annotated[list[str] | None, _CONF] = None,
-) -> ExitCode:
-    """List the groups that write most: bytes, records, commits, tombstones, commits a minute."""
-    from kgroup.cli.output import Result, show
-    from kgroup.cli.pipeline_session import opened_spark, opened_store
-    from kgroup.cli.tables import Column, Table
-
-    store = opened_store(tables)
-    from kgroup.pipeline.jobs import in_ms, top_writers
-
-    with opened_spark(env, master, conf) as spark:
-        found = [row.asDict() for row in in_ms(top_writers(spark, store).limit(limit)).collect()]
-    rows = []
-    for row in found:
-        span = row.pop("last_ts") - row.pop("first_ts")
-        rate = round(row["commits"] * 60_000 / span, 1) if span >= 1000 else None
-        rows.append({**row, "commits_per_minute": rate})
-    columns = (
-        Column("group_id", "GROUP"),
-        Column("bytes", right=True),
-        Column("records", right=True),
-        Column("commits", right=True),
-        Column("commits_per_minute", "COMMITS/MIN", right=True),
-        Column("tombstones", right=True),
-    )
-    names = [row["group_id"] for row in rows]
-    return show(env, Result({"groups": rows}, (Table(columns, rows),), "groups", names))
 
 
 @make(
@@ -311,4 +273,4 @@ def package(
 
 
 _HELP = "The history of every group as tables, made and asked by Spark."
-command = make_group("pipeline", _HELP, run, state, events, stats, plot, package)
+command = make_group("pipeline", _HELP, run, query, events, plot, package)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.history import COVERAGE, EVENT, TALLY
-from kgroup.cli.schemas.parts import INTEGER, NUMBER, STRING, Schema, array, nullable, record
+from kgroup.cli.schemas.history import COVERAGE, EVENT
+from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nullable, record
 
 PIPELINE: Mapping[str, Schema] = {
     "pipeline run": record(
@@ -14,25 +14,12 @@ PIPELINE: Mapping[str, Schema] = {
         rows=array(record(table=STRING, rows=INTEGER)),
         coverage=array(COVERAGE),
     ),
-    "pipeline state": record(
+    "pipeline query": record(
+        table=STRING,
         at_ms=nullable(INTEGER),
         at=nullable(STRING),
-        offsets=array(
-            record(
-                group_id=STRING,
-                topic=STRING,
-                partition=INTEGER,
-                committed_offset=INTEGER,
-                leader_epoch=nullable(INTEGER),
-                metadata=STRING,
-                commit_timestamp_ms=nullable(INTEGER),
-                commit_timestamp=nullable(STRING),
-                log_offset=INTEGER,
-            )
-        ),
+        more=BOOLEAN,
+        rows=array({"type": "object"}),
     ),
     "pipeline events": record(events=array(EVENT), coverage=array(COVERAGE), limits=array(STRING)),
-    "pipeline stats": record(
-        groups=array(record(group_id=STRING, **TALLY, commits=INTEGER, commits_per_minute=nullable(NUMBER)))
-    ),
 }

@@ -1,0 +1,134 @@
+"""The tables that can be asked for by name, kept and derived, and how they are cut to a question."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from kgroup.errors import ConfigError
+from kgroup.pipeline import jobs, schemas
+from kgroup.pipeline.members import sessions
+from kgroup.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Make = Callable[["SparkSession", Store, int | None], "DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A table by name: its columns, how it is made, and what orders its rows.
+
+    `make` is None for what the manifest tells without Spark; `timed` says that it knows moments.
+    """
+
+    schema: pa.Schema
+    order: tuple[str, ...]
+    make: Make | None = None
+    timed: bool = False
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its rows belong to groups."""
+        return "group_id" in self.schema.names
+
+
+def _kept(name: str) -> Make:
+    return lambda spark, store, _: jobs.table(spark, store, name)
+
+
+def _members(spark: SparkSession, store: Store, at_ms: int | None) -> DataFrame:
+    """All sessions; with a moment those that it falls into."""
+    found = sessions(jobs.table(spark, store, "events"))
+    if at_ms is None:
+        return found
+    at = f.timestamp_millis(f.lit(at_ms))
+    begun = f.col("joined").isNull() | (f.col("joined") <= at)
+    return found.where(begun & (f.col("left").isNull() | (f.col("left") > at)))
+
+
+_PLACE = ("part", "log_offset")
+QUERIES: Mapping[str, Query] = {
+    "state_at": Query(
+        schemas.STATE_AT, ("group_id", "topic", "partition"), lambda s, t, at: jobs.state_at(s, t, at), True
+    ),
+    "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), _members, True),
+    "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE), lambda s, t, _: jobs.rebalances(s, t)),
+    "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id"), lambda s, t, _: jobs.top_writers(s, t)),
+    "suspicious_commits": Query(
+        schemas.EVENTS, (*_PLACE, "seq"), lambda s, t, _: jobs.suspicious_commits(s, t)
+    ),
+    "coverage": Query(schemas.COVERAGE, ("part",)),
+    "bad_ranges": Query(schemas.BAD_RANGES, ("part", "source", "start")),
+    "events": Query(schemas.EVENTS, (*_PLACE, "seq"), _kept("events")),
+    "commits": Query(schemas.COMMITS, _PLACE, _kept("commits")),
+    "control": Query(schemas.CONTROL, _PLACE, _kept("control")),
+    "markers": Query(schemas.MARKERS, _PLACE, _kept("markers")),
+    "batches": Query(schemas.BATCHES, _PLACE, _kept("batches")),
+}
+
+
+def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
+    """The table of that name; ConfigError if there is none, or it has no groups or moments to choose by."""
+    if name not in QUERIES:
+        raise ConfigError(f"there is no table {name!r}", "one of " + ", ".join(QUERIES))
+    query = QUERIES[name]
+    if groups is not None and not query.grouped:
+        raise ConfigError(f"the rows of {name} belong to no group", "leave --group out")
+    if at_ms is not None and not query.timed:
+        timed = ", ".join(each for each, q in QUERIES.items() if q.timed)
+        raise ConfigError(f"{name} is no table of a moment", f"--at goes with {timed}")
+    return query
+
+
+def rows_of(
+    spark: SparkSession, store: Store, query: Query, groups: str | None, at_ms: int | None, limit: int
+) -> list[dict[str, Any]]:
+    """At most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob of group ids."""
+    assert query.make is not None
+    found = query.make(spark, store, at_ms).select(*query.schema.names)
+    if groups is not None:
+        found = found.where(_matches(groups))
+    order = [f.desc(name[1:]) if name.startswith("-") else f.asc(name) for name in query.order]
+    found = jobs.in_ms(found.orderBy(*order))
+    return [row.asDict(recursive=True) for row in (found.limit(limit) if limit else found).collect()]
+
+
+def _matches(glob: str) -> Column:
+    group = f.col("group_id")
+    if not set("*?[") & set(glob):
+        return group == glob
+    # Java's \Z would let a line end follow.
+    return group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
+
+
+def told_by_manifest(store: Store, name: str) -> list[dict[str, Any]]:
+    """The rows of `coverage` and `bad_ranges`: the manifest has them, no Spark is needed. Times in ms."""
+    bad = store.bad_ranges()
+    if name == "bad_ranges":
+        return [
+            {"part": part, "source": b.source, "start": b.start, "end": b.end, "reason": b.reason}
+            for part, b in bad
+        ]
+    return [
+        {
+            "part": c.partition,
+            "source": c.source,
+            "first_offset": c.first_offset,
+            "last_offset": c.last_offset,
+            "records": c.records,
+            "missing": c.missing,
+            "complete_from_offset": c.complete_from,
+            "complete_from": c.complete_from_ms,
+            "last_ts": c.last_ms,
+            "from_the_start": c.from_the_start,
+            "bad_ranges": len(c.bad),
+        }
+        for c in store.manifest.coverage(bad)
+    ]

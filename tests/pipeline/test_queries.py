@@ -1,0 +1,129 @@
+"""Tables by name: their columns are as written down, and sessions of members are what events tell."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kgroup.cli.pipeline_query import query_result
+from kgroup.errors import ConfigError
+from kgroup.history.events import Event, Kind
+from kgroup.pipeline.ingest import ingest
+from kgroup.pipeline.queries import QUERIES, query_named, rows_of, told_by_manifest
+from kgroup.pipeline.schemas import plain
+from kgroup.pipeline.store import Store
+from kgroup.pipeline.story import story_in
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+ROOT = Path(__file__).resolve().parents[2]
+INCIDENTS = ROOT / "tests" / "data" / "incidents"
+
+
+@pytest.fixture(scope="module")
+def store(spark, made, tmp_path_factory):
+    """Made-up logs and real ones."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    ingest(spark, [made, *sorted(path for path in INCIDENTS.iterdir() if path.is_dir())], store)
+    return store
+
+
+def sessions_told(events: Sequence[Event]) -> list[tuple[object, ...]]:
+    """Sessions one event after the other: an independent way to the table `members`."""
+    found: list[dict[str, object]] = []
+    latest: dict[tuple[object, ...], dict[str, object]] = {}
+    for event in events:
+        if event.kind is Kind.GROUP_DELETED:
+            for key, session in latest.items():
+                if key[:2] == (event.log_partition, event.group) and session["ended"] is None:
+                    session |= {"left": event.timestamp_ms, "ended": str(event.kind)}
+        if event.member_id is None:
+            continue
+        key = (event.log_partition, event.group, event.instance_id or event.member_id)
+        starts = event.kind in (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED)
+        if starts and key in latest and latest[key]["ended"] is None:
+            latest[key] |= {"left": event.timestamp_ms, "ended": str(Kind.MEMBER_REPLACED)}
+        if starts or key not in latest:
+            latest[key] = {"at": event.offset, "joined": event.timestamp_ms if starts else None}
+            latest[key] |= {"key": key, "ended": None, "left": None}
+            found.append(latest[key])
+        latest[key]["member"] = event.member_id
+        ends = event.kind in (Kind.MEMBER_LEFT_FOR_NOW, Kind.MEMBER_LEFT_OR_EXPIRED)
+        if ends and latest[key]["ended"] is None:
+            latest[key] |= {"left": event.timestamp_ms, "ended": str(event.kind)}
+    fields = ("key", "at", "member", "joined", "left", "ended")
+    return sorted((tuple(s[f] for f in fields) for s in found), key=str)
+
+
+def test_sessions_of_members(spark, store):
+    by_part: dict[int, list[Event]] = {}
+    for event in story_in(store).events:
+        by_part.setdefault(event.log_partition, []).append(event)
+    expected = sorted((s for events in by_part.values() for s in sessions_told(events)), key=str)
+    found = [
+        (
+            (r["part"], r["group_id"], r["instance_id"] or r["member_id"]),
+            *(r[name] for name in ("log_offset", "member_id", "joined", "left", "ended")),
+        )
+        for r in rows_of(spark, store, QUERIES["members"], None, None, 0)
+    ]
+    assert sorted(found, key=str) == expected
+    assert {s[-1] for s in expected} >= {
+        None,
+        "member-left-for-now",
+        "member-replaced",
+        "member-left-or-expired",
+    }
+
+
+def test_members_at_a_moment(spark, store):
+    every = rows_of(spark, store, QUERIES["members"], "*bounce*", None, 0)
+    assert every and all("bounce" in row["group_id"] for row in every)
+    moment = sorted(row["joined"] for row in every if row["joined"])[len(every) // 2]
+    there = rows_of(spark, store, QUERIES["members"], "*bounce*", moment, 0)
+    alive = [r for r in every if (r["joined"] or 0) <= moment and (r["left"] is None or r["left"] > moment)]
+    assert there == alive and 0 < len(there) < len(every)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_table_is_as_written_down(spark, store, name):
+    query = QUERIES[name]
+    if query.make is None:
+        rows = told_by_manifest(store, name)
+        assert all(list(row) == query.schema.names for row in rows)
+    else:
+        made = query.make(spark, store, None).select(*query.schema.names)
+        wanted = from_arrow_schema(plain(query.schema))
+        assert [(c.name, c.dataType) for c in made.schema] == [(c.name, c.dataType) for c in wanted]
+        rows = rows_of(spark, store, query, None, None, 3)
+        assert len(rows) == 3
+    result = query_result(name, query.schema, rows, None, False)
+    assert [set(query.schema.names) <= set(row) for row in result.data["rows"]] == [True] * len(rows)
+    page = (ROOT / "docs" / "pipeline.md").read_text()
+    (line,) = re.findall(rf"^\| `{name}` \|.*$", page, flags=re.M)
+    told = set(re.findall(r"`(\w+)(?:\[\])?`", line))
+    assert "as `events`" in line or set(query.schema.names) - {"part", "log_offset", "ts"} <= told
+
+
+def test_rows_of_some_groups(spark, store):
+    rows = rows_of(spark, store, QUERIES["rebalances"], "c[lo][an]s*", None, 0)
+    assert rows and all(re.match("c[lo][an]s", row["group_id"]) for row in rows)
+    (writer,) = rows_of(spark, store, QUERIES["top_writers"], "duplicate-instance-classic.4", None, 0)
+    assert writer["bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "at", "message"),
+    [
+        ("nonsense", None, None, "no table 'nonsense'"),
+        ("coverage", "g", None, "belong to no group"),
+        ("rebalances", None, 5, "no table of a moment"),
+    ],
+)
+def test_questions_that_make_no_sense(name, group, at, message):
+    with pytest.raises(ConfigError, match=message):
+        query_named(name, group, at)
