@@ -65,7 +65,8 @@ def _not_read(world: World, group: SimulatedGroup, known: ClassicGroup | Consume
         for number in range(world.image.by_name[name].partitions)
     }
     held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
-    if running and set(held) != wanted and not _leads_unawares(running, known):
+    excused = _leads_unawares(running, known) or _was_never_assigned(known)
+    if running and set(held) != wanted and not excused:
         missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
         return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
     unread = [p for process in running for p in process.holding if p not in process.positions]
@@ -84,6 +85,22 @@ def _leads_unawares(running: Sequence[Process], known: ClassicGroup | ConsumerGr
         and not member.is_leader
         for process in running
     )
+
+
+def _was_never_assigned(known: ClassicGroup | ConsumerGroup) -> bool:
+    """Whether the group was converted while a member had not synced yet, and nothing has changed since.
+
+    Kafka takes the empty assignment for the member's target at the group's epoch, and computes no other until
+    the epoch grows: not when a static member's place is taken with the same subscription
+    (`ConsumerGroup.fromClassicGroup`, `GroupMetadataManager.replaceMember`).
+    """
+    if (
+        not isinstance(known, ConsumerGroup)
+        or known.assignment_timestamp_ms
+        or known.epoch != known.assignment_epoch
+    ):
+        return False
+    return any(not any(known.target_of(member_id).values()) for member_id in known.members)
 
 
 def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:
