@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _GLOB = frozenset("*?[")
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
+_MAX_JOBS = 4
+"""Processes that decode; each takes a hundred megabytes or so."""
 LIMITS = (
     "refused requests (a fenced or refused member, a refused commit) leave no record",
     "a commit says neither which member made it nor in which epoch",
@@ -79,9 +81,7 @@ class Selection:
         """Whether a group is meant, by glob; None for all groups, and for exact names (see `names`)."""
         if not self.patterns or self.names is not None:
             return None
-        from fnmatch import fnmatchcase
-
-        return lambda group: any(fnmatchcase(group, pattern) for pattern in self.patterns)
+        return Globs(self.patterns)
 
     def chosen(self, events: "Sequence[Event]") -> "list[Event]":
         """The events that were asked for; what the log lacks is told whatever was asked for."""
@@ -109,6 +109,18 @@ def _kinds(text: str | None) -> "frozenset[Kind]":
     return frozenset(Kind(name) for name in chosen)
 
 
+@dataclass(frozen=True, slots=True)
+class Globs:
+    """Whether a group id matches one of the patterns."""
+
+    patterns: tuple[str, ...]
+
+    def __call__(self, group: str) -> bool:
+        from fnmatch import fnmatchcase
+
+        return any(fnmatchcase(group, pattern) for pattern in self.patterns)
+
+
 @dataclass(slots=True)
 class Source:
     """The logs of a command's cluster or files."""
@@ -134,6 +146,7 @@ class Source:
                 collapse=selection.collapse,
                 keep_owners=keep_owners,
                 progress=progress,
+                jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
             )
 
     @contextmanager
@@ -159,6 +172,15 @@ class Source:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=total)
             yield lambda count: bar.advance(task, count)
+
+
+def _cores() -> int:
+    import os
+
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
 
 
 @contextmanager

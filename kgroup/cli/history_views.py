@@ -242,7 +242,7 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
             topic_names=source.topic_names,
             names=selection.names,
             wanted=selection.wanted,
-            collapse=selection.collapse,
+            runs=selection.collapse,
         )
         for log in source.logs
     ]

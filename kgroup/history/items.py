@@ -143,3 +143,42 @@ class Undecodable:
 
 
 Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was read of a log so far, counted as `Decoder` counts it; offsets, times in ms."""
+
+    first_offset: int = -1
+    next_offset: int = -1
+    records: int = 0
+    missing: int = 0
+    complete_from: int = -1
+    complete_from_ms: int = -1
+    last_ms: int = -1
+
+    def follow(self, share: Seen) -> None:
+        """Add what was seen behind it; what is missing in between, too, counts as missing."""
+        if share.first_offset < 0:
+            return
+        lost = share.first_offset - self.next_offset if self.first_offset >= 0 else 0
+        if self.first_offset < 0:
+            self.first_offset = share.first_offset
+        if self.complete_from < 0 or lost > 0 or share.missing:
+            self.complete_from, self.complete_from_ms = share.complete_from, share.complete_from_ms
+        self.next_offset, self.last_ms = share.next_offset, share.last_ms
+        self.records += share.records
+        self.missing += share.missing + max(0, lost)
+
+
+@dataclass(frozen=True, slots=True)
+class BadRange:
+    """Bytes of a source that are no whole batch: `start` to `end` (exclusive) are positions in the source."""
+
+    source: str
+    start: int
+    end: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"

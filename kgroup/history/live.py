@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
 from kgroup.errors import BrokerRefused, ErrorCode
-from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.items import BadRange
+from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import Progress
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic

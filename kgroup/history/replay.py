@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from kgroup.history.decode import Decoder
 from kgroup.history.events import Event, Kind
 from kgroup.history.fold import Fold
-from kgroup.history.items import CommitRun, Item
-from kgroup.history.scan import BadRange, BatchHeader
-from kgroup.history.sources import PartitionLog, Progress
+from kgroup.history.items import BadRange, CommitRun, Item, Seen
+from kgroup.history.scan import BatchHeader
+from kgroup.history.sources import PartitionLog, Progress, SegmentLog
 from kgroup.history.state import GroupState
+
+if TYPE_CHECKING:
+    from kgroup.history.parallel import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,11 @@ class Coverage:
     @property
     def from_the_start(self) -> bool:
         return self.complete_from == 0 and not self.bad
+
+
+Counts = Decoder | Seen
+MIN_PARALLEL_BYTES = 96 << 20
+"""Shorter logs are read before other processes have started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +93,39 @@ def replay(
     collapse: bool = True,
     keep_owners: bool = False,
     progress: Progress | None = None,
+    jobs: int = 1,
 ) -> Story:
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
 
     `collapse=False` gives each commit an event of its own. Nothing is raised for damaged logs: see
-    `Story.bad`.
+    `Story.bad`. With `jobs`, so many processes decode segments that are long enough (`wanted` is pickled),
+    unless `at` is given.
     """
-    story, per_partition = Story(), []
+    story, per_partition, logs = Story(), [], list(logs)
     known = dict(topic_names or {})
-    for log in logs:
-        reader = Reader(
-            log, topic_names=known, names=names, wanted=wanted, collapse=collapse, keep_owners=keep_owners
-        )
-        events = reader.advance(at, progress) + reader.fold.finish()
-        story.folds[log.partition] = reader.fold
-        story.coverage.append(reader.coverage)
-        known |= reader.fold.names.names
-        per_partition.append(in_order(events))
+    options: dict[str, Any] = {"wanted": wanted, "names": names, "runs": collapse}
+    with _workers(logs if at is None else [], jobs, options) as workers:
+        for log in logs:
+            reader = Reader(log, topic_names=known, keep_owners=keep_owners, **options)
+            events = reader.advance(at, progress, workers) + reader.fold.finish()
+            story.folds[log.partition] = reader.fold
+            story.coverage.append(reader.coverage)
+            known |= reader.fold.names.names
+            per_partition.append(in_order(events))
     story.events = list(heapq.merge(*per_partition, key=lambda event: event.timestamp_ms))
     return story
+
+
+def _workers(
+    logs: Sequence[PartitionLog], jobs: int, options: dict[str, Any]
+) -> AbstractContextManager[Workers | None]:
+    """Processes that decode, where there is enough to decode for several."""
+    segments = [log for log in logs if isinstance(log, SegmentLog)]
+    if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
+        return nullcontext()
+    from kgroup.history.parallel import Workers
+
+    return Workers(segments, jobs, options)
 
 
 class Reader:
@@ -114,13 +138,14 @@ class Reader:
         topic_names: Mapping[bytes, str] | None = None,
         names: Iterable[str] | None = None,
         wanted: Callable[[str], bool] | None = None,
-        collapse: bool = True,
+        runs: bool = True,
         keep_owners: bool = False,
     ) -> None:
         self.log = log
         self.keep_owners = keep_owners
-        self.decoder = Decoder(wanted, names, runs=collapse)
-        self.collapse = collapse
+        self.decoder = Decoder(wanted, names, runs)
+        self.seen: Counts = self.decoder
+        self.runs = runs
         self._names = topic_names
         self._fold: Fold | None = None
 
@@ -128,20 +153,31 @@ class Reader:
     def fold(self) -> Fold:
         """The fold of what was read so far."""
         if self._fold is None:
-            start = max(self.decoder.first_offset, 0)
+            start = max(self.seen.first_offset, 0)
             self._fold = Fold(self.log.partition, self._names, start, keep_owners=self.keep_owners)
         return self._fold
 
     @property
     def coverage(self) -> Coverage:
-        return coverage_of(self.log, self.decoder)
+        return coverage_of(self.log, self.seen)
 
-    def advance(self, at: At | None = None, progress: Progress | None = None) -> list[Event]:
-        """The events of what has come since the last time, complete as far as the log goes."""
+    def advance(
+        self, at: At | None = None, progress: Progress | None = None, workers: Workers | None = None
+    ) -> list[Event]:
+        """The events of what has come since the last time, complete as far as the log goes.
+
+        With `workers` these have decoded the log, all of it.
+        """
+        if workers is None:
+            items = items_of(self.log, self.decoder, at, progress)
+        else:
+            assert isinstance(self.log, SegmentLog)
+            self.seen = seen = Seen()
+            items = workers.items_of(self.log, seen, progress)
         events: list[Event] = []
-        for item in items_of(self.log, self.decoder, at, progress):
+        for item in items:
             events += self.fold.apply(item)
-            if not self.collapse and isinstance(item, CommitRun):
+            if not self.runs and isinstance(item, CommitRun):
                 events += self.fold.settle()
         return events + self.fold.settle()
 
@@ -178,18 +214,18 @@ def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: A
     yield from decoder.feed(chunk, before)
 
 
-def coverage_of(log: PartitionLog, decoder: Decoder) -> Coverage:
-    """What a decoder has seen of a log so far."""
+def coverage_of(log: PartitionLog, seen: Counts) -> Coverage:
+    """What a decoder, or several, have seen of a log so far."""
     return Coverage(
         partition=log.partition,
         source=log.source,
-        first_offset=decoder.first_offset,
-        last_offset=decoder.next_offset - 1,
-        records=decoder.records,
-        missing=decoder.missing,
-        complete_from=decoder.complete_from,
-        complete_from_ms=decoder.complete_from_ms,
-        last_ms=decoder.last_ms,
+        first_offset=seen.first_offset,
+        last_offset=seen.next_offset - 1,
+        records=seen.records,
+        missing=seen.missing,
+        complete_from=seen.complete_from,
+        complete_from_ms=seen.complete_from_ms,
+        last_ms=seen.last_ms,
         bad=tuple(log.bad),
     )
 

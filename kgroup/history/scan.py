@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from google_crc32c import value as crc32c
 
+from kgroup.history.items import BadRange
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
 
 CONTROL: Final = 0x20
@@ -39,19 +39,6 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     records: int
-
-
-@dataclass(frozen=True, slots=True)
-class BadRange:
-    """Bytes of a source that are no whole batch: `start` to `end` (exclusive) are positions in the source."""
-
-    source: str
-    start: int
-    end: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"
 
 
 class Scanner:

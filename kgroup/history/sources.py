@@ -11,7 +11,8 @@ from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
 from kgroup.errors import StorageError
-from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.items import BadRange
+from kgroup.history.scan import BatchHeader, Scanner
 
 CHUNK_BYTES = 16 << 20
 TOPICS_FILE = "topics.json"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgroup.errors import StorageError
-from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.items import BadRange
+from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import SegmentLog
 
 CHUNK_BYTES = 16 << 20

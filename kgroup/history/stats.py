@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kgroup.errors import DecodeError
+from kgroup.history.items import BadRange
 from kgroup.history.records import group_of, raw_records
-from kgroup.history.scan import COMPRESSED, CONTROL, BadRange
+from kgroup.history.scan import COMPRESSED, CONTROL
 from kgroup.history.sources import PartitionLog, Progress
 
 K = TypeVar("K")

@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 
 import kgroup
 from kgroup.errors import ConfigError, StorageError
+from kgroup.history.items import BadRange
 from kgroup.history.replay import Coverage
-from kgroup.history.scan import BadRange
 from kgroup.pipeline.schemas import TABLES
 
 MANIFEST = "manifest.json"

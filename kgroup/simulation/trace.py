@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kgroup.history.items import BadRange
 from kgroup.history.replay import replay
-from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import Progress
 from kgroup.log.memory import MemoryLog
 from kgroup.simulation.chaos import Run

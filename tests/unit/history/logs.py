@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kgroup.history.decode import Decoder
-from kgroup.history.items import Item
-from kgroup.history.scan import BadRange, BatchHeader, Scanner
+from kgroup.history.items import BadRange, Item
+from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

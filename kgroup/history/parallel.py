@@ -1,0 +1,184 @@
+"""Decoding on several cores: processes decode shares of logs, one fold takes their items in order.
+
+What is told does not depend on where a log was cut: spans of commits are put together by the fold.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from kgroup.errors import KgroupError, StorageError
+from kgroup.history.decode import Decoder
+from kgroup.history.items import BadRange, Gap, Item, Seen
+from kgroup.history.sources import Progress, SegmentLog
+from kgroup.history.splits import Split, SplitReader, plan_splits
+
+Options = dict[str, Any]
+"""Keyword arguments of `Decoder`; they are pickled."""
+MIN_BYTES = 48 << 20
+"""Less than this is not worth a process of its own."""
+_ITEMS_AT_ONCE = 2_000
+
+
+_COUNTS = tuple(field.name for field in fields(Seen))
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """First message of a share that holds anything: where its first batch begins, and when (ms)."""
+
+    offset: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Last message of a share."""
+
+    seen: Seen
+    bad: list[BadRange]
+
+
+Message = Begun | list[Item] | Done
+
+
+def decoded(split: Split, options: Options, before: Seen | None = None) -> Iterator[Message]:
+    """Everything in a split; StorageError if it cannot be read.
+
+    `before`: go on behind what was seen; what was read already is passed over, and `Done` counts all of it.
+    """
+    reader, decoder = SplitReader(split), Decoder(**options)
+    if before is not None:
+        for name in _COUNTS:
+            setattr(decoder, name, getattr(before, name))
+    begun = before is not None
+    items: list[Item] = []
+    for chunk, headers in reader.chunks():
+        if not begun:
+            yield Begun(headers[0].base_offset, headers[0].base_timestamp_ms)
+            begun = True
+        for item in decoder.feed(chunk, headers):
+            items.append(item)
+            if len(items) == _ITEMS_AT_ONCE:
+                yield items
+                items = []
+    yield [*items, *decoder.flush()]
+    yield Done(Seen(*(getattr(decoder, name) for name in _COUNTS)), reader.bad)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A process at work on a share."""
+
+    split: Split
+    process: BaseProcess
+    connection: Connection
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.join()
+        self.connection.close()
+
+
+class Workers:
+    """Processes that decode segments, a share each; for `with`, which ends them, also on Ctrl-C.
+
+    A process waits while nobody takes what it has decoded, so memory is bounded by what its decoder keeps.
+    """
+
+    def __init__(self, logs: Sequence[SegmentLog], jobs: int, options: Options) -> None:
+        size = sum(log.size for log in logs)
+        self.shares = plan_splits(logs, max(MIN_BYTES, -(-size // jobs)))
+        self.options = options
+        self._next = 0
+        # Fork would copy what other threads hold, a progress bar's lock for one.
+        methods = multiprocessing.get_all_start_methods()
+        self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        self._running: deque[_Job] = deque()
+        for _ in range(jobs):
+            self._start()
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for job in self._running:
+            job.end()
+
+    def items_of(self, log: SegmentLog, seen: Seen, progress: Progress | None = None) -> Iterator[Item]:
+        """The items of one log; logs are asked for in their order. `seen` and `log.bad` grow along."""
+        while self._running and self._running[0].split.part == log.partition:
+            job = self._running[0]
+            yield from self._share(job, log, seen)
+            job.end()
+            self._running.popleft()
+            self._start()
+            if progress is not None:
+                progress(job.split.size)
+
+    def _share(self, job: _Job, log: SegmentLog, seen: Seen) -> Iterator[Item]:
+        for message in _received(job.connection):
+            if isinstance(message, Done):
+                log.bad += message.bad
+                seen.follow(message.seen)
+            elif not isinstance(message, Begun):
+                yield from message
+            elif message.offset < seen.next_offset:
+                yield from self._overlapping(job.split, log, seen)
+                return
+            elif 0 <= seen.next_offset < message.offset:
+                lost = message.offset - seen.next_offset
+                yield Gap(seen.next_offset, message.offset - 1, message.timestamp_ms, lost)
+
+    def _overlapping(self, split: Split, log: SegmentLog, seen: Seen) -> Iterator[Item]:
+        """A share that holds copies of what was read before: decoded here, as one reader would."""
+        for message in decoded(split, self.options, seen):
+            if isinstance(message, Done):
+                log.bad += message.bad
+                for name in _COUNTS:
+                    setattr(seen, name, getattr(message.seen, name))
+            elif not isinstance(message, Begun):
+                yield from message
+
+    def _start(self) -> None:
+        """Start on the next share, if there is one."""
+        if self._next == len(self.shares):
+            return
+        split = self.shares[self._next]
+        self._next += 1
+        ours, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_work, args=(theirs, split, self.options), daemon=True)
+        process.start()
+        theirs.close()
+        self._running.append(_Job(split, process, ours))
+
+
+def _work(connection: Connection, split: Split, options: Options) -> None:
+    """Decode one share, message by message; what goes wrong is the last message."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for message in decoded(split, options):
+            connection.send(message)
+    except KgroupError as error:
+        connection.send(error)
+
+
+def _received(connection: Connection) -> Iterator[Message]:
+    """What a process sends, up to and with `Done`; its errors are raised, StorageError if it was killed."""
+    while True:
+        try:
+            message = connection.recv()
+        except EOFError:
+            raise StorageError("a process that decodes was killed", "is there memory for it?") from None
+        if isinstance(message, KgroupError):
+            raise message
+        yield message
+        if isinstance(message, Done):
+            return
