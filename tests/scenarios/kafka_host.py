@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interop.kafka import RealKafka
+from interop.verifying import verified_groups
 
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
@@ -42,7 +43,10 @@ _numbers = itertools.count(1)
 
 
 class KafkaBroker:
-    """One running broker with certain settings; started again when a scenario needs others."""
+    """One running broker with certain settings; started again when a scenario needs others.
+
+    Before a broker ends, its log has to tell of every group what the broker says.
+    """
 
     def __init__(self) -> None:
         self._running: RealKafka | None = None
@@ -59,7 +63,10 @@ class KafkaBroker:
     def stop(self) -> None:
         running, self._running = self._running, None
         if running is not None:
-            running.__exit__(None, None, None)
+            try:
+                verified_groups(running)
+            finally:
+                running.__exit__(None, None, None)
 
 
 class KafkaHost:
