@@ -70,7 +70,10 @@ def frames_of(chunk: bytes, headers: Sequence[BatchHeader]) -> Frames:
     )
     stamped = of_batch([h.attributes & APPEND_TIME for h in sound]) > 0
     offset = of_batch([h.base_offset for h in sound]) + column["delta"]
-    order = np.lexsort((column["number"], batch))
+    # Where each record belongs: behind those of the batches before its own.
+    sizes = np.where(bad, 0, count)
+    order = np.empty(len(batch), dtype=np.int64)
+    order[(np.cumsum(sizes) - sizes)[batch] + column["number"]] = np.arange(len(batch))
     return Frames(
         data=data,
         offset=offset[order],

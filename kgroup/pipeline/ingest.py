@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
-from kgroup.history.splits import SPLIT_BYTES, Split
+from kgroup.history.splits import Split
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.inputs import Input, Segments
 from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows, SplitSummary
@@ -17,6 +17,8 @@ from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, ado
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MIN_SPLIT_BYTES = 16 << 20
+_MAX_SPLIT_BYTES = 256 << 20
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
 
 
@@ -64,7 +66,7 @@ def ingest(
     sources: Sequence[Path] | Input,
     store: Store,
     *,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int | None = None,
     buckets: int | None = None,
     tables: frozenset[str] = ROWS,
     decoder: Mapping[str, Any] | None = None,
@@ -73,7 +75,8 @@ def ingest(
 
     `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
     so running again adds nothing. `decoder` are options of `history.decode.Decoder`: which groups. `buckets`
-    (of the first run) is how many tasks may fold a partition.
+    (of the first run) is how many tasks may fold a partition. The size of the input decides on
+    `split_bytes` if nobody else does.
     """
     origin = sources if isinstance(sources, Input) else Segments.of(sources)
     parts = origin.parts()
@@ -81,12 +84,14 @@ def ingest(
         manifest = run.manifest
         if store.empty:
             manifest.buckets = buckets or _buckets(parts, spark.sparkContext.defaultParallelism)
-        splits = origin.plan(split_bytes, manifest.last_offsets())
+        after, cores = manifest.last_offsets(), spark.sparkContext.defaultParallelism
+        split_bytes = split_bytes or _split_bytes(origin.plan(_MAX_SPLIT_BYTES, after), cores)
+        splits = origin.plan(split_bytes, after)
         writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder or {})
         results = _read(spark, splits, writer)
         if again := _overlapping(results):
             run.clear()
-            splits = origin.plan(split_bytes, manifest.last_offsets(), again)
+            splits = origin.plan(split_bytes, after, again)
             results = _read(spark, splits, writer)
         spans = [result["summary"] for result in results if result["summary"] is not None]
         files = [TableFile(**file) for result in results for file in result["files"]]
@@ -106,6 +111,11 @@ def ingest(
     for file in kept:
         rows[file.table] = rows.get(file.table, 0) + file.rows
     return RunReport(run.number, rows, len(splits), size, sum(file.bytes for file in kept))
+
+
+def _split_bytes(whole: Sequence[Split], cores: int) -> int:
+    """Two splits a core, within bounds: each split tells of every group in it, so fewer mean less to fold."""
+    return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, sum(split.size for split in whole) // (2 * cores)))
 
 
 def _buckets(parts: int, parallelism: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from kgroup.domain import uuid_text
 from kgroup.errors import DecodeError
@@ -25,7 +27,7 @@ from kgroup.pipeline.values import commit_columns
 
 EVERY_BUCKET = -1
 MAX_KEYS = 400_000
-MAX_NAMES = 100_000
+MAX_NAMES = 50_000
 Rows = tuple[str, pa.Table]
 
 
@@ -56,36 +58,34 @@ class SplitSummary:
     """Topic ids (as text) with the names that commits tell."""
 
 
-class KeyTable:
+class KeyTable(dict[bytes, int]):
     """Keys of commits met so far → numbers; their groups, topics and partitions as columns."""
 
     def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
         self._groups: dict[str, int] = {}
         self._topics: dict[str, int] = {}
         self._fields: list[tuple[int, int, int]] = []
         self.errors: dict[int, str] = {}
 
-    def number(self, key: bytes) -> int:
-        """The number of a key, given now if it is new."""
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._fields)
-            try:
-                group, topic, partition = decode_commit_key(key)
-            except DecodeError as error:
-                group, topic, partition = group_of(key) or "", "", -1
-                self.errors[found] = error.message
-            groups, topics = self._groups, self._topics
-            ids = (groups.setdefault(group, len(groups)), topics.setdefault(topic, len(topics)))
-            self._fields.append((*ids, partition))
-        return found
+    def __missing__(self, key: bytes) -> int:
+        """The number of a new key."""
+        number = self[key] = len(self._fields)
+        try:
+            group, topic, partition = decode_commit_key(key)
+        except DecodeError as error:
+            group, topic, partition = group_of(key) or "", "", -1
+            self.errors[number] = error.message
+        groups, topics = self._groups, self._topics
+        ids = (groups.setdefault(group, len(groups)), topics.setdefault(topic, len(topics)))
+        self._fields.append((*ids, partition))
+        return number
 
-    def numbers(self, keys: Sequence[bytes]) -> list[int]:
+    def numbers(self, data: bytes, start: Sequence[int], end: Sequence[int]) -> list[int]:
+        """The numbers of the keys at these places of `data`, which are valid until the next call."""
         if len(self._fields) > MAX_KEYS:
+            self.clear()
             self.__init__()  # type: ignore[misc]
-        known = self._numbers
-        return [known[key] if key in known else self.number(key) for key in keys]
+        return [self[data[a:b]] for a, b in zip(start, end, strict=True)]
 
     def columns(self, numbers: list[int]) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Group, topic (both dictionaries) and partition of each row."""
@@ -183,9 +183,8 @@ class SplitRows:
             self._undecodable(f"the record at offset {frames.offset[row]} has no key")
 
     def _commits(self, frames: Frames, rows: Any) -> pa.Table:
-        data, starts = frames.data, frames.key[rows].tolist()
-        stops = (frames.key[rows] + frames.key_size[rows]).tolist()
-        numbers = self._keys.numbers([data[a:b] for a, b in zip(starts, stops, strict=True)])
+        data, start = frames.data, frames.key[rows]
+        numbers = self._keys.numbers(data, start.tolist(), (start + frames.key_size[rows]).tolist())
         size = frames.value_size[rows]
         gone = size < 0
         values = commit_columns(data, frames.value[rows], np.maximum(size, 0))
@@ -336,13 +335,13 @@ def _kinds(frames: Frames) -> Any:
 
 def _ids(ids: Any, gone: Any) -> pa.Array:
     """Topic ids as Kafka prints them; null where there is none."""
-    rows = np.flatnonzero(ids.any(axis=1) & ~gone)
-    out: list[str | None] = [None] * len(ids)
-    cache: dict[bytes, str] = {}
-    for row in rows.tolist():
-        raw = ids[row].tobytes()
-        text = cache.get(raw)
-        if text is None:
-            text = cache[raw] = uuid_text(raw)
-        out[row] = text
-    return pa.array(out, pa.string())
+    known = ids.any(axis=1) & ~gone
+    if not known.any():
+        return pa.nulls(len(ids), pa.string())
+    # 18 bytes are 24 characters, so that one call does for all; of these 22 belong to the 16 bytes.
+    padded = np.zeros((len(ids), 18), dtype=np.uint8)
+    padded[:, :16] = ids
+    text = np.frombuffer(base64.urlsafe_b64encode(padded.tobytes()), dtype=np.uint8).reshape(-1, 24)[:, :22]
+    ends = np.arange(len(ids) + 1, dtype=np.int32) * 22
+    packed = pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(text.tobytes()))
+    return pa.compute.if_else(pa.array(known), packed, pa.scalar(None, pa.string()))

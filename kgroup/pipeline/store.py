@@ -275,7 +275,15 @@ class TableWriter:
         if name not in self._open:
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._open[name] = pq.ParquetWriter(path, rows.schema, compression="zstd")
+            self._open[name] = pq.ParquetWriter(path, rows.schema, **_encodings(rows.schema))
             self._rows[name] = 0
         self._open[name].write_table(rows)
         self._rows[name] += rows.num_rows
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """How columns are written: names once each, numbers that grow row by row as differences."""
+    names = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
+    grow = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
+    delta = dict.fromkeys(grow, "DELTA_BINARY_PACKED")
+    return {"compression": "zstd", "use_dictionary": names, "column_encoding": delta}

@@ -48,13 +48,14 @@ class CommitColumns:
 
 def commit_columns(data: bytes, start: Ints, size: Ints) -> CommitColumns:
     """The commits whose values lie in `data` at `start`, `size` bytes each (all at least 0)."""
-    buffer = np.frombuffer(data + bytes(_PAD), dtype=np.uint8)
+    padded = data + bytes(_PAD)
+    buffer = np.frombuffer(padded, dtype=np.uint8)
     last = len(buffer) - 16
 
     def read(at: Ints, width: int) -> Ints:
-        at = np.clip(at, 0, last)
-        raw = np.stack([buffer[at + i] for i in range(width)], axis=1)
-        return np.ascontiguousarray(raw).view(f">i{width}").ravel().astype(np.int64)
+        # A number may begin at any byte: an array of all of them, a byte apart.
+        every = np.ndarray((last + 1,), f">i{width}", padded, strides=(1,))
+        return every[np.clip(at, 0, last)].astype(np.int64)
 
     version = read(start, 2)
     epoch = np.where(version >= 3, read(start + 10, 4), -1)
