@@ -103,6 +103,22 @@ def commit_rates(spark: SparkSession, store: Store, every: str = "1 minute") -> 
     return counted.select("group_id", f.col("span.start").alias("start"), "commits", "partitions")
 
 
+def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -> DataFrame:
+    """A group's commits by span of time and partition: `start`, `topic`, `partition`, `commits`, `offset`.
+
+    `offset` is the last one committed in the span; commits of transactions that were aborted are left out.
+    """
+    commits = table(spark, store, "commits").where("not is_tombstone").where(f.col("group_id") == group)
+    plain_ones = commits.where("producer_id is null")
+    counted = plain_ones.unionByName(
+        _committed(commits, table(spark, store, "markers")).select(*plain_ones.columns)
+    )
+    found = counted.groupBy(f.window("ts", f"{seconds} seconds").alias("span"), "topic", "partition").agg(
+        f.count("*").alias("commits"), f.max_by("offset", "log_offset").alias("offset")
+    )
+    return found.select(f.col("span.start").alias("start"), "topic", "partition", "commits", "offset")
+
+
 def top_writers(spark: SparkSession, store: Store) -> DataFrame:
     """What each group writes into the topic, most bytes first.
 

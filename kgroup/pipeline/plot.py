@@ -1,4 +1,4 @@
-"""One group over time as a page of its own: commit rate, rebalances, and what an audit should look at."""
+"""A timeline as a page of its own: commit rate, lag, rebalances, members, what an audit should look at."""
 
 from __future__ import annotations
 
@@ -6,41 +6,40 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from kgroup.history.events import Event, Kind, duration_text
+from kgroup.history.events import Event
+from kgroup.pipeline.timeline import COLOURS, LANES, Timeline, told
 
-WIDTH, HEIGHT, LEFT, LANE = 1000, 220, 70, 26
-_LANES = {
-    "rebalances": frozenset(
-        {Kind.REBALANCE_STARTED, Kind.REBALANCE_COMPLETED, Kind.UPGRADED, Kind.DOWNGRADED}
-    ),
-    "members": frozenset({Kind.MEMBER_JOINED, Kind.MEMBER_LEFT_OR_EXPIRED, Kind.MEMBER_REPLACED}),
-    "suspicious": frozenset({Kind.REWOUND, Kind.COMMITTED_UNOWNED, Kind.EPOCH_REGRESSED}),
-}
-_COLOURS = {"rebalances": "#2563eb", "members": "#64748b", "suspicious": "#dc2626"}
+WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26
 _STYLE = (
     "body{font:14px system-ui;margin:2rem;max-width:70rem;color:#0f172a}"
     "text{font:12px system-ui;fill:#475569}h1{font-size:1.3rem}"
 )
+Points = Sequence[tuple[int, int]]
 
 
-def page(group: str, events: Sequence[Event], rates: Sequence[tuple[int, int]], remark: str) -> str:
-    """The page as HTML, all in one; hovering over a mark tells what it is.
-
-    `rates` are (start of a minute in ms, commits in it), in order; `remark` says what is complete. Lag is not
-    in it: the topic does not hold the ends of the logs.
-    """
-    own = [event for event in events if event.group == group]
-    times = [t for e in own for t in (e.timestamp_ms, e.end_timestamp_ms) if t >= 0] + [t for t, _ in rates]
-    first, last = min(times, default=0), max(times, default=1)
-    body = [_axis(first, last), _rate(rates, first, last)]
-    for number, (lane, kinds) in enumerate(_LANES.items()):
-        chosen = [event for event in own if event.kind in kinds]
-        body.append(_lane(lane, HEIGHT + 30 + LANE * number, chosen, first, last))
-    height = HEIGHT + 40 + LANE * len(_LANES)
+def page(shown: Timeline) -> str:
+    """The page as HTML, all in one; hovering over a mark tells what it is."""
+    first, last = shown.bounds
+    lag_top = HEIGHT + 50
+    rate = f"commits in {shown.span_ms // 60_000} min"
+    body = [
+        _axis(first, last, HEIGHT),
+        _curve(shown.rates, rate, 0, shown.span_ms, (first, last), gaps=True),
+        f'<text x="{LEFT}" y="{lag_top + 8}">{escape(shown.lag_text)}</text>',
+    ]
+    below = lag_top + 20
+    if shown.behind:
+        steps = [*shown.behind, (last, shown.behind[-1][1])]
+        body.append(_curve(steps, "records", lag_top, shown.span_ms, (first, last), gaps=False))
+        below = lag_top + HEIGHT + 10
+    for number, (lane, kinds) in enumerate(LANES.items()):
+        chosen = [event for event in shown.events if event.kind in kinds]
+        body.append(_lane(lane, below + LANE * number, chosen, first, last))
+    height = below + 10 + LANE * len(LANES)
     drawing = f'<svg viewBox="0 0 {WIDTH + LEFT + 20} {height}" role="img">{"".join(body)}</svg>'
-    title = f"{escape(group)} · commits a minute, rebalances, members"
+    title = f"{escape(shown.group)} · commits, lag, rebalances, members"
     head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    notes = f"<p>{escape(remark)}</p><p>Times are UTC, as brokers stamped the records.</p>"
+    notes = f"<p>{escape(shown.remark)}</p><p>Times are UTC, as brokers stamped the records.</p>"
     body_text = f"<h1>{title}</h1>{drawing}{notes}"
     return f"<!doctype html><html lang=en><head>{head}</head><body>{body_text}</body></html>\n"
 
@@ -49,46 +48,41 @@ def _x(ms: int, first: int, last: int) -> float:
     return round(LEFT + WIDTH * (ms - first) / max(1, last - first), 1)
 
 
-def _axis(first: int, last: int) -> str:
+def _axis(first: int, last: int, bottom: int) -> str:
     marks = []
     for i in range(6):
         ms = first + (last - first) * i // 5
         text = datetime.fromtimestamp(ms / 1000, UTC).strftime("%m-%d %H:%M:%S")
         x = _x(ms, first, last)
-        marks.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{HEIGHT}" stroke="#e2e8f0"/>')
-        marks.append(f'<text x="{x}" y="{HEIGHT + 16}" text-anchor="middle">{text}</text>')
+        marks.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{bottom}" stroke="#e2e8f0"/>')
+        marks.append(f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{text}</text>')
     return "".join(marks)
 
 
-def _rate(rates: Sequence[tuple[int, int]], first: int, last: int) -> str:
-    top = max((count for _, count in rates), default=0)
-    if not top:
-        return f'<text x="{LEFT}" y="{HEIGHT // 2}">no commits</text>'
-    points = []
-    for i, (ms, count) in enumerate(rates):
-        if not i or ms - rates[i - 1][0] > 60_000:
-            points.append(f"M{_x(ms, first, last)},{HEIGHT}")
-        y = round(HEIGHT - (HEIGHT - 20) * count / top, 1)
-        points.append(f"L{_x(ms, first, last)},{y}")
-        if i + 1 == len(rates) or rates[i + 1][0] - ms > 60_000:
-            points.append(f"L{_x(min(ms + 60_000, last), first, last)},{y}V{HEIGHT}")
-    line = f'<path d="{"".join(points)}" fill="#bfdbfe" stroke="#2563eb" stroke-width="1"/>'
-    return f'{line}<text x="{LEFT - 6}" y="24" text-anchor="end">{top}/min</text>'
+def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int, int], gaps: bool) -> str:
+    """Steps from point to point; with `gaps` down to nothing where a span has no point."""
+    base, most = top + HEIGHT, max((count for _, count in points), default=0)
+    if not points:
+        return f'<text x="{LEFT}" y="{base - HEIGHT // 2}">no {unit}</text>'
+    parts = [f"M{_x(points[0][0], *bounds)},{base}"]
+    ends = [at for at, _ in points[1:]] + [min(points[-1][0] + span_ms, bounds[1])]
+    for (start, count), following in zip(points, ends, strict=True):
+        y = round(base - (HEIGHT - 20) * count / max(1, most), 1)
+        parts.append(f"L{_x(start, *bounds)},{y}")
+        end = min(following, start + span_ms) if gaps else following
+        parts.append(f"L{_x(end, *bounds)},{y}")
+        if end < following or following == ends[-1] and start == points[-1][0]:
+            parts.append(f"V{base}H{_x(following, *bounds)}")
+    line = f'<path d="{"".join(parts)}" fill="#bfdbfe" stroke="#2563eb" stroke-width="1"/>'
+    label = f'<text x="{LEFT - 6}" y="{top + 24}" text-anchor="end">{most}</text>'
+    return f'{line}{label}<text x="{LEFT - 6}" y="{top + 40}" text-anchor="end">{unit}</text>'
 
 
 def _lane(name: str, y: int, events: Sequence[Event], first: int, last: int) -> str:
     parts = [f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{name}</text>']
     for event in events:
         start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
-        span = event.end_timestamp_ms - event.timestamp_ms
-        told = [
-            str(event.kind),
-            event.detail,
-            event.cause or "",
-            f"took {duration_text(span)}" if span > 0 else "",
-        ]
         width = max(3.0, round(end - start, 1))
-        title = escape(" · ".join(text for text in told if text))
-        box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{_COLOURS[name]}" fill-opacity="0.7"'
-        parts.append(f"<rect {box}><title>{title}</title></rect>")
+        box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[name]}" fill-opacity="0.7"'
+        parts.append(f"<rect {box}><title>{escape(told(event))}</title></rect>")
     return "".join(parts)

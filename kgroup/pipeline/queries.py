@@ -61,6 +61,9 @@ QUERIES: Mapping[str, Query] = {
     "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), _members, True),
     "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE), lambda s, t, _: jobs.rebalances(s, t)),
     "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id"), lambda s, t, _: jobs.top_writers(s, t)),
+    "commit_rates": Query(
+        schemas.COMMIT_RATES, ("group_id", "start"), lambda s, t, _: jobs.commit_rates(s, t)
+    ),
     "suspicious_commits": Query(
         schemas.EVENTS, (*_PLACE, "seq"), lambda s, t, _: jobs.suspicious_commits(s, t)
     ),

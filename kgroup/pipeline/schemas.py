@@ -136,6 +136,9 @@ REBALANCES = _schema(
 )
 """Derived: one row a completed rebalance. `started` is null in a classic group: no record tells."""
 
+COMMIT_RATES = _schema(group_id=pa.string(), start=STAMP, commits=pa.int64(), partitions=pa.int64())
+"""Derived: commits of a group in the minute from `start`, and on how many partitions."""
+
 TOP_WRITERS = _schema(
     group_id=pa.string(),
     bytes=pa.int64(),

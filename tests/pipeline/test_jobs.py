@@ -12,13 +12,13 @@ from kgroup.history.stats import scan
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.jobs import (
     commit_rates,
+    progress,
     rebalances,
     state_at,
     suspicious_commits,
     table,
     top_writers,
 )
-from kgroup.pipeline.plot import page
 from kgroup.pipeline.replaying import replay_on_spark
 from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
@@ -68,6 +68,16 @@ def test_commit_rates(spark, store):
     assert len({(r.group_id, r.start) for r in rates}) == len(rates)
 
 
+def test_progress_of_a_group(spark, store):
+    """Per partition the last offset of the whole time is that of the state, and every commit is counted."""
+    group = next(r.group_id for r in state_at(spark, store).collect() if r.group_id.startswith("simple"))
+    rows = progress(spark, store, group, 10**9).collect()
+    last = {(r.topic, r.partition): r.offset for r in rows}
+    state = state_at(spark, store).where(f"group_id = '{group}'").collect()
+    assert {(r.topic, r.partition): r.offset for r in state}.items() <= last.items()
+    assert len(last) == len(rows)
+
+
 def test_events_as_tables(spark, store):
     story = story_in(store)
     rows = table(spark, store, "events").collect()
@@ -86,11 +96,3 @@ def test_a_replay_on_spark(spark, made):
     story = replay_on_spark(spark, [made], {"names": names})
     assert story.events == expected.events
     assert story.coverage == expected.coverage
-
-
-def test_the_page_escapes_names(store):
-    events = story_in(store).events
-    group = next(e.group for e in events if e.kind == "rebalance-completed")
-    made = page(group, events, [(1_760_000_000_000, 3), (1_760_000_060_000, 9)], "complete & whole")
-    assert made.count("<rect") >= 1 and "complete &amp; whole" in made
-    assert "<script" not in page("<script>", events, [], "")

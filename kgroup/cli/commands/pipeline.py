@@ -9,7 +9,7 @@ from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as make_group
-from kgroup.errors import ConfigError, StorageError
+from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
     from kgroup.cli.output import Result
@@ -210,6 +210,7 @@ def events(
     "pipeline plot",
     examples=(
         ("kgroup pipeline plot orders ./tables --out orders.html", "commit rate and rebalances over time"),
+        ("kgroup pipeline plot orders ./tables --out orders.png -b broker:9092", "with lag, as a picture"),
     ),
     has_json=False,
 )
@@ -217,33 +218,23 @@ def plot(
     env: Env,
     group: Annotated[str, typer.Argument(help="The group.", metavar="GROUP")],
     tables: Annotated[Path, _TABLES],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write (.html).")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write: .html or .png.")],
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> ExitCode:
-    """Draw a group over time: commits a minute, rebalances, members, suspicious commits."""
-    from kgroup.cli.exit_codes import Failure
-    from kgroup.cli.history import coverage_text
+    """Draw a group over time: commits, lag, rebalances, members, suspicious commits.
+
+    Lag is drawn when a cluster is named (-b, --context or --local): the ends of logs are not in this topic.
+    """
+    from kgroup.cli.pipeline_plot import draw, drawing_for, log_ends_of
     from kgroup.cli.pipeline_session import opened_spark, opened_store
 
-    if out.suffix != ".html":
-        raise ConfigError(f"--out {out} is not an HTML file", "name it FILE.html")
+    write = drawing_for(out)
     store = opened_store(tables)
-    from kgroup.pipeline.jobs import commit_rates, in_ms
-    from kgroup.pipeline.plot import page
-    from kgroup.pipeline.story import story_in
-
-    story = story_in(store, group)
-    own = {event.log_partition for event in story.events if event.group == group}
-    if not own:
-        raise Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no record of group {group} in {tables}")
     with opened_spark(env, master, conf) as spark:
-        every = commit_rates(spark, store)
-        rates = in_ms(every.where(every.group_id == group).orderBy("start")).collect()
-    minutes = [(row.start, row.commits) for row in rates]
-    remark = " · ".join(coverage_text(c) for c in story.coverage if c.partition in own)
+        shown = draw(spark, store, group, log_ends_of(env))
     try:
-        out.write_text(page(group, story.events, minutes, remark), encoding="utf-8")
+        write(shown, out)
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}") from None
     env.note(f"wrote {out}")

@@ -1,0 +1,66 @@
+"""A timeline as a picture, by matplotlib (the extra `plot`)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from kgroup.errors import ConfigError
+from kgroup.pipeline.timeline import COLOURS, LANES, Timeline
+
+
+def check_installed() -> None:
+    """ConfigError that says what to install, if matplotlib is missing."""
+    if find_spec("matplotlib") is None:
+        raise ConfigError(
+            "a PNG needs matplotlib", "install the extra: pip install 'kgroup[plot]', or write an .html"
+        )
+
+
+def write_png(shown: Timeline, path: Path) -> None:
+    """Draw commit rate, lag and the lanes of events, one below the other; OSError if it cannot be written."""
+    check_installed()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    rate, lag, lanes = figure.subplots(3, 1, sharex=True, height_ratios=(3, 2, 1.5))
+    rate.set_title(shown.group, parse_math=False)
+    rate.set_ylabel(f"commits in {shown.span_ms // 60_000} min")
+    width = shown.span_ms / 86_400_000
+    rate.bar(_days(at for at, _ in shown.rates), [n for _, n in shown.rates], width, align="edge")
+    lag.set_title(shown.lag_text, fontsize="small", loc="left", parse_math=False)
+    lag.set_ylabel("records")
+    if shown.behind:
+        steps = [*shown.behind, (shown.bounds[1], shown.behind[-1][1])]
+        lag.step(_days(at for at, _ in steps), [n for _, n in steps], where="post")
+    else:
+        lag.set_yticks([])
+    _lanes(lanes, shown)
+    lanes.set_xlim(_days(shown.bounds))
+    lanes.xaxis_date(tz=UTC)
+    lanes.set_xlabel(f"UTC · {shown.remark}", fontsize="small", wrap=True, parse_math=False)
+    figure.autofmt_xdate()
+    figure.savefig(path, dpi=110, format="png")
+
+
+def _lanes(axes: Any, shown: Timeline) -> None:
+    names = list(LANES)
+    for number, name in enumerate(names):
+        own = [event for event in shown.events if event.kind in LANES[name]]
+        starts, ends = _days(e.timestamp_ms for e in own), _days(e.end_timestamp_ms for e in own)
+        axes.scatter(starts, [number] * len(own), marker="|", s=120, color=COLOURS[name])
+        axes.hlines([number] * len(own), starts, ends, linewidth=8, color=COLOURS[name], alpha=0.5)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+
+
+def _days(times_ms: Any) -> Any:
+    """Moments as matplotlib counts them."""
+    from matplotlib import dates
+
+    of: Any = dates.date2num
+    return of([datetime.fromtimestamp(max(0, ms) / 1000, UTC) for ms in times_ms])

@@ -1,0 +1,87 @@
+"""Pictures of a group: what they show is right, with a cluster and without."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from cli.live import Client, served
+
+from kgroup.domain import TopicPartition
+from kgroup.errors import ConfigError
+from kgroup.history.replay import replay
+from kgroup.history.sources import segment_logs
+from kgroup.pipeline import picture
+from kgroup.pipeline.plot import page
+from kgroup.pipeline.timeline import Ends, Span, span_seconds, timeline
+from kgroup.runtime.cluster import Cluster
+
+P0, P1, GONE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
+SPANS = [Span(60_000, P0, 3, 10), Span(0, P0, 2, 4), Span(120_000, P1, 1, 95), Span(0, GONE, 1, 7)]
+
+
+@pytest.fixture(scope="module")
+def events(made):
+    return replay(segment_logs([made])).events
+
+
+def test_how_far_behind():
+    """Summed over the partitions committed so far; a partition whose log is gone does not count."""
+    shown = timeline("g", [], SPANS, 60, Ends(200_000, {P0: 12, P1: 100}))
+    assert shown.rates == [(0, 3), (60_000, 3), (120_000, 1)]
+    assert shown.behind == [(0, 8), (60_000, 2), (120_000, 7)]
+    assert shown.bounds == (0, 200_000) and "1970-01-01 00:03:20" in shown.lag_text
+    without = timeline("g", [], SPANS, 60)
+    assert without.behind == [] and "name the cluster with -b" in without.lag_text
+
+
+def test_spans_stay_few(events):
+    assert span_seconds([]) == span_seconds(events[:1]) == 60
+    longest = max(e.end_timestamp_ms for e in events) - min(e.timestamp_ms for e in events)
+    assert longest / 1000 / span_seconds(events) <= 1001
+
+
+def test_the_page(events):
+    group = next(e.group for e in events if e.kind == "rebalance-completed")
+    made = page(timeline(group, events, SPANS, 60, Ends(200_000, {P0: 12}), "complete & whole"))
+    assert made.count("<rect") >= 1 and made.count("<path") == 2 and "complete &amp; whole" in made
+    hostile = page(timeline("<script>", events, [], 60))
+    assert "<script" not in hostile and "lag needs the ends" in hostile
+
+
+def test_the_picture(events, tmp_path):
+    pytest.importorskip("matplotlib")
+    group = next(e.group for e in events if e.kind == "rebalance-completed")
+    for number, ends in enumerate((None, Ends(1_760_009_000_000, {P0: 12}))):
+        shown = timeline(f"{group} $x$", events, SPANS, 60, ends, "complete")
+        picture.write_png(shown, tmp_path / f"{number}.png")
+        assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
+    picture.write_png(timeline("nothing", [], [], 60), tmp_path / "empty.png")
+
+
+def test_without_matplotlib(monkeypatch, tmp_path):
+    monkeypatch.setattr(picture, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="a PNG needs matplotlib") as refused:
+        picture.write_png(timeline("g", [], [], 60), tmp_path / "x.png")
+    assert "kgroup[plot]" in str(refused.value.hint)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_the_command_samples_the_ends_of_logs(tmp_path):
+    with served(Cluster(offsets_partitions=2)) as bootstrap:
+        client = Client(bootstrap)
+        client.create_topic("orders", 2)
+        client.commit("g", "orders", {0: 0, 1: 0})
+        client.close()
+        run = [sys.executable, "-m", "kgroup", "pipeline"]
+        local = ["--master", "local[1]"]
+        tables, out = str(tmp_path / "tables"), tmp_path / "g.html"
+        subprocess.run([*run, "run", "--out", tables, "-b", bootstrap, *local], check=True, timeout=300)
+        for more, said in (([], "name the cluster"), (["-b", bootstrap], "there it is the lag")):
+            command = [*run, "plot", "g", tables, "--out", str(out), *local, *more]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            assert (done.returncode, done.stderr) == (0, f"wrote {out}\n")
+            assert said in out.read_text()
