@@ -99,7 +99,8 @@ def scan(logs: Iterable[PartitionLog], progress: Progress | None = None) -> Stat
     """Count every record of the logs. Needs memory for one key of each group, topic and partition."""
     found = Statistics()
     for log in logs:
-        newest: dict[bytes, int] = {}
+        # Of each key the bytes of its newest record, and where it is counted.
+        newest: dict[bytes, tuple[int, Tally]] = {}
         pending: dict[int, OpenTransaction] = {}
         for chunk, headers in log.batches(progress):
             for header in headers:
@@ -122,15 +123,17 @@ def scan(logs: Iterable[PartitionLog], progress: Progress | None = None) -> Stat
                 try:
                     for record in raw_records(chunk, header):
                         key = record.key or b""
-                        kind = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
                         bytes_ = len(key) + len(record.value or b"")
-                        tally = found.groups.setdefault((group_of(key) or "", kind), Tally())
-                        tally.add(bytes_, record.value is None, record.timestamp_ms)
                         before = newest.get(key)
                         if before is not None:
                             found.superseded += 1
-                            found.superseded_bytes += before
-                        newest[key] = bytes_
+                            found.superseded_bytes += before[0]
+                            tally = before[1]
+                        else:
+                            kind = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
+                            tally = found.groups.setdefault((group_of(key) or "", kind), Tally())
+                        tally.add(bytes_, record.value is None, record.timestamp_ms)
+                        newest[key] = bytes_, tally
                 except DecodeError:
                     found.unreadable += 1
         found.open_transactions += pending.values()
