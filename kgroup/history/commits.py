@@ -27,8 +27,9 @@ class Span:
 
     def add(self, part: PartProgress) -> None:
         place, last = part.place, part.last
-        if mark := mark_in(last.metadata):
-            self.marks[mark.plan_id] = mark
+        for text in (part.first_metadata, last.metadata):
+            if mark := mark_in(text):
+                self.marks[mark.plan_id] = mark
         first = self.moved.get(place, (part.first, 0))[0]
         self.moved[place] = (first, last.offset)
         self.count += part.commits
@@ -132,15 +133,9 @@ def epoch_of(state: GroupState) -> int:
     return int(getattr(state.classic, "generation", -1))
 
 
-def rewound(
-    rewind: Rewind,
-    state: GroupState,
-    log_partition: int,
-    solid: bool,
-    mark: Mark | None = None,
-    how: str = "",
-) -> Event:
-    """The event of one commit below the one before it; `mark` is what its metadata names, if known."""
+def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, how: str = "") -> Event:
+    """The event of one commit below the one before it."""
+    mark = mark_in(rewind.metadata)
     place = TopicPartition(rewind.topic, rewind.partition)
     holder = next((m for m in state.members.values() if place in m.holds), None)
     back = rewind.before - rewind.after

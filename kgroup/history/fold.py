@@ -28,9 +28,8 @@ from kgroup.history.items import (
     Rewind,
     Undecodable,
 )  # fmt: skip
-from kgroup.history.marks import mark_in
 from kgroup.history.ownership import Ownership
-from kgroup.history.state import CLASSIC, CONSUMER, GroupState, Member, TopicNames, View
+from kgroup.history.state import CLASSIC, CONSUMER, GroupState, Member, TopicNames, View, renamed
 
 
 class Holdings(NamedTuple):
@@ -126,6 +125,12 @@ class Fold:
         """The events of all these items; open ones stay open."""
         return [event for item in items for event in self.apply(item)]
 
+    def learn(self, names: Mapping[bytes, str]) -> None:
+        """Take in names of topic ids that were found out elsewhere: what is told from here on has them."""
+        learned = [self.names.learn(topic_id, name) for topic_id, name in names.items()]
+        if any(learned):
+            self._renamed()
+
     def settle(self) -> list[Event]:
         """The events still open, when a whole batch has been read. The fold can go on afterwards."""
         out: list[Event] = []
@@ -194,12 +199,12 @@ class Fold:
         for part in run.parts:
             was = offsets.get(part.place)
             if was is not None and part.first < was.offset:
-                at = (part.first_log_offset, part.first_timestamp_ms)
-                rewinds.append(Rewind(*part.place, was.offset, part.first, *at))
+                (topic, number), at, ts = part.place, part.first_log_offset, part.first_timestamp_ms
+                back = Rewind(topic, number, was.offset, part.first, at, ts, part.first_metadata)
+                rewinds.append(back)
             offsets[part.place] = part.last
         rewinds.sort(key=lambda r: r.log_offset)
-        told = {part.last.log_offset: mark_in(part.last.metadata) for part in run.parts} if rewinds else {}
-        out += [rewound(r, state, self.log_partition, group.solid, told.get(r.log_offset)) for r in rewinds]
+        out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
 
     def _pending(self, item: PendingCommit, out: list[Event]) -> None:
         self._enter(item.commit.log_offset, out)
@@ -222,10 +227,10 @@ class Fold:
                 if was is not None and was.log_offset > commit.log_offset:
                     continue
                 if was is not None and commit.offset < was.offset:
-                    at = (marker.offset, marker.timestamp_ms)
-                    rewind = Rewind(place.topic, place.partition, was.offset, commit.offset, *at)
-                    told = (mark_in(commit.metadata), " by a transaction")
-                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, *told))
+                    topic, number, at, ts = *place, marker.offset, marker.timestamp_ms
+                    rewind = Rewind(topic, number, was.offset, commit.offset, at, ts, commit.metadata)
+                    how = " by a transaction"
+                    out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
                 group.state.offsets[place] = commit
 
     def _transaction(self, group: _Group, marker: Marker, places: tuple[TopicPartition, ...]) -> Event:
@@ -319,6 +324,8 @@ class Fold:
             if group.state.kind == CONSUMER:
                 group.state.recompose(self.names)
             group.ownership.rename(names)
+            if group.open is not None:
+                group.open.before = renamed(group.open.before, names)
 
     def _gap(self, gap: Gap) -> None:
         self.missing += gap.missing

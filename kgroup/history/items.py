@@ -46,6 +46,8 @@ class Rewind(NamedTuple):
     after: int
     log_offset: int
     timestamp_ms: int
+    metadata: str = ""
+    """Of the lower commit, if it is long enough to be a mark."""
 
 
 class PartProgress(NamedTuple):
@@ -56,6 +58,8 @@ class PartProgress(NamedTuple):
     first: int
     first_log_offset: int
     first_timestamp_ms: int
+    first_metadata: str
+    """If it is long enough to be a mark."""
     last: Committed
 
 

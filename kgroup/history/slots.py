@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
@@ -12,6 +13,8 @@ from kgroup.history.records import decode_commit
 _VERSION_AND_OFFSET = struct.Struct(">hq")
 # One object a version for all slots: a log has more keys than a processor's cache has room.
 _CEILINGS = {bytes((0, version)): bytes((0, version, 0x80)) for version in range(5)}
+_NO_MARK: Final = 42
+"""Bytes of the longest value (version 4, with a topic id) that has no metadata."""
 
 
 class Slot:
@@ -22,7 +25,8 @@ class Slot:
     """
 
     __slots__ = (
-        "ceiling", "count", "first", "first_offset", "first_ts", "group", "offset", "place", "ts", "value",
+        "ceiling", "count", "first", "first_offset", "first_ts", "first_value", "group", "offset", "place",
+        "ts", "value",
     )  # fmt: skip
 
     def __init__(self, group: GroupRun, place: TopicPartition) -> None:
@@ -32,6 +36,7 @@ class Slot:
         self.first = 0
         self.first_offset = 0
         self.first_ts = 0
+        self.first_value = b""
         self.offset = 0
         self.ts = 0
         self.value = b""
@@ -43,11 +48,13 @@ class Slot:
         if not self.count:
             self.group.dirty.append(self)
             self.first, self.first_offset, self.first_ts = committed, offset, ts
+            self.first_value = value
         else:
             before = offset_in(self.value)
             if committed < before:
                 topic, partition = self.place
-                self.group.rewinds.append(Rewind(topic, partition, before, committed, offset, ts))
+                text = metadata_in(value)
+                self.group.rewinds.append(Rewind(topic, partition, before, committed, offset, ts, text))
         self.count += 1
         self.value, self.offset, self.ts = value, offset, ts
         self.ceiling = _CEILINGS.get(value[:2], b"")
@@ -56,7 +63,8 @@ class Slot:
         """What this slot gathered, DecodeError if its last commit makes no sense; it is empty afterwards."""
         count, self.count, self.ceiling = self.count, 0, b""
         last = decode_commit(self.value, self.offset, self.ts)
-        return PartProgress(self.place, count, self.first, self.first_offset, self.first_ts, last)
+        first = (self.first, self.first_offset, self.first_ts, metadata_in(self.first_value))
+        return PartProgress(self.place, count, *first, last)
 
 
 class GroupRun:
@@ -91,3 +99,13 @@ def offset_in(value: bytes) -> int:
         raise DecodeError(f"an OffsetCommit value of {len(value)} bytes")
     offset: int = _VERSION_AND_OFFSET.unpack_from(value)[1]
     return offset
+
+
+def metadata_in(value: bytes) -> str:
+    """The metadata of a commit, where it can be long enough for a mark of kgroup's; else nothing."""
+    if len(value) <= _NO_MARK:
+        return ""
+    try:
+        return decode_commit(value, -1, -1).metadata
+    except DecodeError:
+        return ""

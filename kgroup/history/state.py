@@ -7,7 +7,7 @@ a compacted log ends in the same state as replaying the whole one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgroup.domain import TopicPartition, uuid_text
@@ -102,6 +102,24 @@ class View:
         return self.epoch == done and all(
             m.state == "stable" and m.epoch == done for m in self.members.values()
         )
+
+
+def renamed(view: View, names: Mapping[str, str]) -> View:
+    """The same moment with topic names for ids, as far as `names` (by the id's text) has them."""
+    return replace(view, members={m: _renamed(member, names) for m, member in view.members.items()})
+
+
+def _renamed(member: Member, names: Mapping[str, str]) -> Member:
+    def of(place: TopicPartition) -> TopicPartition:
+        return TopicPartition(names.get(place.topic, place.topic), place.partition)
+
+    return replace(
+        member,
+        assigned=frozenset(map(of, member.assigned)),
+        revoking=frozenset(map(of, member.revoking)),
+        target=None if member.target is None else frozenset(map(of, member.target)),
+        assignment_epochs={of(place): epoch for place, epoch in member.assignment_epochs.items()},
+    )
 
 
 class TopicNames:

@@ -181,6 +181,22 @@ def test_a_mark_on_a_rewind_under_an_owner_does_not_clear_it() -> None:
     assert rewound.suspicious and "names kgroup, by alice@ops-1, plan 1f0c9a2e" in (rewound.cause or "")
 
 
+def test_each_of_several_resets_in_a_row_is_named() -> None:
+    """Also where the decoder gathered them, and the commits behind them, into one run."""
+    second = Mark("2222aaaa", "bob@ops-2", None).text
+    log = (
+        batch(0, [commit("t", 0, 100)]),
+        batch(1, [classic(1, {"m1": (0,)})], 2000),
+        batch(2, [classic(2, {})], 3000),
+        batch(3, [commit("t", 0, 50, metadata=MARK)], 4000),
+        batch(4, [commit("t", 0, 40, metadata=second)], 5000),
+        batch(5, [commit("t", 0, 41)], 6000),
+    )
+    causes = [e.cause or "" for e in told(*log) if e.kind is Kind.REWOUND]
+    assert ["1f0c9a2e" in cause for cause in causes] == [True, False]
+    assert ["2222aaaa" in cause for cause in causes] == [False, True]
+
+
 def test_a_rewind_by_a_transaction_is_told_with_its_mark() -> None:
     data = batch(0, [commit("t", 0, 90)])
     data += transaction(1, 1, [commit("t", 0, 50, metadata=MARK)], 1) + marker(2, 1, True)
