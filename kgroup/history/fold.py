@@ -116,6 +116,8 @@ class Fold:
         elif isinstance(item, Marker):
             self._marker(item, out)
         elif isinstance(item, Gap):
+            # What was told before the gap is as certain as it was, however late it is closed.
+            self._close_steps(out)
             self._gap(item)
         elif isinstance(item, Undecodable) and not item.harmless:
             out.append(self._unreadable(item))

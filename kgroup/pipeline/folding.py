@@ -85,6 +85,7 @@ class FoldBuckets:
         key, state = f"{part}-{bucket}", None
         if key in self.folds:
             state = unpickled((Path(self.root) / self.folds[key]).read_bytes())
+            state.fold.learn(self.names)
         with TableWriter(self.root, self.run, part, f"{bucket:03d}") as writer:
             events: list[tuple[int, Event]] = []
             for item in map(unpickled, payloads):

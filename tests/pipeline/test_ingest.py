@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 import local_run
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from made_logs import made_batches, write_log, write_names
+from made_logs import START_MS, World, made_batches, write_log, write_names
 
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.history.events import Event
@@ -22,6 +22,7 @@ from kgroup.pipeline import ingest as ingest_module
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
+from kgroup.protocol.batches import LogRecord, encode_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
@@ -51,6 +52,7 @@ def line(event: Event) -> str:
     buckets=st.integers(1, 4),
     cuts=st.lists(st.floats(0.05, 0.95), max_size=2),
 )
+@example(seed=211, split_bytes=300, buckets=1, cuts=[])  # a step is open where a gap begins
 @settings(max_examples=40, deadline=None)
 def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
     """Any split size and number of shares, and a log that grows between runs; without Spark, to try many."""
@@ -64,6 +66,34 @@ def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
             log.write_bytes(data[: int(len(data) * share)])
             local_run.run([root / "in"], Store(root / "out"), split_bytes, buckets)
         check_equal(Store(root / "out"), in_process(root / "in"))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_fold_goes_on_with_names_learned_later(tmp_path, seed):
+    """Run day by day, topic names known from the second day on: what is told from there on is as in one run.
+
+    What the first day told stays as it was told, by id: nobody knew the name.
+    """
+    world, batches, base = World(seed), [], 0
+    for step in range(40):
+        pairs = world.change("consumer-late-0", START_MS + step * 60_000)
+        records = [LogRecord(key, value, timestamp_ms=START_MS + step * 60_000) for key, value in pairs]
+        batches.append(encode_batch(records, base_offset=base))
+        base += len(records)
+    log = tmp_path / "in" / "__consumer_offsets-6" / f"{0:020d}.log"
+    log.parent.mkdir(parents=True)
+    cut = 15 + seed % 7
+    log.write_bytes(b"".join(batches[:cut]))
+    local_run.run([tmp_path / "in"], by_day := Store(tmp_path / "by-day"), 700, 2)
+    write_names(tmp_path / "in")
+    log.write_bytes(b"".join(batches))
+    local_run.run([tmp_path / "in"], by_day := Store(tmp_path / "by-day"), 700, 2)
+    local_run.run([tmp_path / "in"], at_once := Store(tmp_path / "at-once"), 700, 2)
+    found, expected = story_in(by_day).events, story_in(at_once).events
+    assert [(e.offset, e.kind) for e in found] == [(e.offset, e.kind) for e in expected]
+    last = int.from_bytes(batches[cut - 1][:8], "big")
+    assert [e for e in found if e.offset >= last] == [e for e in expected if e.offset >= last]
+    assert found != expected and expected == in_process(tmp_path / "in").events
 
 
 @pytest.mark.parametrize("name", NAMES)
