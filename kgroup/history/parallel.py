@@ -5,6 +5,7 @@ What is told does not depend on where a log was cut: spans of commits are put to
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
 from collections import deque
@@ -163,6 +164,7 @@ class Workers:
 def _work(connection: Connection, split: Split, options: Options) -> None:
     """Decode one share, message by message; what goes wrong is the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # many objects, no cycles
     try:
         for message in decoded(split, options):
             connection.send(message)
