@@ -124,6 +124,26 @@ def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_
     check_equal(store, in_process(made))
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> tuple[Path, Story]:
+    """Logs of some megabytes (KGROUP_PIPELINE_MB, 3 by default), and what a replay in process tells."""
+    root, wanted = tmp_path_factory.mktemp("large"), float(os.environ.get("KGROUP_PIPELINE_MB", "3")) * 2**20
+    sample = len(b"".join(made_batches(5, 400))) / 400
+    for partition in (3, 44):
+        folder = root / f"__consumer_offsets-{partition}"
+        write_log(folder, seed=partition, batches=int(wanted / 2 / sample), segments=4)
+    return root, in_process(root)
+
+
+@pytest.mark.parametrize("split_bytes", [64 << 20, 1 << 20, 150_000])
+def test_large_logs_do_not_depend_on_splits(spark, large, tmp_path, split_bytes):
+    """`spark` is local[2]."""
+    source, expected = large
+    report = ingest(spark, [source], store := Store(tmp_path), split_bytes=split_bytes)
+    assert report.splits >= 2 * report.bytes_read // (3 * split_bytes)
+    check_equal(store, expected)
+
+
 def test_running_again_adds_nothing(spark, made, tmp_path):
     first = ingest(spark, [made], Store(tmp_path))
     before = (tmp_path / "manifest.json").read_bytes()
