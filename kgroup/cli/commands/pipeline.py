@@ -50,8 +50,14 @@ def run(
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     split_size: Annotated[
-        int, typer.Option("--split-size", metavar="MB", help="What one task reads.", min=1)
-    ] = 64,
+        int | None,
+        typer.Option(
+            "--split-size",
+            metavar="MB",
+            help="What one task reads; 16 to 256 by the size of the input.",
+            min=1,
+        ),
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="How often --follow looks.")
@@ -77,7 +83,7 @@ def run(
     source = opened_input(env, sources or [], since)
     with opened_spark(env, master, conf) as spark:
         while True:
-            report = ingest(spark, source, Store(out), split_bytes=split_size << 20)
+            report = ingest(spark, source, Store(out), split_bytes=split_size and split_size << 20)
             if not follow:
                 break
             if report.run is not None:
