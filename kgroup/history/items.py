@@ -147,6 +147,27 @@ class Undecodable:
 
 
 Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable
+Packed = tuple[Any, ...] | Item
+"""What `packed` makes: a run of commits as plain tuples, anything else as it is."""
+
+
+def packed(item: Item) -> Packed:
+    """The item to be pickled: plain tuples take a third of the time, and runs are nearly all there is."""
+    if not isinstance(item, CommitRun):
+        return item
+    parts = [(*part.place, *part[1:6], *part.last) for part in item.parts]
+    return item.group, item.first_offset, item.last_offset, parts, [tuple(back) for back in item.rewinds]
+
+
+def unpacked(value: Packed) -> Item:
+    """The inverse of `packed`."""
+    if type(value) is not tuple:
+        return value  # type: ignore[return-value]
+    group, first, last, flat, backs = value
+    parts = tuple(
+        [PartProgress._make((TopicPartition(p[0], p[1]), *p[2:7], Committed._make(p[7:]))) for p in flat]
+    )
+    return CommitRun(group, first, last, parts, tuple([Rewind(*back) for back in backs]))
 
 
 @dataclass(slots=True)

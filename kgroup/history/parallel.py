@@ -17,7 +17,7 @@ from typing import Any
 
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.decode import Decoder
-from kgroup.history.items import BadRange, Gap, Item, Seen
+from kgroup.history.items import BadRange, Gap, Item, Packed, Seen, packed, unpacked
 from kgroup.history.sources import Progress, SegmentLog
 from kgroup.history.splits import Split, SplitReader, plan_splits
 
@@ -47,7 +47,7 @@ class Done:
     bad: list[BadRange]
 
 
-Message = Begun | list[Item] | Done
+Message = Begun | list[Packed] | Done
 
 
 def decoded(split: Split, options: Options, before: Seen | None = None) -> Iterator[Message]:
@@ -60,17 +60,17 @@ def decoded(split: Split, options: Options, before: Seen | None = None) -> Itera
         for name in _COUNTS:
             setattr(decoder, name, getattr(before, name))
     begun = before is not None
-    items: list[Item] = []
+    items: list[Packed] = []
     for chunk, headers in reader.chunks():
         if not begun:
             yield Begun(headers[0].base_offset, headers[0].base_timestamp_ms)
             begun = True
         for item in decoder.feed(chunk, headers):
-            items.append(item)
+            items.append(packed(item))
             if len(items) == _ITEMS_AT_ONCE:
                 yield items
                 items = []
-    yield [*items, *decoder.flush()]
+    yield [*items, *map(packed, decoder.flush())]
     yield Done(Seen(*(getattr(decoder, name) for name in _COUNTS)), reader.bad)
 
 
@@ -130,7 +130,7 @@ class Workers:
                 log.bad += message.bad
                 seen.follow(message.seen)
             elif not isinstance(message, Begun):
-                yield from message
+                yield from map(unpacked, message)
             elif message.offset < seen.next_offset:
                 yield from self._overlapping(job.split, log, seen)
                 return
@@ -146,7 +146,7 @@ class Workers:
                 for name in _COUNTS:
                     setattr(seen, name, getattr(message.seen, name))
             elif not isinstance(message, Begun):
-                yield from message
+                yield from map(unpacked, message)
 
     def _start(self) -> None:
         """Start on the next share, if there is one."""

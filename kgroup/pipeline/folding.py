@@ -20,7 +20,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import StorageError
 from kgroup.history.events import Event, Kind, Unowned
 from kgroup.history.fold import Fold
-from kgroup.history.items import Gap
+from kgroup.history.items import Gap, unpacked
 from kgroup.pipeline.rows import Edge
 from kgroup.pipeline.schemas import EVENTS
 from kgroup.pipeline.store import OPEN_EVENTS, STATE, TableWriter
@@ -88,7 +88,7 @@ class FoldBuckets:
             state.fold.learn(self.names)
         with TableWriter(self.root, self.run, part, f"{bucket:03d}") as writer:
             events: list[tuple[int, Event]] = []
-            for item in map(unpickled, payloads):
+            for item in map(unpacked, map(unpickled, payloads)):
                 if state is None:
                     start = max(item.first_offset, 0) if isinstance(item, Edge) else 0
                     state = BucketFold(Fold(part, self.names, start), start - 1)

@@ -16,7 +16,7 @@ import pyarrow.compute
 from kgroup.domain import uuid_text
 from kgroup.errors import DecodeError
 from kgroup.history.decode import Decoder
-from kgroup.history.items import Gap, Item, Marker
+from kgroup.history.items import Gap, Item, Marker, packed
 from kgroup.history.records import decode_commit_key, group_of, raw_records
 from kgroup.history.scan import CONTROL, BatchHeader
 from kgroup.history.splits import Split
@@ -290,7 +290,7 @@ class SplitRows:
         for item in items:
             buckets.append(self._bucket(item))
             seqs.append(self._seq)
-            payloads.append(pickle.dumps(item, protocol=5))
+            payloads.append(pickle.dumps(item if isinstance(item, Edge) else packed(item), protocol=5))
             self._seq += 1
         count = len(seqs)
         arrays = (
