@@ -83,7 +83,9 @@ def test_a_killed_stream_goes_on_from_its_checkpoint(spark, client, tmp_path):
     """Killed with -9 between commits and restarted: the table is that of one batch read."""
     done = tmp_path / "checkpoint" / "commits"
     command = [sys.executable, str(HERE / "live_query.py"), client.bootstrap, str(tmp_path)]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [HERE.parents[1], HERE]))}
+    folders = os.pathsep.join(map(str, [HERE.parents[1], HERE]))
+    # What is killed cannot tidy up.
+    environ = {**os.environ, "PYTHONPATH": folders, "TMPDIR": str(tmp_path)}
     grow(client, range(20))
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, stderr=log, env=environ, start_new_session=True)
