@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i64_be
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
@@ -39,10 +41,12 @@ from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
 from kgroup.protocol.primitives import read_uvarint, read_varint
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
 MAX_SLOTS: Final = 400_000
 _COMMIT_TYPES = (0, 1)
 _I16 = struct.Struct(">h")
-_UNSEEN: Final = Slot(GroupRun(""), TopicPartition("", -1))
 
 
 class Decoder:
@@ -72,16 +76,25 @@ class Decoder:
         # None: a group that is not wanted.
         self._slots: dict[bytes, Slot | None] = {}
         self._groups: dict[str, GroupRun] = {}
+        # The slots by number; by number they refer to each other too, so that no cycle keeps them. The first
+        # stands for keys that have none.
+        self._unseen = Slot(GroupRun(""), TopicPartition("", -1), b"", 0)
+        self._order = [self._unseen]
+        self._last = self._unseen
         # The batch that `_take` reads, where it is in it, and how many records are left.
         self._data = b""
-        self._at = self._end = self._left = self._base = self._base_ts = 0
+        self._touched: list[Slot] = []
+        self._at: i64 = 0
+        self._end: i64 = 0
+        self._left: i64 = 0
+        self._base = self._base_ts = 0
         self._producer = -1
         self._stamped = self._gather = True
 
-    def feed(self, chunk: bytes, headers: Iterable[BatchHeader], up_to: int | None = None) -> Iterator[Item]:
+    def feed(self, chunk: bytes, headers: Iterable[BatchHeader]) -> Iterator[Item]:
         """The items of these batches of `chunk`; runs of commits stay open until there is a reason to close.
 
-        Batches that were seen already are passed over. Records with an offset above `up_to` are left out.
+        Batches that were seen already are passed over.
         """
         needles, hit = self.needles, -1
         for header in headers:
@@ -111,8 +124,18 @@ class Decoder:
                 while record is not None:
                     yield from self._one(record)
                     record = self._take()
+                if attributes & COMPRESSED:
+                    self._keep()
             except DecodeError as error:
                 yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message, False)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Let go of what was read: slots keep their newest value alone."""
+        for slot in self._touched:
+            slot.keep()
+        self._touched = []
+        self._data = b""
 
     def flush(self, group: str | None = None) -> Iterator[Item]:
         """Close the open run of one group, or of all; to be called once more when nothing follows."""
@@ -127,6 +150,7 @@ class Decoder:
         if len(self._slots) > MAX_SLOTS:
             self._slots.clear()
             self._groups.clear()
+            self._order, self._last, self._unseen.next = [self._unseen], self._unseen, 0
 
     def _gap(self, header: BatchHeader) -> Iterator[Gap]:
         """Note offsets that are not there, before the batch or inside it; the first batch is the start."""
@@ -164,26 +188,21 @@ class Decoder:
         return self._take()
 
     def _take(self) -> RawRecord | None:
-        """The hot loop: commits on keys seen before are taken in, the next other record is returned.
-
-        Varints of one byte, and of two where that is usual, are read in place.
-        """
-        data, end, base, base_ts, left = self._data, self._end, self._base, self._base_ts, self._left
-        slots, pos, stamped, gather = self._slots, self._at, self._stamped, self._gather
+        """The hot loop: commits on keys seen before are taken in, the next other record is returned."""
+        data, base, base_ts, slots, gather = self._data, self._base, self._base_ts, self._slots, self._gather
+        order, last, unseen = self._order, self._last, self._unseen
+        pos, end, left = self._at, self._end, self._left
+        size: i64
         try:
             while left:
                 left -= 1
-                if (size := data[pos]) > 127:
-                    if (more := data[pos + 1]) < 128:
-                        size, pos = size + (more << 7) - 128, pos + 2
-                    else:
-                        size, pos = read_uvarint(data, pos)
+                if (size := data[pos]) > 127 and (more := data[pos + 1]) < 128:
+                    size, pos = size + (more << 7) - 128, pos + 2
                 else:
-                    pos += 1
+                    size, pos = (size, pos + 1) if size < 128 else read_uvarint(data, pos)
                 stop = pos + (size >> 1)
                 if stop > end or size & 1:
                     raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
-                # Behind the attributes, a byte that says nothing.
                 if (delta := data[pos + 1]) > 1:
                     delta, pos = read_varint(data, pos + 1)
                 else:
@@ -192,35 +211,49 @@ class Decoder:
                     index, pos = read_uvarint(data, pos)
                 else:
                     pos += 1
-                offset, ts, start = base + (index >> 1), base_ts + delta if stamped else base_ts, pos
+                offset, ts, start = base + (index >> 1), base_ts + delta if self._stamped else base_ts, pos
                 if (size := data[pos]) > 127 and (more := data[pos + 1]) < 128:
                     size, pos = size + (more << 7) - 128, pos + 2
                 else:
                     size, pos = (size, pos + 1) if size < 128 else read_uvarint(data, pos)
                 after = pos + (size >> 1)
-                slot = slots.get(data[pos:after], _UNSEEN)
-                if slot is None:
-                    pos = stop
-                    continue
+                key = data[pos:after]
+                slot = order[last.next]
+                # Who commits does so in the same order again: most keys are the expected one.
+                if slot.key != key:
+                    found = slots.get(key, unseen)
+                    if found is None:
+                        pos = stop
+                        continue
+                    slot, last.next = found, found.number
+                last = slot
                 null, size, pos = size & 1, data[after], after + 1
                 if size > 127 and (more := data[pos]) < 128:
                     size, pos = size + (more << 7) - 128, pos + 1
                 value_end = pos + (size >> 1)
-                if slot is _UNSEEN or (null | size) & 1 or value_end >= stop or not gather:
-                    key, after = optional_bytes(data, start, stop)
-                    whole, _ = optional_bytes(data, after, stop)
-                    self._at, self._left = stop, left
-                    return RawRecord(offset, ts, key, whole, base, self._producer)
-                value = data[pos:value_end]
-                if slot.value <= value < slot.ceiling:
+                if not gather or slot is unseen or (null | size) & 1 or not pos + 10 <= value_end < stop:
+                    self._at, self._left, self._last = stop, left, last
+                    return self._whole(offset, ts, start, stop)
+                if slot.count and (committed := read_i64_be(data, pos + 2)) >= slot.last:
                     slot.count += 1
-                    slot.value, slot.offset, slot.ts = value, offset, ts
+                    slot.last, slot.offset, slot.ts = committed, offset, ts
+                    slot.start, slot.end = pos, value_end
+                    if slot.data is not data:
+                        slot.data = data
+                        self._touched.append(slot)
                 else:
-                    slot.take(value, offset, ts)
+                    slot.take(data[pos:value_end], offset, ts)
                 pos = stop
         except IndexError:
             raise DecodeError(f"the batch at offset {base} ends inside a record") from None
+        self._last = last
         return None
+
+    def _whole(self, offset: int, ts: int, start: int, stop: int) -> RawRecord:
+        """A record of this batch, its key at `start`, as it is."""
+        key, after = optional_bytes(self._data, start, stop)
+        value, _ = optional_bytes(self._data, after, stop)
+        return RawRecord(offset, ts, key, value, self._base, self._producer)
 
     def _one(self, record: RawRecord) -> Iterator[Item]:
         """The items that one record makes, whatever it is."""
@@ -272,7 +305,8 @@ class Decoder:
         slot = None
         if self.wanted(group):
             run = self._groups.setdefault(group, GroupRun(group))
-            slot = Slot(run, TopicPartition(topic, partition))
+            slot = Slot(run, TopicPartition(topic, partition), key, len(self._order))
+            self._order.append(slot)
         self._slots[key] = slot
         return slot
 

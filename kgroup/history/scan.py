@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from google_crc32c import value as crc32c
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from kgroup.history.items import BadRange
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 CONTROL: Final = 0x20
 TRANSACTIONAL: Final = 0x10
@@ -58,22 +62,13 @@ class Scanner:
 
     def headers(self, chunk: bytes, final: bool) -> Iterator[BatchHeader]:
         """The whole batches of `chunk`; `final` says that nothing follows it."""
-        pos, total, read, check = 0, len(chunk), _HEADER.unpack_from, self.check_crc
-        make = tuple.__new__
+        pos: i64 = 0
+        total, check, make = len(chunk), self.check_crc, tuple.__new__
         while total - pos >= HEADER_BYTES:
-            (
-                base,
-                length,
-                magic,
-                crc,
-                attributes,
-                last_delta,
-                first_ts,
-                max_ts,
-                producer,
-                epoch,
-                count,
-            ) = read(chunk, pos)
+            length: int = read_i32_be(chunk, pos + LENGTH_OFFSET - 4)
+            magic = chunk[pos + 16]
+            last_delta: int = read_i32_be(chunk, pos + 23)
+            count: int = read_i32_be(chunk, pos + 57)
             end = pos + LENGTH_OFFSET + length
             if magic != 2 or not 49 <= length <= MAX_BATCH_BYTES or last_delta < 0 or count < 0:
                 pos = self._skip(chunk, pos, f"no record batch here (magic {magic}, length {length})", final)
@@ -90,16 +85,20 @@ class Scanner:
                 )
                 pos = resumed
                 continue
-            if check and crc32c(chunk[pos + _CRC_START : end]) != crc:
+            base: int = read_i64_be(chunk, pos)
+            crc: int = read_i32_be(chunk, pos + 17)
+            if check and crc32c(chunk[pos + _CRC_START : end]) != crc & 0xFFFFFFFF:
                 pos = self._skip(chunk, pos, f"checksum of the batch at offset {base} is wrong", final)
                 if pos < 0:
                     return
                 continue
             self.batches += 1
             self.last_offset = last = base + last_delta
+            attributes, producer = read_i16_be(chunk, pos + 21), read_i64_be(chunk, pos + 43)
+            first_ts, max_ts = read_i64_be(chunk, pos + 27), read_i64_be(chunk, pos + 35)
+            epoch = read_i16_be(chunk, pos + 51)
             yield make(
-                BatchHeader,
-                (pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count),
+                BatchHeader, (pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count)
             )
             pos = end
         self.consumed = pos

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import read_i64_be
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.items import CommitRun, PartProgress, Rewind, Undecodable
 from kgroup.history.records import decode_commit
 
-_VERSION_AND_OFFSET = struct.Struct(">hq")
-# One object a version for all slots: a log has more keys than a processor's cache has room.
-_CEILINGS = {bytes((0, version)): bytes((0, version, 0x80)) for version in range(5)}
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
 _NO_MARK: Final = 42
 """Bytes of the longest value (version 4, with a topic id) that has no metadata."""
 
@@ -20,49 +21,60 @@ _NO_MARK: Final = 42
 class Slot:
     """One partition's part of its group's current run.
 
-    A value from `value` up to `ceiling`, compared as bytes, is a commit of the same version, at or above the
-    last one and not negative: the reader then only counts it and keeps it. Any other is for `take`.
+    The newest value lies in `data` from `start` to `end`; `last` is the offset it commits. While `count` is
+    not 0, a commit at or above `last` is just counted and remembered by who reads; any other is for `take`.
+    `next` is the number of the slot whose `key` came behind this one's the last time.
     """
 
     __slots__ = (
-        "ceiling", "count", "first", "first_offset", "first_ts", "first_value", "group", "offset", "place",
-        "ts", "value",
+        "count", "data", "end", "first", "first_offset", "first_ts", "first_value", "group", "key", "last",
+        "next", "number", "offset", "place", "start", "ts",
     )  # fmt: skip
 
-    def __init__(self, group: GroupRun, place: TopicPartition) -> None:
+    def __init__(self, group: GroupRun, place: TopicPartition, key: bytes, number: int) -> None:
         self.group = group
         self.place = place
+        self.key = key
+        self.number: i64 = number
+        self.next: i64 = 0
         self.count = 0
         self.first = 0
         self.first_offset = 0
         self.first_ts = 0
         self.first_value = b""
+        self.last: i64 = 0
         self.offset = 0
         self.ts = 0
-        self.value = b""
-        self.ceiling = b""
+        self.data = b""
+        self.start: i64 = 0
+        self.end: i64 = 0
 
     def take(self, value: bytes, offset: int, ts: int) -> None:
         """Take in any commit, with its log offset and time (ms); DecodeError if it is cut short."""
-        committed = offset_in(value)
+        if len(value) < 10:
+            raise DecodeError(f"an OffsetCommit value of {len(value)} bytes")
+        committed = read_i64_be(value, 2)
         if not self.count:
             self.group.dirty.append(self)
             self.first, self.first_offset, self.first_ts = committed, offset, ts
             self.first_value = value
-        else:
-            before = offset_in(self.value)
-            if committed < before:
-                topic, partition = self.place
-                text = metadata_in(value)
-                self.group.rewinds.append(Rewind(topic, partition, before, committed, offset, ts, text))
+        elif committed < self.last:
+            topic, partition = self.place
+            text = metadata_in(value)
+            self.group.rewinds.append(Rewind(topic, partition, self.last, committed, offset, ts, text))
         self.count += 1
-        self.value, self.offset, self.ts = value, offset, ts
-        self.ceiling = _CEILINGS.get(value[:2], b"")
+        self.last, self.offset, self.ts = committed, offset, ts
+        self.data, self.start, self.end = value, 0, len(value)
+
+    def keep(self) -> None:
+        """Keep the newest value alone, and no longer all that it was read from."""
+        self.data = self.data[self.start : self.end]
+        self.start, self.end = 0, len(self.data)
 
     def close(self) -> PartProgress:
         """What this slot gathered, DecodeError if its last commit makes no sense; it is empty afterwards."""
-        count, self.count, self.ceiling = self.count, 0, b""
-        last = decode_commit(self.value, self.offset, self.ts)
+        count, self.count = self.count, 0
+        last = decode_commit(self.data[self.start : self.end], self.offset, self.ts)
         first = (self.first, self.first_offset, self.first_ts, metadata_in(self.first_value))
         return PartProgress(self.place, count, *first, last)
 
@@ -91,14 +103,6 @@ class GroupRun:
             last = max([part.last.log_offset for part in parts])
             found.append(CommitRun(self.name, parts[0].first_log_offset, last, tuple(parts), rewinds))
         return found
-
-
-def offset_in(value: bytes) -> int:
-    """The committed offset in an OffsetCommit value of any version; DecodeError if it is cut short."""
-    if len(value) < 10:
-        raise DecodeError(f"an OffsetCommit value of {len(value)} bytes")
-    offset: int = _VERSION_AND_OFFSET.unpack_from(value)[1]
-    return offset
 
 
 def metadata_in(value: bytes) -> str:
