@@ -12,6 +12,7 @@ from kgroup.history.splits import Split
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.inputs import Input, Segments
 from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows, SplitSummary
+from kgroup.pipeline.schemas import ITEMS as ITEM_ROWS
 from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def ingest(
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
     """Two splits a core, within bounds: each split tells of every group in it, so fewer mean less to fold."""
-    return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, sum(split.size for split in whole) // (2 * cores)))
+    return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // (2 * cores))))
 
 
 def _buckets(parts: int, parallelism: int) -> int:
@@ -148,10 +149,14 @@ def _fold(spark: SparkSession, run: Run, items: Sequence[TableFile]) -> list[Tab
     if not items:
         return []
     from pyspark.sql import functions as f
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     manifest = run.manifest
     buckets = manifest.buckets
-    read = spark.read.parquet(*(str(run.root / file.path) for file in items))
+    # With the schema given no job has to look for it first.
+    read = spark.read.schema(from_arrow_schema(ITEM_ROWS)).parquet(
+        *(str(run.root / file.path) for file in items)
+    )
     every = f.sequence(f.lit(0), f.lit(buckets - 1))
     shares = f.when(f.col("bucket") == EVERY_BUCKET, every).otherwise(f.array("bucket"))
     parts = len({file.part for file in items})
