@@ -47,7 +47,8 @@ class Done:
     bad: list[BadRange]
 
 
-Message = Begun | list[Packed] | Done
+Message = Begun | list[Packed] | int | Done
+"""What a process sends; a number is so many bytes that were read."""
 
 
 def decoded(split: Split, options: Options, before: Seen | None = None) -> Iterator[Message]:
@@ -65,6 +66,7 @@ def decoded(split: Split, options: Options, before: Seen | None = None) -> Itera
         if not begun:
             yield Begun(headers[0].base_offset, headers[0].base_timestamp_ms)
             begun = True
+        yield headers[-1].end - headers[0].position
         for item in decoder.feed(chunk, headers):
             items.append(packed(item))
             if len(items) == _ITEMS_AT_ONCE:
@@ -117,20 +119,21 @@ class Workers:
         """The items of one log; logs are asked for in their order. `seen` and `log.bad` grow along."""
         while self._running and self._running[0].split.part == log.partition:
             job = self._running[0]
-            yield from self._share(job, log, seen)
+            yield from self._share(job, log, seen, progress)
             job.end()
             self._running.popleft()
             self._start()
-            if progress is not None:
-                progress(job.split.size)
 
-    def _share(self, job: _Job, log: SegmentLog, seen: Seen) -> Iterator[Item]:
+    def _share(self, job: _Job, log: SegmentLog, seen: Seen, progress: Progress | None) -> Iterator[Item]:
         for message in _received(job.connection):
             if isinstance(message, Done):
                 log.bad += message.bad
                 seen.follow(message.seen)
-            elif not isinstance(message, Begun):
+            elif isinstance(message, list):
                 yield from map(unpacked, message)
+            elif isinstance(message, int):
+                if progress is not None:
+                    progress(message)
             elif message.offset < seen.next_offset:
                 yield from self._overlapping(job.split, log, seen)
                 return
@@ -145,7 +148,7 @@ class Workers:
                 log.bad += message.bad
                 for name in _COUNTS:
                     setattr(seen, name, getattr(message.seen, name))
-            elif not isinstance(message, Begun):
+            elif isinstance(message, list):
                 yield from map(unpacked, message)
 
     def _start(self) -> None:

@@ -47,6 +47,12 @@ def test_partitions_are_shared_out(tmp_path: Path) -> None:
     same(*both([tmp_path], jobs=2))
 
 
+def test_what_was_read_is_told_as_it_is_read() -> None:
+    logs, read = segment_logs([INCIDENTS / NAMES[0]]), list[int]()
+    replay(logs, jobs=2, progress=read.append)
+    assert len(read) > 1 and sum(read) == logs[0].size
+
+
 def test_damage_and_gaps_are_found_by_one_process(tmp_path: Path) -> None:
     (path,) = (INCIDENTS / NAMES[0]).rglob("*.log")
     folder = tmp_path / "__consumer_offsets-0"
