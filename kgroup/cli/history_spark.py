@@ -34,7 +34,9 @@ def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) ->
     from importlib.util import find_spec
 
     if find_spec("pyspark") is None:
-        env.note("so much is read faster with Spark: pip install 'kgroup[spark]'")
+        env.note(
+            "so much can be read on a cluster: pip install 'kgroup[spark]', then --engine spark --master URL"
+        )
         return LOCAL
     env.note("reading with Spark, as there is much to read; --engine local does it in this process")
     return SPARK

@@ -101,9 +101,9 @@ class KeyTable(dict[bytes, int]):
 class SplitRows:
     """Everything one split holds. `tables` yields it chunk by chunk; `summary` is right afterwards."""
 
-    def __init__(self, split: Split, wanted: frozenset[str], buckets: int = 1, **decoder: Any) -> None:
+    def __init__(self, split: Split, chosen: frozenset[str], buckets: int = 1, **decoder: Any) -> None:
         self.split = split
-        self.wanted = wanted
+        self.chosen = chosen
         self.buckets = buckets
         self.reader = split.reader()
         self.decoder = Decoder(**decoder)
@@ -118,24 +118,24 @@ class SplitRows:
         for chunk, headers in self.reader.chunks():
             if self._first is None:
                 self._first = headers[0]
-                if "items" in self.wanted:
+                if "items" in self.chosen:
                     edge = Edge(headers[0].base_offset, headers[0].base_timestamp_ms)
                     yield "items", self._items(iter((edge,)))
-            if self.wanted & {"commits", "control", "bad_ranges"}:
+            if self.chosen & {"commits", "control", "bad_ranges"}:
                 data = [h for h in headers if not h.attributes & CONTROL]
                 frames = frames_of(chunk, data)
                 self._broken(frames)
                 yield from self._records(frames)
-            if "markers" in self.wanted:
+            if "markers" in self.chosen:
                 yield from self._markers(chunk, headers)
-            if "batches" in self.wanted:
+            if "batches" in self.chosen:
                 yield "batches", self._batches(headers)
-            if "items" in self.wanted:
+            if "items" in self.chosen:
                 yield "items", self._items(self.decoder.feed(chunk, headers))
-        if "items" in self.wanted and self._first is not None:
+        if "items" in self.chosen and self._first is not None:
             yield "items", self._items(self.decoder.flush())
             yield "items", self._items(iter((Edge(last_offset=self.decoder.next_offset - 1),)))
-        if "bad_ranges" in self.wanted:
+        if "bad_ranges" in self.chosen:
             yield "bad_ranges", self._bad_ranges()
 
     @property
@@ -174,10 +174,10 @@ class SplitRows:
         sizes = frames.key_size
         kinds = _kinds(frames)
         commits = np.flatnonzero((kinds == 0) | (kinds == 1))
-        if len(commits) and "commits" in self.wanted:
+        if len(commits) and "commits" in self.chosen:
             yield "commits", self._commits(frames, commits)
         others = np.flatnonzero((sizes >= 2) & (kinds != 0) & (kinds != 1))
-        if len(others) and "control" in self.wanted:
+        if len(others) and "control" in self.chosen:
             yield "control", self._control(frames, others, kinds[others])
         for row in np.flatnonzero(sizes < 2).tolist():
             self._undecodable(f"the record at offset {frames.offset[row]} has no key")

@@ -40,6 +40,18 @@ def test_a_cluster_tells_the_same_story(made, tmp_path):
     check_equal(Store(tmp_path / "out"), in_process(made))
 
 
+@pytest.mark.parametrize("groups", [(), ("c*-?", "simple*")])
+def test_replay_log_tells_the_same_on_either_engine(made, groups):
+    told = []
+    for engine in (["local"], ["spark", "--master", "local[1]"]):
+        command = ["replay-log", *groups, "--files", str(made), "-o", "json", "--engine", *engine]
+        done = subprocess.run([*KGROUP, *command], capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, done.stderr
+        told.append(json.loads(done.stdout)["data"])
+    assert told[0]["events"]
+    assert told[1] == told[0]
+
+
 def test_ctrl_c_leaves_no_process(made, tmp_path):
     command = ["pipeline", "run", str(made), "--out", str(tmp_path), "--master", "local[1]", "--follow"]
     process = subprocess.Popen([*KGROUP, *command], stderr=subprocess.PIPE, text=True)
