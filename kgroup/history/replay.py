@@ -119,9 +119,11 @@ def replay(
 def _workers(
     logs: Sequence[PartitionLog], jobs: int, options: dict[str, Any]
 ) -> AbstractContextManager[Workers | None]:
-    """Processes that decode, where there is enough to decode for several."""
+    """Processes that decode, where there is enough to decode for several, and nothing a split cannot open."""
     segments = [log for log in logs if isinstance(log, SegmentLog)]
     if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
+        return nullcontext()
+    if not all(log.readable for log in segments):
         return nullcontext()
     from kgroup.history.parallel import Workers
 

@@ -60,6 +60,16 @@ class SegmentLog:
         """Bytes in all files."""
         return sum(_size(file) for file in self.files)
 
+    @property
+    def readable(self) -> bool:
+        """Whether every file can be opened."""
+        try:
+            for path in self.files:
+                path.open("rb").close()
+        except OSError:
+            return False
+        return True
+
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         for path in self.files:
             scanner = Scanner(str(path), check_crc=self.check_crc)

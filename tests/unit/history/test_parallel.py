@@ -81,6 +81,21 @@ def test_the_same_segments_twice_are_told_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    """As in one process: it is damage with a reason, and the story of the others is told."""
+    (path,) = (INCIDENTS / NAMES[0]).rglob("*.log")
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    shutil.copy(path, folder / path.name)
+    gone = folder / f"{10**6:020}.log"
+    gone.write_bytes(b"")
+    listed = [segment_logs([tmp_path]) for _ in range(2)]
+    gone.unlink()
+    one, several = replay(listed[0]), replay(listed[1], jobs=2)
+    assert one.events and "cannot be read" in one.bad[0].reason
+    same(one, several)
+
+
 def test_only_the_groups_that_are_wanted() -> None:
     every = replay(segment_logs([INCIDENTS / NAMES[0]]))
     name = next(event.group for event in every.events if event.group)
