@@ -1,8 +1,8 @@
 """Batches of `__consumer_offsets` → what a fold reads: commits in runs, group records one by one, markers.
 
-One decoder, written for speed. Commits are most of any log (99 % of a real one), so their loop reads straight
-from the batch with struct and gathers consecutive commits of a group into one `CommitRun`; everything else
-goes through `protocol.group_records`. A test holds the loop equal to `protocol.group_records`.
+One decoder, written for speed. Commits are most of any log (99 % of a real one), so their loop reads in place
+and gathers consecutive commits of a group into one `CommitRun`; everything else goes through
+`protocol.group_records`. A test holds the loop equal to `protocol.group_records`.
 """
 
 from __future__ import annotations

@@ -146,6 +146,16 @@ class Undecodable:
     harmless: bool
 
 
+def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap | None:
+    """The gap between two parts of a log, if there is one.
+
+    The first ends before `next_offset` (-1: nothing was read yet), the other begins at `first_offset`.
+    """
+    if not 0 <= next_offset < first_offset:
+        return None
+    return Gap(next_offset, first_offset - 1, timestamp_ms, first_offset - next_offset)
+
+
 Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable
 Packed = tuple[Any, ...] | Item
 """What `packed` makes: a run of commits as plain tuples, anything else as it is."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.decode import Decoder
-from kgroup.history.items import BadRange, Gap, Item, Packed, Seen, packed, unpacked
+from kgroup.history.items import BadRange, Item, Packed, Seen, gap_between, packed, unpacked
 from kgroup.history.sources import Progress, SegmentLog
 from kgroup.history.splits import Split, SplitReader, plan_splits
 
@@ -137,9 +137,8 @@ class Workers:
             elif message.offset < seen.next_offset:
                 yield from self._overlapping(job.split, log, seen)
                 return
-            elif 0 <= seen.next_offset < message.offset:
-                lost = message.offset - seen.next_offset
-                yield Gap(seen.next_offset, message.offset - 1, message.timestamp_ms, lost)
+            elif gap := gap_between(seen.next_offset, message.offset, message.timestamp_ms):
+                yield gap
 
     def _overlapping(self, split: Split, log: SegmentLog, seen: Seen) -> Iterator[Item]:
         """A share that holds copies of what was read before: decoded here, as one reader would."""

@@ -161,7 +161,7 @@ class Reader:
 
     @property
     def coverage(self) -> Coverage:
-        return coverage_of(self.log, self.seen)
+        return coverage_of(self.log.partition, self.log.source, self.seen, self.log.bad)
 
     def advance(
         self, at: At | None = None, progress: Progress | None = None, workers: Workers | None = None
@@ -216,11 +216,11 @@ def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: A
     yield from decoder.feed(chunk, before)
 
 
-def coverage_of(log: PartitionLog, seen: Counts) -> Coverage:
+def coverage_of(partition: int, source: str, seen: Counts, bad: Iterable[BadRange] = ()) -> Coverage:
     """What a decoder, or several, have seen of a log so far."""
     return Coverage(
-        partition=log.partition,
-        source=log.source,
+        partition=partition,
+        source=source,
         first_offset=seen.first_offset,
         last_offset=seen.next_offset - 1,
         records=seen.records,
@@ -228,7 +228,7 @@ def coverage_of(log: PartitionLog, seen: Counts) -> Coverage:
         complete_from=seen.complete_from,
         complete_from_ms=seen.complete_from_ms,
         last_ms=seen.last_ms,
-        bad=tuple(log.bad),
+        bad=tuple(bad),
     )
 
 

@@ -20,7 +20,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import StorageError
 from kgroup.history.events import Event, Kind, Unowned
 from kgroup.history.fold import Fold
-from kgroup.history.items import Gap, unpacked
+from kgroup.history.items import gap_between, unpacked
 from kgroup.pipeline.rows import Edge
 from kgroup.pipeline.schemas import EVENTS
 from kgroup.pipeline.store import OPEN_EVENTS, STATE, TableWriter
@@ -61,10 +61,10 @@ class BucketFold:
             return self.fold.apply(item)
         if item.last_offset >= 0:
             self.last_offset = item.last_offset
-        elif 0 <= self.last_offset < item.first_offset - 1:
-            lost = (self.last_offset + 1, item.first_offset - 1)
-            return self.fold.apply(Gap(*lost, item.first_ms, lost[1] - lost[0] + 1))
-        return []
+            return []
+        read = self.last_offset + 1 if self.last_offset >= 0 else -1
+        gap = gap_between(read, item.first_offset, item.first_ms)
+        return self.fold.apply(gap) if gap is not None else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 
 import kgroup
 from kgroup.errors import ConfigError, StorageError
-from kgroup.history.items import BadRange
-from kgroup.history.replay import Coverage
+from kgroup.history.items import BadRange, Seen
+from kgroup.history.replay import Coverage, coverage_of
 from kgroup.pipeline.schemas import TABLES
 
 MANIFEST = "manifest.json"
@@ -89,24 +89,14 @@ class Manifest:
 
     def _covered(self, part: int, bad: list[BadRange]) -> Coverage:
         spans = sorted((s for s in self.spans if s["part"] == part), key=lambda s: s["first_offset"])
-        first = spans[0]
-        records = missing = 0
-        following = complete_from = first["first_offset"]
-        complete_ms = first["first_ms"]
+        seen = Seen()
         for span in spans:
-            if (gap := span["first_offset"] - following) > 0:
-                missing += gap
-                complete_from, complete_ms = span["first_offset"], span["first_ms"]
-            if span["missing"]:
-                complete_from, complete_ms = span["complete_from"], span["complete_from_ms"]
-            missing += span["missing"]
-            records += span["records"]
-            following = span["last_offset"] + 1
-        ends = (first["first_offset"], following - 1)
-        last_ms = spans[-1]["last_ms"]
-        return Coverage(
-            part, first["source"], *ends, records, missing, complete_from, complete_ms, last_ms, tuple(bad)
-        )
+            counts = {name: span[name] for name in _SPAN_COUNTS}
+            seen.follow(Seen(next_offset=span["last_offset"] + 1, **counts))
+        return coverage_of(part, spans[0]["source"], seen, bad)
+
+
+_SPAN_COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 
 
 class Store:
