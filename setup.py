@@ -7,7 +7,7 @@ import os
 
 from setuptools import setup
 
-LOOPS = [f"kgroup/history/{name}.py" for name in ("decode", "records", "scan", "slots")]
+LOOPS = [f"kgroup/history/{name}.py" for name in ("decode", "places", "records", "scan", "slots")]
 
 
 def compiled() -> list[object]:

@@ -26,6 +26,7 @@ from kgroup.history.items import (
     RawRecord,
     Undecodable,
 )  # fmt: skip
+from kgroup.history.places import Places
 from kgroup.history.records import (
     body_of,
     decode_commit,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 MAX_SLOTS: Final = 400_000
 _COMMIT_TYPES = (0, 1)
+_COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
 _I16 = struct.Struct(">h")
 
 
@@ -53,8 +55,9 @@ class Decoder:
     """Decodes the batches of one partition, in order, into items.
 
     `wanted` keeps groups (None: all); `names`, if given, are the only group ids wanted, and lets whole
-    batches be passed over unread. `runs=False` makes each commit a run of its own. Memory is bounded by
-    the distinct commit keys since the last flush (`MAX_SLOTS`).
+    batches be passed over unread. `runs=False` makes each commit a run of its own. `places` are told where
+    everything lies that is read. Memory is bounded by the distinct commit keys, of which a new chunk finds
+    `MAX_SLOTS` at most.
     """
 
     def __init__(
@@ -62,11 +65,13 @@ class Decoder:
         wanted: Callable[[str], bool] | None = None,
         names: Iterable[str] | None = None,
         runs: bool = True,
+        places: Places | None = None,
     ) -> None:
         exact = None if names is None else frozenset(names)
         self.needles = None if exact is None else [_I16.pack(len(n.encode())) + n.encode() for n in exact]
         self.wanted: Callable[[str], bool] = wanted or (lambda group: exact is None or group in exact)
         self.runs = runs
+        self.places = places
         self.next_offset = -1
         self.first_offset = -1
         self.records = self.missing = 0
@@ -89,6 +94,9 @@ class Decoder:
         self._left: i64 = 0
         self._base = self._base_ts = 0
         self._producer = -1
+        # What to add to a position in `_data` to have one for `places`, and the value `_take` stopped at.
+        self._shift: i64 = 0
+        self._value_at: i64 = 0
         self._stamped = self._gather = True
 
     def feed(self, chunk: bytes, headers: Iterable[BatchHeader]) -> Iterator[Item]:
@@ -97,6 +105,11 @@ class Decoder:
         Batches that were seen already are passed over.
         """
         needles, hit = self.needles, -1
+        if len(self._slots) > MAX_SLOTS:
+            yield from self.flush()
+            self._forget()
+        if self.places is not None:
+            self.places.begin(len(chunk))
         for header in headers:
             position, end, base, last, attributes, _, max_ts, _, _, records = header
             if last < self.next_offset:
@@ -107,7 +120,7 @@ class Decoder:
             self.next_offset = last + 1
             self.records += records
             self.last_ms = max_ts
-            if base // RUN_OFFSETS != self._block or len(self._slots) > MAX_SLOTS:
+            if base // RUN_OFFSETS != self._block:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
             try:
@@ -147,10 +160,14 @@ class Decoder:
         for run in self._groups.values():
             if run.dirty:
                 yield from run.close()
-        if len(self._slots) > MAX_SLOTS:
-            self._slots.clear()
-            self._groups.clear()
-            self._order, self._last, self._unseen.next = [self._unseen], self._unseen, 0
+
+    def _forget(self) -> None:
+        """Forget every key; no run may be open."""
+        self._slots.clear()
+        self._groups.clear()
+        self._order, self._last, self._unseen.next = [self._unseen], self._unseen, 0
+        if self.places is not None:
+            self.places.forget()
 
     def _gap(self, header: BatchHeader) -> Iterator[Gap]:
         """Note offsets that are not there, before the batch or inside it; the first batch is the start."""
@@ -181,8 +198,11 @@ class Decoder:
         self._base_ts = max_ts if attributes & APPEND_TIME else base_ts
         self._stamped = not attributes & APPEND_TIME
         self._gather = self.runs and producer == -1
+        self._shift = 0
         if attributes & COMPRESSED:
             self._data, self._at, self._end = body_of(chunk, header)
+            if self.places is not None:
+                self._shift = self.places.body(self._data)
         else:
             self._data, self._at, self._end = chunk, position + HEADER_BYTES, end
         return self._take()
@@ -192,6 +212,7 @@ class Decoder:
         data, base, base_ts, slots, gather = self._data, self._base, self._base_ts, self._slots, self._gather
         order, last, unseen = self._order, self._last, self._unseen
         pos, end, left = self._at, self._end, self._left
+        places, shift, producer = self.places, self._shift, self._producer
         size: i64
         try:
             while left:
@@ -222,6 +243,8 @@ class Decoder:
                 # Who commits does so in the same order again: most keys are the expected one.
                 if slot.key != key:
                     found = slots.get(key, unseen)
+                    if found is unseen and gather and key[:2] in _COMMIT_KEYS:
+                        found = self._added(key)
                     if found is None:
                         pos = stop
                         continue
@@ -234,6 +257,8 @@ class Decoder:
                 if not gather or slot is unseen or (null | size) & 1 or not pos + 10 <= value_end < stop:
                     self._at, self._left, self._last = stop, left, last
                     return self._whole(offset, ts, start, stop)
+                if places is not None:
+                    places.commit(slot.number, value_end - pos, offset, ts, producer, pos + shift)
                 if slot.count and (committed := read_i64_be(data, pos + 2)) >= slot.last:
                     slot.count += 1
                     slot.last, slot.offset, slot.ts = committed, offset, ts
@@ -252,7 +277,8 @@ class Decoder:
     def _whole(self, offset: int, ts: int, start: int, stop: int) -> RawRecord:
         """A record of this batch, its key at `start`, as it is."""
         key, after = optional_bytes(self._data, start, stop)
-        value, _ = optional_bytes(self._data, after, stop)
+        value, after = optional_bytes(self._data, after, stop)
+        self._value_at = self._shift + after - len(value or b"")
         return RawRecord(offset, ts, key, value, self._base, self._producer)
 
     def _one(self, record: RawRecord) -> Iterator[Item]:
@@ -267,7 +293,11 @@ class Decoder:
                 yield from self._commit(record, key)
                 return
             group = group_of(key)
-            if group is None or not self.wanted(group):
+            if group is not None and not self.wanted(group):
+                return
+            if self.places is not None:
+                self.places.others.append(record)
+            if group is None:
                 return
             yield from self.flush(group)
             decoded = decode_key(key)
@@ -286,6 +316,9 @@ class Decoder:
         slot = self._slots[key] if key in self._slots else self._new_slot(key)
         if slot is None:
             return
+        if self.places is not None:
+            size = -1 if value is None else len(value)
+            self.places.commit(slot.number, size, offset, ts, producer, self._value_at)
         group = slot.group.name
         if value is None:
             yield from self.flush(group)
@@ -299,6 +332,13 @@ class Decoder:
             if not self.runs:
                 yield from self.flush(group)
 
+    def _added(self, key: bytes) -> Slot | None:
+        """As `_new_slot`; the slot that stands for keys that have none, if the key makes no sense."""
+        try:
+            return self._new_slot(key)
+        except DecodeError:
+            return self._unseen
+
     def _new_slot(self, key: bytes) -> Slot | None:
         """The slot of a key met for the first time; None if its group is not wanted."""
         group, topic, partition = decode_commit_key(key)
@@ -307,6 +347,8 @@ class Decoder:
             run = self._groups.setdefault(group, GroupRun(group))
             slot = Slot(run, TopicPartition(topic, partition), key, len(self._order))
             self._order.append(slot)
+            if self.places is not None:
+                self.places.key(group, topic, partition, len(key))
         self._slots[key] = slot
         return slot
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from librt.strings import read_i16_be, read_i32_be
+
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.history.items import Committed, RawRecord
@@ -115,15 +117,14 @@ def _topic_id(value: bytes, pos: int) -> bytes:
 def decode_commit_key(key: bytes) -> tuple[str, str, int]:
     """Group, topic and partition of a key of type 0 or 1; raises only DecodeError."""
     try:
-        (size,) = _I16.unpack_from(key, 2)
-        group = key[4 : 4 + size].decode()
+        size: int = read_i16_be(key, 2)
         pos = 4 + size
-        (topic_size,) = _I16.unpack_from(key, pos)
-        topic = key[pos + 2 : pos + 2 + topic_size].decode()
-        (partition,) = _I32.unpack_from(key, pos + 2 + topic_size)
-        if size < 0 or topic_size < 0 or pos + topic_size + 6 != len(key):
+        topic_size: int = read_i16_be(key, pos) if size >= 0 else -1
+        if topic_size < 0 or pos + topic_size + 6 != len(key):
             raise DecodeError(f"an OffsetCommit key of {len(key)} bytes with lengths that do not fit")
-    except (struct.error, UnicodeDecodeError):
+        group, topic = key[4:pos].decode(), key[pos + 2 : -4].decode()
+        partition = read_i32_be(key, len(key) - 4)
+    except (IndexError, ValueError):  # text that is no UTF-8 among them
         raise DecodeError(f"an OffsetCommit key of {len(key)} bytes, cut short or garbled") from None
     return group, topic, partition
 

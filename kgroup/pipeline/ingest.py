@@ -11,9 +11,9 @@ from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.splits import Split
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.inputs import Input, Segments
-from kgroup.pipeline.rows import EVERY_BUCKET, SplitRows, SplitSummary
+from kgroup.pipeline.rows import EVERY_BUCKET, ITEMS, SplitRows, SplitSummary
 from kgroup.pipeline.schemas import ITEMS as ITEM_ROWS
-from kgroup.pipeline.store import ITEMS, Run, Store, TableFile, TableWriter, adopt_fold
+from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,12 +30,12 @@ import kgroup
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
+from kgroup.pipeline.rows import ITEMS
 from kgroup.pipeline.schemas import TABLES
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 STATE = "state"
-ITEMS = "items"
 OPEN_EVENTS = "events_open"
 DAY_MS = 86_400_000
 _DATED = {"commits": "ts", "control": "ts", "markers": "ts", "events": "ts", "batches": "max_ts"}

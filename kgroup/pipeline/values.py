@@ -6,6 +6,7 @@ ordinary goes through `history.records.decode_commit`, and a test holds both equ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,9 +47,9 @@ class CommitColumns:
             self.metadata[row] = commit.metadata
 
 
-def commit_columns(data: bytes, start: Ints, size: Ints) -> CommitColumns:
-    """The commits whose values lie in `data` at `start`, `size` bytes each (all at least 0)."""
-    padded = data + bytes(_PAD)
+def commit_columns(parts: Sequence[bytes], start: Ints, size: Ints) -> CommitColumns:
+    """The commits whose values lie in `parts`, one behind the other, at `start`, `size` bytes each (at least 0)."""
+    padded = b"".join((*parts, bytes(_PAD)))
     buffer = np.frombuffer(padded, dtype=np.uint8)
     last = len(buffer) - 16
 
@@ -89,7 +90,7 @@ def commit_columns(data: bytes, start: Ints, size: Ints) -> CommitColumns:
     for row in np.flatnonzero(~usual | (length > 0)).tolist():
         at = int(start[row])
         try:
-            found.put(row, decode_commit(data[at : at + int(size[row])], -1, -1))
+            found.put(row, decode_commit(padded[at : at + int(size[row])], -1, -1))
         except DecodeError as error:
             found.errors[row] = error.message
             found.topic_id[row] = np.frombuffer(ZERO_UUID, dtype=np.uint8)

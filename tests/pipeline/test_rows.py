@@ -18,44 +18,12 @@ from kgroup.history.records import decode_commit, decode_commit_key, group_of, r
 from kgroup.history.scan import CONTROL, Scanner
 from kgroup.history.sources import segment_logs
 from kgroup.history.splits import SplitReader, plan_splits
-from kgroup.pipeline.framing import frames_of
 from kgroup.pipeline.rows import SplitRows
 from kgroup.pipeline.values import commit_columns
 from kgroup.protocol import group_records as r
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
-
-
-@given(st.integers(0, 10_000))
-def test_frames_are_the_raw_records(seed: int) -> None:
-    chunk = b"".join(made_batches(seed, 25))
-    headers = [h for h in Scanner("made").headers(chunk, True) if not h.attributes & CONTROL]
-    frames = frames_of(chunk, headers)
-    expected = [record for header in headers for record in raw_records(chunk, header)]
-    keys, values = frames.slices(np.arange(len(frames.offset)))
-    assert frames.offset.tolist() == [e.offset for e in expected]
-    assert frames.timestamp.tolist() == [e.timestamp_ms for e in expected]
-    assert frames.producer.tolist() == [e.producer_id for e in expected]
-    assert keys == [e.key for e in expected]
-    assert values == [e.value for e in expected]
-    assert frames.broken == ()
-
-
-@given(st.integers(0, 10_000), st.binary(min_size=1, max_size=30), st.integers(0, 400))
-def test_garbage_inside_a_batch_costs_that_batch_only(seed: int, garbage: bytes, at: int) -> None:
-    chunk = b"".join(made_batches(seed, 12))
-    headers = [h for h in Scanner("made").headers(chunk, True) if not h.attributes & CONTROL]
-    victim = headers[seed % len(headers)]
-    start = victim.position + 61 + at % max(1, victim.end - victim.position - 61)
-    damaged = (
-        chunk[:start] + garbage[: victim.end - start] + chunk[start + len(garbage[: victim.end - start]) :]
-    )
-    frames = frames_of(damaged, headers)
-    others = [e.offset for h in headers if h is not victim for e in raw_records(chunk, h)]
-    assert set(others) <= set(frames.offset.tolist())
-    if frames.broken:
-        assert [header for header, _ in frames.broken] == [victim]
 
 
 def commit_values() -> st.SearchStrategy[bytes]:
@@ -79,7 +47,7 @@ def commit_values() -> st.SearchStrategy[bytes]:
 def test_columns_are_what_the_decoder_says(values: list[bytes]) -> None:
     sizes = np.array([len(v) for v in values])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    found = commit_columns(b"".join(values), starts, sizes)
+    found = commit_columns(values, starts, sizes)
     for row, value in enumerate(values):
         try:
             expected = decode_commit(value, -1, -1)

@@ -1,0 +1,116 @@
+"""Places of commits → rows of the table `commits`, for all commits of a chunk at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.history.places import KEY, ROW, Places
+from kgroup.pipeline.schemas import COMMITS
+from kgroup.pipeline.values import commit_columns
+
+MAX_NAMES = 50_000
+_STAMP = COMMITS.field("ts").type
+
+
+class TopicIds:
+    """The ids of topics met so far, and how commits call those topics."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        """The topic of each id, as Kafka prints ids; `MAX_NAMES` at most."""
+        self._numbers = {ZERO_UUID: 0}
+        self._texts: list[str] = []
+        self._known = np.zeros((1, 2), dtype=np.int64)
+        self._newest = np.zeros(0, dtype=np.int32)
+
+    def column(self, ids: NDArray[np.uint8], topic: NDArray[np.int32], topics: list[str]) -> pa.Array:
+        """The ids (16 bytes a row) as Kafka prints them, null for zero; `topic` is each row's place in `topics`.
+
+        A topic keeps its id unless it is made anew, so each row's id is compared with the newest of its topic.
+        """
+        self._newest = np.append(self._newest, np.zeros(len(topics) - len(self._newest), dtype=np.int32))
+        number = self._newest[topic]
+        rows = np.flatnonzero((self._known[number] != ids.view(np.int64)).any(axis=1))
+        if len(rows):
+            number[rows] = self._looked_up(ids[rows], topic[rows], topics)
+            self._newest[topic[rows]] = number[rows]
+        return pa.DictionaryArray.from_arrays(pa.array(number - 1, mask=number == 0), pa.array(self._texts, pa.string()))
+
+    def _looked_up(
+        self, ids: NDArray[np.uint8], topic: NDArray[np.int32], topics: list[str]
+    ) -> NDArray[np.int32]:
+        found, first, row = np.unique(ids.view("V16").ravel(), return_index=True, return_inverse=True)
+        numbers = []
+        for raw, at in zip(found.tolist(), first.tolist(), strict=True):
+            number = self._numbers.setdefault(raw, len(self._numbers))
+            numbers.append(number)
+            if number > len(self._texts):
+                text = uuid_text(raw)
+                self._texts.append(text)
+                if len(self.names) < MAX_NAMES:
+                    self.names[text] = topics[topic[at]]
+        self._known = np.frombuffer(b"".join(self._numbers), dtype=np.int64).reshape(-1, 2)
+        return np.array(numbers, dtype=np.int32)[row]
+
+
+class CommitRows:
+    """The commits of one split, chunk by chunk."""
+
+    def __init__(self, part: int) -> None:
+        self.part = part
+        self.ids = TopicIds()
+
+    def table(self, chunk: bytes, places: Places) -> tuple[pa.Table, dict[int, str]]:
+        """The commits in a chunk; and why some of them are not rows, by log offset."""
+        rows = np.frombuffer(places.commits.getvalue(), dtype=np.dtype(list(ROW)))
+        key = np.frombuffer(places.keys.getvalue(), dtype=np.dtype(list(KEY)))[rows["key"]]
+        size, offset = rows["size"], np.ascontiguousarray(rows["offset"])
+        gone = size < 0
+        values = commit_columns((chunk, *places.bodies), rows["value"], np.maximum(size, 0))
+        names = list(places.topics)
+        topic = np.ascontiguousarray(key["topic"])
+        ids = self.ids.column(values.topic_id, topic, names)
+        metadata: list[str | None] = [None] * len(rows)
+        for row, text in values.metadata.items():
+            metadata[row] = text
+        table = pa.table(
+            [
+                full(self.part, len(rows)),
+                pa.array(offset),
+                pa.array(rows["ts"]).cast(_STAMP),
+                pa.DictionaryArray.from_arrays(key["group"], list(places.groups)),
+                pa.DictionaryArray.from_arrays(topic, names),
+                pa.array(key["partition"]),
+                pa.array(values.offset, mask=gone),
+                pa.array(values.leader_epoch.astype(np.int32), mask=gone | (values.leader_epoch < 0)),
+                pa.array(metadata, pa.string()),
+                _stamps(values.commit_ms, gone),
+                _stamps(values.expire_ms, gone),
+                ids,
+                pa.array(values.version.astype(np.int16), mask=gone),
+                pa.array(gone),
+                pa.array(rows["producer"], mask=rows["producer"] < 0),
+                pa.array((key["size"] + np.maximum(size, 0)).astype(np.int32)),
+            ],
+            schema=COMMITS,
+        )
+        bad = [row for row in values.errors if not gone[row]]
+        if not bad:
+            return table, {}
+        sound = np.ones(len(rows), dtype=bool)
+        sound[bad] = False
+        return table.filter(pa.array(sound)), {int(offset[row]): values.errors[row] for row in bad}
+
+
+def full(value: int, count: int) -> pa.Array:
+    """A column that says the same in every row."""
+    return pa.array(np.full(count, value, dtype=np.int32))
+
+
+def _stamps(ms: Any, gone: Any) -> pa.Array:
+    return pa.array(ms, pa.int64(), mask=gone | (ms < 0)).cast(_STAMP)
