@@ -1,4 +1,4 @@
-"""Where each commit of a log lies, as plain numbers: columns of millions of commits without an object for each."""
+"""Where each commit of a log lies, as plain numbers: millions of commits without an object for each."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ KEY: Final = (("group", "<i4"), ("topic", "<i4"), ("partition", "<i4"), ("size",
 class Places:
     """What a decoder came across in the chunk that it was fed last, in log order.
 
-    `commits` are rows of `ROW`, of every commit whose key decodes; `keys` rows of `KEY`, `groups` and `topics`
-    names by number, of all chunks. Values in a compressed batch lie in `bodies`, which count as if they came
-    behind the chunk. `others` are the records of any other type.
+    `commits` are rows of `ROW`, of every commit whose key decodes; `keys` rows of `KEY`, `groups` and
+    `topics` names by number, of all chunks. Values in a compressed batch lie in `bodies`, which count as if
+    they came behind the chunk. `others` are the records of any other type.
     """
 
     def __init__(self) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.domain import ZERO_UUID
 from kgroup.history.places import KEY, ROW, Places
 from kgroup.pipeline.schemas import COMMITS
 from kgroup.pipeline.values import commit_columns
 
 MAX_NAMES = 50_000
+Ids = NDArray[np.uint8]
 _STAMP = COMMITS.field("ts").type
 
 
@@ -24,38 +26,42 @@ class TopicIds:
         self.names: dict[str, str] = {}
         """The topic of each id, as Kafka prints ids; `MAX_NAMES` at most."""
         self._numbers = {ZERO_UUID: 0}
-        self._texts: list[str] = []
+        self._texts = pa.array([""], pa.string())
         self._known = np.zeros((1, 2), dtype=np.int64)
         self._newest = np.zeros(0, dtype=np.int32)
 
-    def column(self, ids: NDArray[np.uint8], topic: NDArray[np.int32], topics: list[str]) -> pa.Array:
-        """The ids (16 bytes a row) as Kafka prints them, null for zero; `topic` is each row's place in `topics`.
+    def column(self, ids: Ids, topic: NDArray[np.int32], topics: list[str]) -> pa.Array:
+        """The ids (16 bytes a row) as Kafka prints them, null for zero.
 
-        A topic keeps its id unless it is made anew, so each row's id is compared with the newest of its topic.
+        `topic` is each row's place in `topics`. A topic keeps its id unless it is made anew, so each row's id
+        is compared with the newest of its topic.
         """
         self._newest = np.append(self._newest, np.zeros(len(topics) - len(self._newest), dtype=np.int32))
-        number = self._newest[topic]
+        number, texts = self._newest[topic], self._texts
         rows = np.flatnonzero((self._known[number] != ids.view(np.int64)).any(axis=1))
         if len(rows):
-            number[rows] = self._looked_up(ids[rows], topic[rows], topics)
-            self._newest[topic[rows]] = number[rows]
-        return pa.DictionaryArray.from_arrays(pa.array(number - 1, mask=number == 0), pa.array(self._texts, pa.string()))
+            number[rows], texts = self._looked_up(ids[rows], topic[rows], topics)
+            self._newest[topic[rows]] = np.where(number[rows] < len(self._known), number[rows], 0)
+        return pa.DictionaryArray.from_arrays(pa.array(number, mask=number == 0), texts)
 
     def _looked_up(
-        self, ids: NDArray[np.uint8], topic: NDArray[np.int32], topics: list[str]
-    ) -> NDArray[np.int32]:
+        self, ids: Ids, topic: NDArray[np.int32], topics: list[str]
+    ) -> tuple[NDArray[np.int32], pa.Array]:
+        """The number of each id, and the texts by number; beyond `MAX_NAMES` numbers are for this once."""
         found, first, row = np.unique(ids.view("V16").ravel(), return_index=True, return_inverse=True)
-        numbers = []
-        for raw, at in zip(found.tolist(), first.tolist(), strict=True):
-            number = self._numbers.setdefault(raw, len(self._numbers))
-            numbers.append(number)
-            if number > len(self._texts):
-                text = uuid_text(raw)
-                self._texts.append(text)
-                if len(self.names) < MAX_NAMES:
-                    self.names[text] = topics[topic[at]]
-        self._known = np.frombuffer(b"".join(self._numbers), dtype=np.int64).reshape(-1, 2)
-        return np.array(numbers, dtype=np.int32)[row]
+        raws = found.tolist()
+        number = np.array([self._numbers.get(raw, -1) for raw in raws], dtype=np.int32)
+        new = np.flatnonzero(number < 0)
+        number[new] = np.arange(len(new)) + len(self._known)
+        added = _texts(found[new])
+        texts = pa.concat_arrays([self._texts, added])
+        if room := len(new[: MAX_NAMES + 1 - len(self._known)]):
+            for at, text in zip(new[:room].tolist(), added[:room].to_pylist(), strict=True):
+                self._numbers[raws[at]] = len(self._numbers)
+                self.names[text] = topics[topic[first[at]]]
+            self._known = np.frombuffer(b"".join(self._numbers), dtype=np.int64).reshape(-1, 2)
+            self._texts = texts[: len(self._known)]
+        return number[row], texts
 
 
 class CommitRows:
@@ -114,3 +120,13 @@ def full(value: int, count: int) -> pa.Array:
 
 def _stamps(ms: Any, gone: Any) -> pa.Array:
     return pa.array(ms, pa.int64(), mask=gone | (ms < 0)).cast(_STAMP)
+
+
+def _texts(ids: NDArray[np.void]) -> pa.Array:
+    """Topic ids as Kafka prints them."""
+    # 18 bytes are 24 characters, so that one call does for all; of these 22 belong to the 16 bytes.
+    padded = np.zeros((len(ids), 18), dtype=np.uint8)
+    padded[:, :16] = ids.view(np.uint8).reshape(-1, 16)
+    text = np.frombuffer(base64.urlsafe_b64encode(padded.tobytes()), dtype=np.uint8).reshape(-1, 24)[:, :22]
+    ends = np.arange(len(ids) + 1, dtype=np.int32) * 22
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(text.tobytes()))

@@ -11,7 +11,7 @@ from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.splits import Split
 from kgroup.pipeline.folding import FoldBuckets
 from kgroup.pipeline.inputs import Input, Segments
-from kgroup.pipeline.rows import EVERY_BUCKET, ITEMS, SplitRows, SplitSummary
+from kgroup.pipeline.rows import EVERY_BUCKET, ITEMS, SplitRows, SplitSummary, paused_collector
 from kgroup.pipeline.schemas import ITEMS as ITEM_ROWS
 from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold
 
@@ -45,6 +45,10 @@ class WriteSplit:
     decoder: Mapping[str, Any]
 
     def __call__(self, split: Split) -> dict[str, Any]:
+        with paused_collector():
+            return self._written(split)
+
+    def _written(self, split: Split) -> dict[str, Any]:
         rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.decoder)
         with TableWriter(self.root, self.run, split.part, f"{split.number:05d}") as writer:
             for name, table in rows.tables():

@@ -48,7 +48,7 @@ class CommitColumns:
 
 
 def commit_columns(parts: Sequence[bytes], start: Ints, size: Ints) -> CommitColumns:
-    """The commits whose values lie in `parts`, one behind the other, at `start`, `size` bytes each (at least 0)."""
+    """The commits whose values lie in `parts` put together: at `start`, `size` (0 or more) bytes each."""
     padded = b"".join((*parts, bytes(_PAD)))
     buffer = np.frombuffer(padded, dtype=np.uint8)
     last = len(buffer) - 16
