@@ -1,20 +1,20 @@
-"""Items in order → events, by `history.fold`, one bucket of a partition after the other.
+"""Items in order → events, by `history.fold`, each share of a partition by itself.
 
-A bucket holds some of a partition's groups; gaps and transaction markers are in every bucket. What a run
-leaves of a fold is kept, and the next run goes on from there.
+A share (a bucket) holds some of a partition's groups; gaps and transaction markers are in every one. What a
+run leaves of a fold is kept, and the next run goes on from there.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import StorageError
@@ -68,30 +68,41 @@ class BucketFold:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldBuckets:
-    """For `mapInArrow`: batches of items, sorted, to one JSON row a bucket. Runs on an executor."""
+class Share:
+    """The files of one share's items, in the order of the log, and the fold of the run before, if any.
+
+    Paths are relative to the store.
+    """
+
+    part: int
+    bucket: int
+    items: tuple[str, ...]
+    fold: str | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.part}-{self.bucket}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldShare:
+    """Folds one share and writes its events; returns plain values. Runs on an executor."""
 
     root: str
     run: int
-    folds: Mapping[str, str]
     names: Mapping[bytes, str]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for (part, bucket), payloads in _by_bucket(batches):
-            told = self._bucket(part, bucket, payloads)
-            yield pa.record_batch([pa.array([json.dumps(told)])], names=["told"])
-
-    def _bucket(self, part: int, bucket: int, payloads: Iterator[bytes]) -> dict[str, Any]:
-        key, state = f"{part}-{bucket}", None
-        if key in self.folds:
-            state = unpickled((Path(self.root) / self.folds[key]).read_bytes())
+    def __call__(self, share: Share) -> dict[str, Any]:
+        state = None
+        if share.fold is not None:
+            state = unpickled((Path(self.root) / share.fold).read_bytes())
             state.fold.learn(self.names)
-        with TableWriter(self.root, self.run, part, f"{bucket:03d}") as writer:
+        with TableWriter(self.root, self.run, share.part, f"{share.bucket:03d}") as writer:
             events: list[tuple[int, Event]] = []
-            for item in map(unpacked, map(unpickled, payloads)):
+            for item in self._items(share):
                 if state is None:
                     start = max(item.first_offset, 0) if isinstance(item, Edge) else 0
-                    state = BucketFold(Fold(part, self.names, start), start - 1)
+                    state = BucketFold(Fold(share.part, self.names, start), start - 1)
                 for event in state.apply(item):
                     events.append((state.seq, event))
                     state.seq += 1
@@ -101,25 +112,17 @@ class FoldBuckets:
             assert state is not None
             writer.write("events", event_rows(events))
             kept = pickle.dumps(state, protocol=5)
-            last = state.fold.finish() if bucket == 0 else state.fold.settle()
+            last = state.fold.finish() if share.bucket == 0 else state.fold.settle()
             writer.write(OPEN_EVENTS, event_rows(list(enumerate(last, state.seq))))
-        path = Path(STATE) / f"run={self.run}" / f"{writer.label}-{key}.fold"
+        path = Path(STATE) / f"run={self.run}" / f"{writer.label}-{share.key}.fold"
         (Path(self.root) / path).parent.mkdir(parents=True, exist_ok=True)
         (Path(self.root) / path).write_bytes(kept)
-        return {"key": key, "fold": str(path), "files": [asdict(file) for file in writer.files]}
+        return {"key": share.key, "fold": str(path), "files": [asdict(file) for file in writer.files]}
 
-
-def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[tuple[int, int], Iterator[bytes]]]:
-    """The payloads of each bucket; each must be used up before the next is asked for."""
-    from itertools import groupby
-
-    def rows() -> Iterator[tuple[int, int, bytes]]:
-        for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("part", "bucket", "payload"))
-            yield from zip(*columns, strict=True)
-
-    for key, group in groupby(rows(), key=lambda row: row[:2]):
-        yield key, (payload for _, _, payload in group)
+    def _items(self, share: Share) -> Iterator[Any]:
+        for path in share.items:
+            for batch in pq.ParquetFile(Path(self.root) / path).iter_batches():
+                yield from map(unpacked, map(unpickled, batch.column("payload").to_pylist()))
 
 
 def event_rows(events: list[tuple[int, Event]]) -> pa.Table:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.splits import Split
-from kgroup.pipeline.folding import FoldBuckets
+from kgroup.pipeline.folding import FoldShare, Share
 from kgroup.pipeline.inputs import Input, Segments
-from kgroup.pipeline.rows import EVERY_BUCKET, ITEMS, SplitRows, SplitSummary, paused_collector
-from kgroup.pipeline.schemas import ITEMS as ITEM_ROWS
+from kgroup.pipeline.rows import ITEMS, SplitRows, SplitSummary
 from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:
@@ -45,16 +46,14 @@ class WriteSplit:
     decoder: Mapping[str, Any]
 
     def __call__(self, split: Split) -> dict[str, Any]:
-        with paused_collector():
-            return self._written(split)
-
-    def _written(self, split: Split) -> dict[str, Any]:
         rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.decoder)
         with TableWriter(self.root, self.run, split.part, f"{split.number:05d}") as writer:
             for name, table in rows.tables():
                 writer.write(name, table)
         summary = rows.summary
         return {
+            "part": split.part,
+            "number": split.number,
             "files": [asdict(file) for file in writer.files],
             "bytes": rows.reader.bytes_read,
             "summary": None if summary is None else {"run": self.run, **_shallow(summary)},
@@ -64,6 +63,10 @@ class WriteSplit:
 def _shallow(summary: SplitSummary) -> dict[str, Any]:
     """Its fields by name; `asdict` would copy each of very many topic names."""
     return {field.name: getattr(summary, field.name) for field in fields(summary)}
+
+
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""Calls a task with each of these, in any order and anywhere; the results are in the order of the work."""
 
 
 def ingest(
@@ -84,20 +87,42 @@ def ingest(
     `split_bytes` if nobody else does.
     """
     origin = sources if isinstance(sources, Input) else Segments.of(sources)
-    parts = origin.parts()
+    cores = spark.sparkContext.defaultParallelism
+    if store.empty:
+        buckets = buckets or _buckets(origin.parts(), cores)
+    split_bytes = split_bytes or _split_bytes(
+        origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets()), cores
+    )
+
+    def each(task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        context = spark.sparkContext
+        return context.parallelize(work, len(work)).map(_Uncollected(task)).collect() if work else []
+
+    return fill(each, origin, store, split_bytes, buckets or 1, tables, decoder or {})
+
+
+def fill(
+    each: Each,
+    origin: Input,
+    store: Store,
+    split_bytes: int,
+    buckets: int,
+    tables: frozenset[str] = ROWS,
+    decoder: Mapping[str, Any] = MappingProxyType({}),
+) -> RunReport:
+    """As `ingest`, wherever `each` lets the tasks run. `buckets` matter in the first run alone."""
     with store.run() as run:
         manifest = run.manifest
         if store.empty:
-            manifest.buckets = buckets or _buckets(parts, spark.sparkContext.defaultParallelism)
-        after, cores = manifest.last_offsets(), spark.sparkContext.defaultParallelism
-        split_bytes = split_bytes or _split_bytes(origin.plan(_MAX_SPLIT_BYTES, after), cores)
+            manifest.buckets = buckets
+        after = manifest.last_offsets()
         splits = origin.plan(split_bytes, after)
-        writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder or {})
-        results = _read(spark, splits, writer)
+        writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder)
+        results = _read(each, splits, writer)
         if again := _overlapping(results):
             run.clear()
             splits = origin.plan(split_bytes, after, again)
-            results = _read(spark, splits, writer)
+            results = _read(each, splits, writer)
         spans = [result["summary"] for result in results if result["summary"] is not None]
         files = [TableFile(**file) for result in results for file in result["files"]]
         kept = [file for file in files if file.table != ITEMS]
@@ -109,13 +134,27 @@ def ingest(
             manifest.names |= span.pop("names")
         manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
         manifest.spans += spans
-        kept += _fold(spark, run, [file for file in files if file.table == ITEMS])
+        kept += _fold(each, run, [file for file in files if file.table == ITEMS])
         about = {"sources": origin.labels, "files": read, "bytes_read": size}
         run.publish(kept, about)
     rows: dict[str, int] = {}
     for file in kept:
         rows[file.table] = rows.get(file.table, 0) + file.rows
     return RunReport(run.number, rows, len(splits), size, sum(file.bytes for file in kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncollected:
+    """A task without Python's collector: it makes very many objects and no cycles, a fifth of its time."""
+
+    task: Callable[[Any], Any]
+
+    def __call__(self, work: Any) -> Any:
+        gc.disable()
+        try:
+            return self.task(work)
+        finally:
+            gc.enable()
 
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
@@ -128,50 +167,38 @@ def _buckets(parts: int, parallelism: int) -> int:
     return max(1, min(16, -(-2 * parallelism // max(1, parts))))
 
 
-def _read(spark: SparkSession, splits: Sequence[Split], writer: WriteSplit) -> list[dict[str, Any]]:
-    if not splits:
-        return []
+def _read(each: Each, splits: Sequence[Split], writer: WriteSplit) -> list[dict[str, Any]]:
+    """What the splits hold, in their order."""
     # The largest first, so that no task is left to run alone at the end.
-    ordered = sorted(splits, key=lambda split: -split.size)
-    return spark.sparkContext.parallelize(ordered, len(ordered)).map(writer).collect()
+    results = each(writer, sorted(splits, key=lambda split: -split.size))
+    return sorted(results, key=lambda result: (result["part"], result["number"]))
 
 
 def _overlapping(results: Sequence[Mapping[str, Any]]) -> frozenset[int]:
-    """Partitions of which two splits hold the same offsets: their files are copies that overlap."""
+    """Partitions of which two splits hold the same offsets: copies that overlap. `results` are in order."""
     last: dict[int, int] = {}
     found = set()
     spans = [result["summary"] for result in results if result["summary"] is not None]
-    for span in sorted(spans, key=lambda span: (span["part"], span["number"])):
+    for span in spans:
         if span["first_offset"] <= last.get(span["part"], -1):
             found.add(span["part"])
         last[span["part"]] = max(last.get(span["part"], -1), span["last_offset"])
     return frozenset(found)
 
 
-def _fold(spark: SparkSession, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
-    """Fold the items of this run, each bucket of a partition in order, on from the run before."""
-    if not items:
-        return []
-    from pyspark.sql import functions as f
-    from pyspark.sql.pandas.types import from_arrow_schema
-
+def _fold(each: Each, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
+    """Fold the items of this run (files in log order), each share of a partition, on from the run before."""
     manifest = run.manifest
-    buckets = manifest.buckets
-    # With the schema given no job has to look for it first.
-    read = spark.read.schema(from_arrow_schema(ITEM_ROWS)).parquet(
-        *(str(run.root / file.path) for file in items)
-    )
-    every = f.sequence(f.lit(0), f.lit(buckets - 1))
-    shares = f.when(f.col("bucket") == EVERY_BUCKET, every).otherwise(f.array("bucket"))
-    parts = len({file.part for file in items})
-    tasks = min(parts * buckets, 4 * spark.sparkContext.defaultParallelism)
+    paths: dict[tuple[int, int], list[str]] = {}
+    sizes: dict[tuple[int, int], int] = {}
+    for file in items:
+        share = (file.part, int(Path(file.path).parent.name.partition("=")[2]))
+        paths.setdefault(share, []).append(file.path)
+        sizes[share] = sizes.get(share, 0) + file.bytes
+    shares = [
+        Share(*share, tuple(paths[share]), manifest.folds.get(f"{share[0]}-{share[1]}"))
+        for share in sorted(paths, key=lambda share: -sizes[share])
+    ]
     names = {uuid_bytes(text): name for text, name in manifest.names.items()}
-    fold = FoldBuckets(str(run.root), run.number, dict(manifest.folds), names)
-    told = (
-        read.withColumn("bucket", f.explode(shares))
-        .repartition(tasks, "part", "bucket")
-        .sortWithinPartitions("part", "bucket", "split", "seq")
-        .mapInArrow(fold, "told string")
-        .collect()
-    )
-    return [file for row in told for file in adopt_fold(manifest, row.told)]
+    told = each(FoldShare(str(run.root), run.number, names), shares)
+    return [file for one in told for file in adopt_fold(manifest, one)]

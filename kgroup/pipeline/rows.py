@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +22,6 @@ from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
 from kgroup.pipeline.schemas import ITEMS as ITEM_ROWS
 
-EVERY_BUCKET = -1
 ITEMS = "items"
 Rows = tuple[str, pa.Table]
 
@@ -67,7 +64,6 @@ class SplitRows:
         self.places = Places() if chosen & {"commits", "control"} else None
         self.decoder = Decoder(places=self.places, **decoder)
         self._commits = CommitRows(split.part)
-        self._seq = 0
         self._first: BatchHeader | None = None
         self._bad: dict[int, dict[str, Any]] = {}
 
@@ -181,29 +177,21 @@ class SplitRows:
 
     def _items(self, items: Iterator[Item | Edge]) -> Iterator[Rows]:
         """All of the items, as rows if they are wanted."""
-        buckets, seqs, payloads = [], [], []
+        shares: dict[int, list[bytes]] = {}
         for item in items:
             if ITEMS not in self.chosen:
                 continue
-            buckets.append(self._bucket(item))
-            seqs.append(self._seq)
-            payloads.append(pickle.dumps(item if isinstance(item, Edge) else packed(item), protocol=5))
-            self._seq += 1
-        count = len(seqs)
-        arrays = (
-            full(self.split.part, count),
-            pa.array(buckets, pa.int32()),
-            full(self.split.number, count),
-            pa.array(seqs, pa.int64()),
-            pa.array(payloads, pa.binary()),
-        )
-        if count:
-            yield ITEMS, pa.table(arrays, schema=ITEM_ROWS)
+            payload = pickle.dumps(item if isinstance(item, Edge) else packed(item), protocol=5)
+            for bucket in self._buckets(item):
+                shares.setdefault(bucket, []).append(payload)
+        for bucket, payloads in shares.items():
+            yield ITEMS, pa.table([full(bucket, len(payloads)), payloads], schema=ITEM_ROWS)
 
-    def _bucket(self, item: Item | Edge) -> int:
+    def _buckets(self, item: Item | Edge) -> Sequence[int]:
+        """The shares of the partition that fold an item: what no single group is meant by is for all."""
         if isinstance(item, Gap | Marker | Edge):
-            return EVERY_BUCKET
-        return 0 if item.group is None else bucket_of(item.group, self.buckets)
+            return range(self.buckets)
+        return (0 if item.group is None else bucket_of(item.group, self.buckets),)
 
     def _bad_ranges(self) -> pa.Table:
         part = self.split.part
@@ -217,15 +205,3 @@ class SplitRows:
 def bucket_of(group: str, buckets: int) -> int:
     """The share of its partition that a group is folded in: the same in every run."""
     return zlib.crc32(group.encode()) % buckets
-
-
-@contextmanager
-def paused_collector() -> Iterator[None]:
-    """For work that makes millions of objects and no cycles: looking for cycles takes a tenth of its time."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()

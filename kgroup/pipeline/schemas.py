@@ -90,8 +90,8 @@ EVENTS = _schema(
 )
 """The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
 
-ITEMS = _schema(part=pa.int32(), bucket=pa.int32(), split=pa.int32(), seq=pa.int64(), payload=pa.binary())
-"""What a fold reads, between the two steps of a run; not kept."""
+ITEMS = _schema(bucket=pa.int32(), payload=pa.binary())
+"""What a fold reads, in order, between the two steps of a run; not kept."""
 
 STATE_AT = _schema(
     part=pa.int32(),

@@ -15,7 +15,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
@@ -186,12 +186,11 @@ class Run:
         self.published = True
 
 
-def adopt_fold(manifest: Manifest, told: str) -> list[TableFile]:
-    """Note what `folding.FoldBuckets` said of one bucket; the files that become part of the tables."""
-    row = json.loads(told)
-    files = [TableFile(**file) for file in row["files"]]
-    manifest.folds[row["key"]] = row["fold"]
-    manifest.open_events[row["key"]] = "".join(f.path for f in files if f.table == OPEN_EVENTS)
+def adopt_fold(manifest: Manifest, told: Mapping[str, Any]) -> list[TableFile]:
+    """Note what `folding.FoldShare` said of one share; the files that become part of the tables."""
+    files = [TableFile(**file) for file in told["files"]]
+    manifest.folds[told["key"]] = told["fold"]
+    manifest.open_events[told["key"]] = "".join(f.path for f in files if f.table == OPEN_EVENTS)
     return [file for file in files if file.table != OPEN_EVENTS]
 
 
@@ -245,8 +244,11 @@ class TableWriter:
         self._open.clear()
 
     def write(self, table: str, rows: pa.Table) -> None:
-        """Append rows, day by day where the table has days."""
+        """Append rows, day by day where the table has days; items by the share that folds them."""
         if not rows.num_rows:
+            return
+        if table == ITEMS:
+            self._append(table, f"bucket={rows['bucket'][0]}", rows.drop_columns("bucket"))
             return
         column = _DATED.get(table)
         if column is None:
@@ -260,7 +262,7 @@ class TableWriter:
 
     def _append(self, table: str, day: str, rows: pa.Table) -> None:
         name = str(Path(table) / f"run={self.run}" / f"part={self.part}" / day / f"{self.label}.parquet")
-        if table != ITEMS and "part" in rows.column_names:
+        if "part" in rows.column_names:
             rows = rows.drop_columns("part")
         if name not in self._open:
             path = self.root / name
