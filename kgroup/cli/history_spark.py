@@ -52,6 +52,6 @@ def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master:
     from kgroup.pipeline.replaying import replay_on_spark
 
     decoder: dict[str, Any] = {"names": selection.names, "wanted": selection.wanted}
-    with opened_spark(env, master) as spark:
-        story = replay_on_spark(spark, files, decoder)
+    with opened_spark(env, master, sql=False) as context:
+        story = replay_on_spark(context, files, decoder)
     return show_story(env, story, selection)

@@ -16,15 +16,21 @@ LOCAL = "local[*]"
 
 
 @contextmanager
-def opened_spark(env: Env, master: str | None, conf: Sequence[str] | None = None) -> Iterator[Any]:
-    """A SparkSession on `master` (all cores of this machine by default) with Spark's own settings `conf`."""
+def opened_spark(
+    env: Env, master: str | None, conf: Sequence[str] | None = None, *, sql: bool = True
+) -> Iterator[Any]:
+    """A SparkSession, without `sql` a SparkContext, on `master` (all cores of this machine by default).
+
+    `conf` are Spark's own settings.
+    """
     import sys
 
-    from kgroup.pipeline.session import spark_session
+    from kgroup.pipeline import session
 
+    start: Any = session.spark_session if sql else session.spark_context
     settings = dict(_setting(text) for text in conf or ())
     if env.quiet or not sys.stderr.isatty():
-        with spark_session(master or LOCAL, settings) as spark:
+        with start(master or LOCAL, settings) as spark:
             yield spark
         return
     from rich.console import Console
@@ -37,7 +43,7 @@ def opened_spark(env: Env, master: str | None, conf: Sequence[str] | None = None
         def watch(done: int, known: int) -> None:
             bar.update(task, description="tasks", completed=done, total=known)
 
-        with spark_session(master or LOCAL, settings, watch) as spark:
+        with start(master or LOCAL, settings, watch) as spark:
             yield spark
 
 

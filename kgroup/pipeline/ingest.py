@@ -17,10 +17,10 @@ from kgroup.pipeline.rows import ITEMS, SplitRows, SplitSummary
 from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 _MIN_SPLIT_BYTES = 16 << 20
-_MAX_SPLIT_BYTES = 256 << 20
+_MAX_SPLIT_BYTES = 512 << 20
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
 
 
@@ -70,7 +70,7 @@ Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def ingest(
-    spark: SparkSession,
+    context: SparkContext,
     sources: Sequence[Path] | Input,
     store: Store,
     *,
@@ -87,7 +87,7 @@ def ingest(
     `split_bytes` if nobody else does.
     """
     origin = sources if isinstance(sources, Input) else Segments.of(sources)
-    cores = spark.sparkContext.defaultParallelism
+    cores = context.defaultParallelism
     if store.empty:
         buckets = buckets or _buckets(origin.parts(), cores)
     split_bytes = split_bytes or _split_bytes(
@@ -95,7 +95,6 @@ def ingest(
     )
 
     def each(task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
-        context = spark.sparkContext
         return context.parallelize(work, len(work)).map(_Uncollected(task)).collect() if work else []
 
     return fill(each, origin, store, split_bytes, buckets or 1, tables, decoder or {})
@@ -158,8 +157,8 @@ class _Uncollected:
 
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
-    """Two splits a core, within bounds: each split tells of every group in it, so fewer mean less to fold."""
-    return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // (2 * cores))))
+    """A split a core, within bounds: each split tells of every group in it, so fewer mean less to fold."""
+    return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
 
 
 def _buckets(parts: int, parallelism: int) -> int:

@@ -14,10 +14,10 @@ from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
-def replay_on_spark(spark: SparkSession, sources: Sequence[Path], decoder: Mapping[str, Any]) -> Story:
+def replay_on_spark(context: SparkContext, sources: Sequence[Path], decoder: Mapping[str, Any]) -> Story:
     """The story of segments, folded by Spark; `decoder` are options of `history.decode.Decoder`.
 
     The folds of the story name the groups that events are about; their states stay where they were folded.
@@ -25,7 +25,7 @@ def replay_on_spark(spark: SparkSession, sources: Sequence[Path], decoder: Mappi
     """
     with tempfile.TemporaryDirectory(prefix="kgroup-replay-") as folder:
         store = Store(Path(folder))
-        ingest(spark, sources, store, tables=frozenset({"bad_ranges"}), decoder=decoder)
+        ingest(context, sources, store, tables=frozenset({"bad_ranges"}), decoder=decoder)
         return as_story(store)
 
 

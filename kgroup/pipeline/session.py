@@ -18,12 +18,16 @@ from kgroup.pipeline.java import java_home
 from kgroup.pipeline.package import build_package
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 Watch = Callable[[int, int], None]
 """Told the tasks done and the tasks known of, while a job runs."""
 _POLL_S = 0.2
 _STOP_S = 10
+_QUERIES = "-XX:+UseParallelGC"
+# The work is done in Python: a JVM that hands it out gains nothing from compiling with more effort.
+_TASKS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _LOG4J = """status = error
 appender.file.type = File
 appender.file.name = file
@@ -69,16 +73,30 @@ def spark_session(
     `settings` are Spark's and win over ours. Spark's log goes to a file, which is kept and named in the
     error if a job fails. ConfigError without Java or the extra; KgroupError when Spark or a job fails.
     """
+    with spark_context(master, settings, watch, _QUERIES):
+        from pyspark.sql import SparkSession
+
+        yield SparkSession.builder.getOrCreate()
+
+
+@contextmanager
+def spark_context(
+    master: str = "local[*]",
+    settings: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
+    java_options: str = _TASKS,
+) -> Iterator[SparkContext]:
+    """As `spark_session`, for jobs without SQL: it is there in two thirds of the time."""
     check_installed()
     scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))
     log = scratch / "spark.log"
     failed = False
-    spark = None
+    context = None
     try:
         with _environment(java_home(os.environ, scratch)):
-            spark = _started(master, settings or {}, scratch, log)
-        with _watched(spark, watch):
-            yield spark
+            context = _started(master, settings or {}, scratch, log, java_options)
+        with _watched(context, watch):
+            yield context
     except Exception as error:
         failed = not isinstance(error, KgroupError)
         if _is_spark(error):
@@ -86,7 +104,7 @@ def spark_session(
             raise KgroupError(f"Spark: {_first_line(error)}", f"its log is {log}") from error
         raise
     finally:
-        _stop(spark)
+        _stop(context)
         if failed and log.exists():
             for path in scratch.iterdir():
                 if path != log:
@@ -123,27 +141,28 @@ def _pyspark_file() -> str:
     return str(pyspark.__file__)
 
 
-def _started(master: str, settings: Mapping[str, str], scratch: Path, log: Path) -> SparkSession:
-    from pyspark.sql import SparkSession
+def _started(
+    master: str, settings: Mapping[str, str], scratch: Path, log: Path, java_options: str
+) -> SparkContext:
+    from pyspark import SparkConf, SparkContext
 
     config = scratch / "log4j2.properties"
     config.write_text(_LOG4J.format(log=log), encoding="utf-8")
     local = {
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={config.as_uri()} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={config.as_uri()} {java_options}",
         "spark.pyspark.python": sys.executable,
     }
     if is_local(master):
         local |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    builder = SparkSession.builder.master(master).appName("kgroup")
-    for name, value in {**_SETTINGS, **local, **settings}.items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setMaster(master).setAppName("kgroup")
+    conf.setAll(list({**_SETTINGS, **local, **settings}.items()))
     with _stderr_to(log):
-        spark = builder.getOrCreate()
+        context = SparkContext(conf=conf)
     if not is_local(master):
-        spark.sparkContext.addPyFile(str(build_package(scratch / "kgroup.zip")))
-    return spark
+        context.addPyFile(str(build_package(scratch / "kgroup.zip")))
+    return context
 
 
 @contextmanager
@@ -161,12 +180,12 @@ def _stderr_to(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(spark: SparkSession, watch: Watch | None) -> Iterator[None]:
+def _watched(context: SparkContext, watch: Watch | None) -> Iterator[None]:
     if watch is None:
         yield
         return
     ended = threading.Event()
-    tracker = spark.sparkContext.statusTracker()
+    tracker = context.statusTracker()
 
     def poll() -> None:
         while not ended.wait(_POLL_S):
@@ -184,16 +203,18 @@ def _watched(spark: SparkSession, watch: Watch | None) -> Iterator[None]:
         thread.join(_STOP_S)
 
 
-def _stop(spark: SparkSession | None) -> None:
-    """Stop the session, if it came up, and wait for its JVM to be gone, by force if need be."""
+def _stop(context: SparkContext | None) -> None:
+    """Stop what came up, context and session, and wait for the JVM to be gone, by force if need be."""
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     holder: Any = SparkContext
     gateway = holder._gateway
     process = getattr(gateway, "proc", None)
     with suppress(Exception):
-        if spark is not None:
-            spark.stop()
+        running: Any = SparkSession._instantiatedSession or context
+        if running is not None:
+            running.stop()
     with suppress(Exception):
         gateway.shutdown()
     holder._gateway = holder._jvm = None

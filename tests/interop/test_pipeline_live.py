@@ -83,7 +83,7 @@ def test_runs_and_streams_over_a_live_kafka(kafka: RealKafka, tmp_path: Path) ->
 
         for numbers in (range(30), range(30, 55)):
             commits(kafka, numbers)
-            report = ingest(spark, live, Store(tmp_path / "out"), split_bytes=3_000)
+            report = ingest(spark.sparkContext, live, Store(tmp_path / "out"), split_bytes=3_000)
             assert report.run is not None and report.rows["markers"] >= 1
             streamed()
         with live_topic(live.connection, with_names=True) as topic:

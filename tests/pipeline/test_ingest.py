@@ -107,20 +107,20 @@ def test_any_cut_of_an_incident(tmp_path, name):
 def test_all_incidents(spark, tmp_path):
     """One store for all of them: partitions of the same number come from several folders, and disagree."""
     folders = [INCIDENTS / name for name in NAMES]
-    ingest(spark, folders, store := Store(tmp_path), split_bytes=12_000)
+    ingest(spark.sparkContext, folders, store := Store(tmp_path), split_bytes=12_000)
     check_equal(store, in_process(*folders))
 
 
 @pytest.mark.parametrize("name", ["transactions", "upgrade-and-back"])
 def test_an_incident(spark, tmp_path, name):
-    ingest(spark, [INCIDENTS / name], store := Store(tmp_path), split_bytes=2_000, buckets=3)
+    ingest(spark.sparkContext, [INCIDENTS / name], store := Store(tmp_path), split_bytes=2_000, buckets=3)
     check_equal(store, in_process(INCIDENTS / name))
 
 
 @pytest.mark.parametrize(("split_bytes", "buckets"), [(1 << 30, 1), (50_000, 3)])
 def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_bytes, buckets):
     store = Store(tmp_path)
-    ingest(spark, [made], store, split_bytes=split_bytes, buckets=buckets)
+    ingest(spark.sparkContext, [made], store, split_bytes=split_bytes, buckets=buckets)
     check_equal(store, in_process(made))
 
 
@@ -139,15 +139,15 @@ def large(tmp_path_factory) -> tuple[Path, Story]:
 def test_large_logs_do_not_depend_on_splits(spark, large, tmp_path, split_bytes):
     """`spark` is local[2]."""
     source, expected = large
-    report = ingest(spark, [source], store := Store(tmp_path), split_bytes=split_bytes)
+    report = ingest(spark.sparkContext, [source], store := Store(tmp_path), split_bytes=split_bytes)
     assert report.splits >= 2 * report.bytes_read // (3 * split_bytes)
     check_equal(store, expected)
 
 
 def test_running_again_adds_nothing(spark, made, tmp_path):
-    first = ingest(spark, [made], Store(tmp_path))
+    first = ingest(spark.sparkContext, [made], Store(tmp_path))
     before = (tmp_path / "manifest.json").read_bytes()
-    again = ingest(spark, [made], Store(tmp_path))
+    again = ingest(spark.sparkContext, [made], Store(tmp_path))
     assert (first.run, again.run, again.rows) == (1, None, {})
     assert (tmp_path / "manifest.json").read_bytes() == before
 
@@ -160,11 +160,11 @@ def test_a_log_that_grows_folds_on(spark, tmp_path):
     write_names(log.parent.parent)
     for share in (0.3, 0.71, 1.0):
         log.write_bytes(data[: int(len(data) * share)])
-        ingest(spark, [tmp_path / "in"], Store(tmp_path / "out"), split_bytes=30_000, buckets=2)
+        ingest(spark.sparkContext, [tmp_path / "in"], Store(tmp_path / "out"), split_bytes=30_000, buckets=2)
     check_equal(Store(tmp_path / "out"), in_process(tmp_path / "in"))
     rows = spark.read.parquet(*Store(tmp_path / "out").files("commits"))
     whole = Store(tmp_path / "whole")
-    ingest(spark, [tmp_path / "in"], whole)
+    ingest(spark.sparkContext, [tmp_path / "in"], whole)
     expected = spark.read.parquet(*whole.files("commits"))
     assert rows.exceptAll(expected).count() == expected.exceptAll(rows).count() == 0
     assert rows.select("log_offset").distinct().count() == rows.count()
@@ -180,7 +180,7 @@ def test_bad_segments_do_not_stop_the_job(spark, tmp_path):
     (source / "__consumer_offsets-9").mkdir()
     (source / "__consumer_offsets-9" / f"{0:020d}.log").write_bytes(b"not a log" * 500)
     store = Store(tmp_path / "out")
-    ingest(spark, [source], store, split_bytes=8_000)
+    ingest(spark.sparkContext, [source], store, split_bytes=8_000)
     bad = store.bad_ranges()
     assert {(part, Path(b.source).name) for part, b in bad} == {(2, files[1].name), (9, f"{0:020d}.log")}
     expected = in_process(source)
@@ -196,7 +196,7 @@ def test_a_run_cut_short_leaves_the_old_tables(spark, made, tmp_path, monkeypatc
     late = sorted((source / "__consumer_offsets-2").glob("*.log"))[1]
     data = late.read_bytes()
     late.unlink()
-    ingest(spark, [source], Store(tmp_path / "out"))
+    ingest(spark.sparkContext, [source], Store(tmp_path / "out"))
     before, files = Store(tmp_path / "out").manifest, sorted((tmp_path / "out").rglob("*.parquet"))
     late.write_bytes(data)
 
@@ -206,10 +206,10 @@ def test_a_run_cut_short_leaves_the_old_tables(spark, made, tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(ingest_module, "_fold", fails)
         with pytest.raises(KgroupError, match="cut short"):
-            ingest(spark, [source], Store(tmp_path / "out"))
+            ingest(spark.sparkContext, [source], Store(tmp_path / "out"))
     assert Store(tmp_path / "out").manifest == before
     assert sorted((tmp_path / "out").rglob("*.parquet")) == files
-    ingest(spark, [source], Store(tmp_path / "out"))
+    ingest(spark.sparkContext, [source], Store(tmp_path / "out"))
     check_equal(Store(tmp_path / "out"), in_process(source))
 
 
@@ -218,7 +218,7 @@ def test_copies_of_one_partition_are_read_once(spark, tmp_path):
     write_log(tmp_path / "a" / "__consumer_offsets-2", seed=3, batches=90)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     store = Store(tmp_path / "out")
-    ingest(spark, [tmp_path / "a", tmp_path / "b"], store, split_bytes=15_000)
+    ingest(spark.sparkContext, [tmp_path / "a", tmp_path / "b"], store, split_bytes=15_000)
     check_equal(store, in_process(tmp_path / "a", tmp_path / "b"))
     commits = spark.read.parquet(*store.files("commits"))
     assert commits.count() == commits.select("log_offset").distinct().count()

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def store(spark, made, tmp_path_factory):
     store = Store(tmp_path_factory.mktemp("store"))
-    ingest(spark, [made], store)
+    ingest(spark.sparkContext, [made], store)
     return store
 
 

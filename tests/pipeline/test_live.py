@@ -64,12 +64,12 @@ def test_runs_over_the_live_topic_go_on(spark, client, tmp_path):
     store = tmp_path / "out"
     client.classic_group("classic", "orders", {"a": [0, 1], "b": [2, 3, 4, 5]})
     grow(client, range(60))
-    first = ingest(spark, live(client), Store(store), split_bytes=2_000)
+    first = ingest(spark.sparkContext, live(client), Store(store), split_bytes=2_000)
     client.consumer_member("modern", "orders", "pay-0")
     grow(client, range(60, 90))
-    second = ingest(spark, live(client), Store(store), split_bytes=1_000)
+    second = ingest(spark.sparkContext, live(client), Store(store), split_bytes=1_000)
     assert (first.run, second.run) == (1, 2) and first.splits > 3 and first.bytes_read > 4_000
-    assert ingest(spark, live(client), Store(store)).run is None
+    assert ingest(spark.sparkContext, live(client), Store(store)).run is None
     check_equal(Store(store), in_process(client))
     commits = spark.read.parquet(*Store(store).files("commits"))
     assert (

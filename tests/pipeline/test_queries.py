@@ -28,7 +28,7 @@ INCIDENTS = ROOT / "tests" / "data" / "incidents"
 def store(spark, made, tmp_path_factory):
     """Made-up logs and real ones."""
     store = Store(tmp_path_factory.mktemp("store"))
-    ingest(spark, [made, *sorted(path for path in INCIDENTS.iterdir() if path.is_dir())], store)
+    ingest(spark.sparkContext, [made, *sorted(path for path in INCIDENTS.iterdir() if path.is_dir())], store)
     return store
 
 

@@ -81,9 +81,9 @@ def run(
 
     pause = max(0.1, parse_duration(every))
     source = opened_input(env, sources or [], since)
-    with opened_spark(env, master, conf) as spark:
+    with opened_spark(env, master, conf, sql=False) as context:
         while True:
-            report = ingest(spark, source, Store(out), split_bytes=split_size and split_size << 20)
+            report = ingest(context, source, Store(out), split_bytes=split_size and split_size << 20)
             if not follow:
                 break
             if report.run is not None:
