@@ -168,20 +168,32 @@ class SplitReader:
                         return
                     started, chunk = True, chunk[at:]
                     scanner.position += at
-                origin, fresh = scanner.position, []
-                for header in scanner.headers(chunk, final):
-                    if origin + header.position >= piece.end:
-                        done = True
-                        break
-                    self.positions[piece.path] = origin + header.end
-                    if header.last_offset >= self.next_offset:
-                        self.next_offset = header.last_offset + 1
-                        fresh.append(header)
-                if fresh:
+                origin = scanner.position
+                headers = list(scanner.headers(chunk, final))
+                if headers and origin + headers[-1].position >= piece.end:
+                    done = True
+                    ours = sum(origin + header.position < piece.end for header in headers)
+                    # Damage up to the next batch is ours, what lies behind that is for its own split to find.
+                    last = origin + headers[ours].position
+                    scanner.bad = [bad for bad in scanner.bad if bad.start < last]
+                    del headers[ours:]
+                if headers:
+                    self.positions[piece.path] = origin + headers[-1].end
+                if fresh := self._fresh(headers):
                     yield chunk, fresh
                 done = done or final
                 rest = b"" if done else chunk[scanner.consumed :]
         self.bad += _named(piece, scanner)
+
+    def _fresh(self, headers: list[BatchHeader]) -> list[BatchHeader]:
+        """Those that were not read before, in this split or by an earlier run."""
+        fresh, following = [], self.next_offset
+        for header in headers:
+            if header.last_offset >= following:
+                following = header.last_offset + 1
+                fresh.append(header)
+        self.next_offset = following
+        return fresh
 
 
 _MAX_BATCH = 65 << 20

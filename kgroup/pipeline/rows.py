@@ -165,15 +165,14 @@ class SplitRows:
 
     def _batches(self, headers: Sequence[BatchHeader]) -> pa.Table:
         columns = (
-            [self.split.part] * len(headers),
             [h.base_offset for h in headers],
             [h.last_offset for h in headers],
             [h.records for h in headers],
             [h.max_timestamp_ms for h in headers],
             [h.end - h.position for h in headers],
         )
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, BATCHES, strict=True)]
-        return pa.table(arrays, schema=BATCHES)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, list(BATCHES)[1:], strict=True)]
+        return pa.table([full(self.split.part, len(headers)), *arrays], schema=BATCHES)
 
     def _items(self, items: Iterator[Item | Edge]) -> Iterator[Rows]:
         """All of the items, as rows if they are wanted."""

@@ -211,6 +211,7 @@ def _stop(context: SparkContext | None) -> None:
     holder: Any = SparkContext
     gateway = holder._gateway
     process = getattr(gateway, "proc", None)
+    _let_go_of_accumulators(context)
     with suppress(Exception):
         running: Any = SparkSession._instantiatedSession or context
         if running is not None:
@@ -227,6 +228,16 @@ def _stop(context: SparkContext | None) -> None:
     except Exception:
         process.kill()
         process.wait()
+
+
+def _let_go_of_accumulators(context: Any) -> None:
+    """End the server of accumulators (kgroup has none) without waiting: it looks once a second."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        context._accumulatorServer = None
+        # The JVM goes before it does, and it would print that its connection was lost.
+        server.handle_error = lambda *_: None
+        threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
 
 
 def _is_spark(error: Exception) -> bool:

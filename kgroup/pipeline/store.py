@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -209,9 +209,12 @@ def _load(path: Path) -> Manifest:
 
 
 def _write(path: Path, manifest: Manifest) -> None:
+    # Not `asdict`, which copies everything: names alone may be a hundred thousand.
+    told = {field.name: getattr(manifest, field.name) for field in fields(manifest)}
+    told["files"] = [asdict(file) for file in manifest.files]
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as file:
-        json.dump(asdict(manifest), file, indent=1)
+        file.write(json.dumps(told))
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
