@@ -1,9 +1,10 @@
-"""How fast the pipeline is: ingest by size and cores, and questions to the tables.
+"""How fast the pipeline is: ingest by size and cores beside kafka-dump-log, and questions to the tables.
 
-    python -m bench.pipeline SEGMENTS [ROUNDS] [MASTER …]     masters by default local[1] local[2]
+    python -m bench pipeline SEGMENTS [ROUNDS] [MASTER …]     masters by default local[1] local[2]
 
-Masters alternate within a round, so that what else the machine does hits both alike. Start-up is part of the
-ingest; questions are asked of a warm session.
+Masters and kafka-dump-log take turns within a round, so that what else the machine does hits all alike.
+"In all" is what a run takes in a session of its own: start of the JVM, and ingest. Questions are asked of a
+warm session.
 """
 
 import statistics
@@ -13,10 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.decode import commands, run
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.jobs import state_at, top_writers
-from kgroup.pipeline.session import spark_session
+from kgroup.pipeline.session import spark_context, spark_session
 from kgroup.pipeline.store import Store
+
+PEER = "kafka-dump-log"
 
 
 def timed(do: Any) -> tuple[float, Any]:
@@ -26,18 +30,19 @@ def timed(do: Any) -> tuple[float, Any]:
 
 
 def measure(source: Path, master: str) -> dict[str, float]:
-    """Seconds of one run with an empty store: start-up, ingest, and two questions asked twice."""
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, spark_session(master) as spark:
-        up = time.perf_counter() - start
+    """Seconds of one run with an empty store, and of two questions asked twice; bytes and commits."""
+    with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        seconds, report = timed(lambda: ingest(spark, [source], store))
-        found = {"start": up, "ingest": seconds, "commits": report.rows["commits"]}
-        found |= {"bytes_read": report.bytes_read, "bytes_written": report.bytes_written}
-        timed(lambda: state_at(spark, store).count())
-        found["state"], _ = timed(lambda: state_at(spark, store).count())
-        timed(lambda: top_writers(spark, store).collect())
-        found["writers"], _ = timed(lambda: top_writers(spark, store).collect())
+        start = time.perf_counter()
+        with spark_context(master) as context:
+            up = time.perf_counter() - start
+            seconds, report = timed(lambda: ingest(context, [source], store))
+        found = {"all": up + seconds, "start": up, "ingest": seconds, "commits": report.rows["commits"]}
+        found |= {"bytes": report.bytes_read}
+        with spark_session(master) as spark:
+            for name, ask in (("state", state_at), ("writers", top_writers)):
+                timed(lambda ask=ask: ask(spark, store).collect())
+                found[name], _ = timed(lambda ask=ask: ask(spark, store).collect())
     return found
 
 
@@ -49,18 +54,26 @@ def main(arguments: list[str]) -> None:
     rounds = int(given.pop(0)) if given and given[0].isdigit() else 1
     masters = given or ["local[1]", "local[2]"]
     taken: dict[str, list[dict[str, float]]] = {master: [] for master in masters}
+    peer = []
     for _ in range(rounds):
+        peer.append(run(commands(source, "")[PEER])[0])
         for master in masters:
             taken[master].append(measure(source, master))
-    print("| MB | commits | master | start s | ingest s | commits/s with start | state s | writers s |")
-    print("|---|---|---|---|---|---|---|---|")
+    dumped = statistics.median(peer)
+    print(f"median of {rounds}; {PEER}: {dumped:.1f} s ({', '.join(f'{s:.1f}' for s in sorted(peer))})")
+    names = ("MB", "commits", "master", "in all s", "start s", "ingest s", "commits/s", "× dump-log")
+    print("| " + " | ".join((*names, "state s", "writers s")) + " |")
+    print("|---" * (len(names) + 2) + "|")
     for master, runs in taken.items():
         middle = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
-        rate = middle["commits"] / (middle["start"] + middle["ingest"])
-        cells = [f"{middle['bytes_read'] / 2**20:.0f}", f"{middle['commits']:.0f}", master]
-        cells += [f"{middle['start']:.1f}", f"{middle['ingest']:.1f}", f"{rate:,.0f}"]
-        cells += [f"{middle['state']:.1f}", f"{middle['writers']:.1f}"]
+        cells = [f"{middle['bytes'] / 1e6:.0f}", f"{middle['commits']:.0f}", master]
+        cells += [f"{middle[name]:.1f}" for name in ("all", "start", "ingest")]
+        cells += [f"{middle['commits'] / middle['all']:,.0f}", f"{dumped / middle['all']:.1f}"]
+        cells += [f"{middle[name]:.1f}" for name in ("state", "writers")]
         print(f"| {' | '.join(cells)} |")
+    for name in ("all", "ingest"):
+        listed = {m: ", ".join(f"{run[name]:.1f}" for run in runs) for m, runs in taken.items()}
+        print(f"{name} by round: " + "; ".join(f"{master}: {seconds}" for master, seconds in listed.items()))
 
 
 if __name__ == "__main__":

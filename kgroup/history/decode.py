@@ -45,7 +45,7 @@ from kgroup.protocol.primitives import read_uvarint, read_varint
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-MAX_SLOTS: Final = 400_000
+MAX_KEYS: Final = 400_000
 _COMMIT_TYPES = (0, 1)
 _COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
 _I16 = struct.Struct(">h")
@@ -56,8 +56,8 @@ class Decoder:
 
     `wanted` keeps groups (None: all); `names`, if given, are the only group ids wanted, and lets whole
     batches be passed over unread. `runs=False` makes each commit a run of its own. `places` are told where
-    everything lies that is read. Memory is bounded by the distinct commit keys, of which a new chunk finds
-    `MAX_SLOTS` at most.
+    everything lies that is read. Memory is bounded by the distinct keys of commits: once they are more than
+    `max_keys`, the next chunk begins with none.
     """
 
     def __init__(
@@ -66,12 +66,14 @@ class Decoder:
         names: Iterable[str] | None = None,
         runs: bool = True,
         places: Places | None = None,
+        max_keys: int = MAX_KEYS,
     ) -> None:
         exact = None if names is None else frozenset(names)
         self.needles = None if exact is None else [_I16.pack(len(n.encode())) + n.encode() for n in exact]
         self.wanted: Callable[[str], bool] = wanted or (lambda group: exact is None or group in exact)
         self.runs = runs
         self.places = places
+        self.max_keys = max_keys
         self.next_offset = -1
         self.first_offset = -1
         self.records = self.missing = 0
@@ -105,7 +107,7 @@ class Decoder:
         Batches that were seen already are passed over.
         """
         needles, hit = self.needles, -1
-        if len(self._slots) > MAX_SLOTS:
+        if len(self._slots) > self.max_keys:
             yield from self.flush()
             self._forget()
         if self.places is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from kgroup.domain import ZERO_UUID
 from kgroup.history.places import KEY, ROW, Places
 from kgroup.pipeline.schemas import COMMITS
-from kgroup.pipeline.values import commit_columns
+from kgroup.pipeline.values import CommitColumns, Ints, commit_columns
 
 MAX_NAMES = 50_000
 Ids = NDArray[np.uint8]
@@ -36,7 +35,9 @@ class TopicIds:
         `topic` is each row's place in `topics`. A topic keeps its id unless it is made anew, so each row's id
         is compared with the newest of its topic.
         """
-        self._newest = np.append(self._newest, np.zeros(len(topics) - len(self._newest), dtype=np.int32))
+        # Fewer topics than before: the decoder has forgotten them, and numbers them anew.
+        known = self._newest[: len(topics)]
+        self._newest = np.append(known, np.zeros(len(topics) - len(known), dtype=np.int32))
         number, texts = self._newest[topic], self._texts
         rows = np.flatnonzero((self._known[number] != ids.view(np.int64)).any(axis=1))
         if len(rows):
@@ -74,37 +75,19 @@ class CommitRows:
     def table(self, chunk: bytes, places: Places) -> tuple[pa.Table, dict[int, str]]:
         """The commits in a chunk; and why some of them are not rows, by log offset."""
         rows = np.frombuffer(places.commits.getvalue(), dtype=np.dtype(list(ROW)))
-        key = np.frombuffer(places.keys.getvalue(), dtype=np.dtype(list(KEY)))[rows["key"]]
         size, offset = rows["size"], np.ascontiguousarray(rows["offset"])
         gone = size < 0
         values = commit_columns((chunk, *places.bodies), rows["value"], np.maximum(size, 0))
-        names = list(places.topics)
-        topic = np.ascontiguousarray(key["topic"])
-        ids = self.ids.column(values.topic_id, topic, names)
-        metadata: list[str | None] = [None] * len(rows)
-        for row, text in values.metadata.items():
-            metadata[row] = text
-        table = pa.table(
-            [
-                full(self.part, len(rows)),
-                pa.array(offset),
-                pa.array(rows["ts"]).cast(_STAMP),
-                pa.DictionaryArray.from_arrays(key["group"], list(places.groups)),
-                pa.DictionaryArray.from_arrays(topic, names),
-                pa.array(key["partition"]),
-                pa.array(values.offset, mask=gone),
-                pa.array(values.leader_epoch.astype(np.int32), mask=gone | (values.leader_epoch < 0)),
-                pa.array(metadata, pa.string()),
-                _stamps(values.commit_ms, gone),
-                _stamps(values.expire_ms, gone),
-                ids,
-                pa.array(values.version.astype(np.int16), mask=gone),
-                pa.array(gone),
-                pa.array(rows["producer"], mask=rows["producer"] < 0),
-                pa.array((key["size"] + np.maximum(size, 0)).astype(np.int32)),
-            ],
-            schema=COMMITS,
-        )
+        columns = {
+            "part": full(self.part, len(rows)),
+            "log_offset": pa.array(offset),
+            "ts": pa.array(rows["ts"]).cast(_STAMP),
+            "is_tombstone": pa.array(gone),
+            "producer_id": pa.array(rows["producer"], mask=rows["producer"] < 0),
+            **self._by_key(rows["key"], np.maximum(size, 0), places, values.topic_id),
+            **_by_value(values, gone),
+        }
+        table = pa.table([columns[name] for name in COMMITS.names], schema=COMMITS)
         bad = [row for row in values.errors if not gone[row]]
         if not bad:
             return table, {}
@@ -112,13 +95,40 @@ class CommitRows:
         sound[bad] = False
         return table.filter(pa.array(sound)), {int(offset[row]): values.errors[row] for row in bad}
 
+    def _by_key(self, numbers: Ints, value_size: Ints, places: Places, ids: Ids) -> dict[str, pa.Array]:
+        key = np.frombuffer(places.keys.getvalue(), dtype=np.dtype(list(KEY)))[numbers]
+        topic, topics = np.ascontiguousarray(key["topic"]), list(places.topics)
+        group, groups = np.ascontiguousarray(key["group"]), list(places.groups)
+        return {
+            "group_id": pa.DictionaryArray.from_arrays(group, pa.array(groups, pa.string())),
+            "topic": pa.DictionaryArray.from_arrays(topic, pa.array(topics, pa.string())),
+            "partition": pa.array(key["partition"]),
+            "topic_id": self.ids.column(ids, topic, topics),
+            "bytes": pa.array((key["size"] + value_size).astype(np.int32)),
+        }
+
+
+def _by_value(values: CommitColumns, gone: NDArray[np.bool_]) -> dict[str, pa.Array]:
+    metadata: list[str | None] = [None] * len(gone)
+    for row, text in values.metadata.items():
+        metadata[row] = text
+    epoch = values.leader_epoch
+    return {
+        "offset": pa.array(values.offset, mask=gone),
+        "leader_epoch": pa.array(epoch.astype(np.int32), mask=gone | (epoch < 0)),
+        "metadata": pa.array(metadata, pa.string()),
+        "commit_ts": _stamps(values.commit_ms, gone),
+        "expire_ts": _stamps(values.expire_ms, gone),
+        "value_version": pa.array(values.version.astype(np.int16), mask=gone),
+    }
+
 
 def full(value: int, count: int) -> pa.Array:
     """A column that says the same in every row."""
     return pa.array(np.full(count, value, dtype=np.int32))
 
 
-def _stamps(ms: Any, gone: Any) -> pa.Array:
+def _stamps(ms: Ints, gone: NDArray[np.bool_]) -> pa.Array:
     return pa.array(ms, pa.int64(), mask=gone | (ms < 0)).cast(_STAMP)
 
 

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import numpy as np
+from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from made_logs import made_batches, write_log
@@ -15,12 +16,13 @@ from made_logs import made_batches, write_log
 from kgroup.domain import ZERO_UUID, uuid_bytes
 from kgroup.errors import DecodeError
 from kgroup.history.records import decode_commit, decode_commit_key, group_of, raw_records
-from kgroup.history.scan import CONTROL
+from kgroup.history.scan import CONTROL, Scanner
 from kgroup.history.sources import segment_logs
 from kgroup.history.splits import SplitReader, plan_splits
 from kgroup.pipeline.rows import SplitRows
 from kgroup.pipeline.values import commit_columns
 from kgroup.protocol import group_records as r
+from kgroup.protocol.batches import LogRecord, encode_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
@@ -104,6 +106,74 @@ def test_every_record_is_a_row_of_one_table(made: Path) -> None:
     assert {p: (row["key"], row["value"], row["group_id"]) for p, row in control.items()} == others
     assert len(found["markers"]) == markers
     assert found["bad_ranges"] == []
+
+
+def test_keys_that_are_forgotten_change_no_row(made: Path) -> None:
+    """A decoder that keeps few keys numbers them, groups and topics anew every so often."""
+    (split, *_) = plan_splits(segment_logs([made]), 1 << 30)
+    whole, short = [], []
+    for rows, options in ((whole, {}), (short, {"max_keys": 20})):
+        split_rows = SplitRows(split, ROWS, **options)
+        split_rows.reader.chunk_bytes = 4_000
+        for name, table in split_rows.tables():
+            rows += [(name, row) for row in table.to_pylist()]
+    assert len(split_rows.decoder._slots) < 60 and short == whole
+
+
+def damaged_log(folder: Path, records: list[LogRecord]) -> Path:
+    log = folder / "__consumer_offsets-3" / f"{0:020d}.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(encode_batch(records, base_offset=0))
+    return folder
+
+
+def test_what_does_not_decode_is_bad_once_and_no_row(tmp_path: Path) -> None:
+    sound = r.encode_key(r.OffsetCommitKey(group="g", topic="t", partition=0))
+    value = r.encode_value(r.OffsetCommitValue(offset=5), 3)
+    assert value is not None
+    pairs = [
+        (sound, value),
+        (sound, value[:14]),
+        (sound, b"\0\x09" + value[2:]),
+        (sound[:-2], value),
+        (sound[:4] + b"\xff" + sound[5:], value),
+        (b"\0", value),
+        (None, value),
+        (sound, value),
+        (b"\0\x63", value),
+    ]
+    records = [LogRecord(key, value, timestamp_ms=1_760_000_000_000) for key, value in pairs]
+    found = read_rows(damaged_log(tmp_path, records), 1 << 20)
+    assert [row["log_offset"] for row in found["commits"]] == [0, 7]
+    assert [(row["log_offset"], row["key_type"]) for row in found["control"]] == [(8, 0x63)]
+    reasons = [str(row["reason"]) for row in found["bad_ranges"]]
+    assert sorted(int(reason.split()[2].rstrip(":")) for reason in reasons) == [1, 2, 3, 4, 5, 6]
+    assert {row["start"] for row in found["bad_ranges"]} == {-1}
+
+
+@given(st.integers(0, 10_000), st.binary(min_size=1, max_size=30), st.integers(0, 400))
+def test_garbage_inside_a_batch_costs_no_other_batch(seed: int, garbage: bytes, at: int) -> None:
+    """Its checksum holds, its records make no sense: rows of it are those before the break, if any."""
+    import tempfile
+
+    chunk = b"".join(made_batches(seed, 12))
+    headers = [h for h in Scanner("made").headers(chunk, True) if not h.attributes & CONTROL]
+    victim = headers[seed % len(headers)]
+    start = victim.position + 61 + at % max(1, victim.end - victim.position - 61)
+    garbage = garbage[: victim.end - start]
+    damaged = bytearray(chunk)
+    damaged[start : start + len(garbage)] = garbage
+    crc = crc32c(bytes(damaged[victim.position + 21 : victim.end]))
+    damaged[victim.position + 17 : victim.position + 21] = crc.to_bytes(4, "big")
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "__consumer_offsets-3" / f"{0:020d}.log"
+        log.parent.mkdir()
+        log.write_bytes(damaged)
+        found = read_rows(Path(folder), 1 << 20)
+    rows = {row["log_offset"] for name in ("commits", "control") for row in found[name]}
+    others = {e.offset for h in headers if h is not victim for e in raw_records(chunk, h)}
+    assert others <= rows
+    assert len(rows - others) <= victim.records
 
 
 @pytest.mark.parametrize("split_bytes", [150, 5_000, 60_000, 1 << 20])
