@@ -4,7 +4,7 @@
 
 Masters and kafka-dump-log take turns within a round, so that what else the machine does hits all alike.
 "In all" is what a run takes in a session of its own: start of the JVM, and ingest. Questions are asked of a
-warm session.
+warm session. Kafka's tool comes from Maven.
 """
 
 import statistics

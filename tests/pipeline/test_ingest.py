@@ -126,8 +126,8 @@ def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory) -> tuple[Path, Story]:
-    """Logs of some megabytes (KGROUP_PIPELINE_MB, 3 by default), and what a replay in process tells."""
-    root, wanted = tmp_path_factory.mktemp("large"), float(os.environ.get("KGROUP_PIPELINE_MB", "3")) * 2**20
+    """Logs of some megabytes (KGROUP_PIPELINE_MB, 20 by default), and what a replay in process tells."""
+    root, wanted = tmp_path_factory.mktemp("large"), float(os.environ.get("KGROUP_PIPELINE_MB", "20")) * 2**20
     sample = len(b"".join(made_batches(5, 400))) / 400
     for partition in (3, 44):
         folder = root / f"__consumer_offsets-{partition}"
