@@ -86,7 +86,10 @@ def spark_context(
     watch: Watch | None = None,
     java_options: str = _TASKS,
 ) -> Iterator[SparkContext]:
-    """As `spark_session`, for jobs without SQL: it is there in two thirds of the time."""
+    """As `spark_session`, for jobs without SQL: it is there in two thirds of the time.
+
+    `java_options` are the driver's.
+    """
     check_installed()
     scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))
     log = scratch / "spark.log"
