@@ -36,7 +36,7 @@ from kgroup.history.records import (
     raw_records,
     type_name,
 )  # fmt: skip
-from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, BatchHeader
+from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, MOST, BatchHeader
 from kgroup.history.slots import GroupRun, Slot
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
@@ -228,6 +228,8 @@ class Decoder:
                     raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
                 if (delta := data[pos + 1]) > 1:
                     delta, pos = read_varint(data, pos + 1)
+                    if not -MOST <= delta <= MOST:
+                        raise DecodeError(f"a record of the batch at offset {base} has no possible time")
                 else:
                     delta, pos = -delta, pos + 2
                 if (index := data[pos]) > 127:

@@ -10,7 +10,7 @@ from librt.strings import read_i16_be, read_i32_be
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.history.items import Committed, RawRecord
-from kgroup.history.scan import APPEND_TIME, COMPRESSED, BatchHeader
+from kgroup.history.scan import APPEND_TIME, COMPRESSED, MOST, BatchHeader
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.compression import decompress
 from kgroup.protocol.group_records import TYPE_NAMES
@@ -49,6 +49,8 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
                 raise DecodeError(f"a record at byte {pos} is longer than its batch")
             delta, pos = read_varint(data, pos + 1)
             offset, pos = read_varint(data, pos)
+            if not -MOST <= delta <= MOST or not -MOST <= offset <= MOST:
+                raise DecodeError(f"a record of the batch at offset {base} has no possible time or offset")
             key, pos = optional_bytes(data, pos, stop)
             value, pos = optional_bytes(data, pos, stop)
             ts = header.max_timestamp_ms if header.attributes & APPEND_TIME else ts_base + delta

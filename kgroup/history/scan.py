@@ -24,6 +24,8 @@ TRANSACTIONAL: Final = 0x10
 COMPRESSED: Final = 0x07
 APPEND_TIME: Final = 0x08
 MAX_BATCH_BYTES: Final = 64 << 20
+MOST: Final = 1 << 61
+"""No offset, time or difference of two is larger, so that their sums fit 64 bits."""
 _HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
 _CRC_START: Final = 21
 _MAX_RESYNC_OFFSETS = 1 << 40
@@ -85,17 +87,23 @@ class Scanner:
                 )
                 pos = resumed
                 continue
-            base: int = read_i64_be(chunk, pos)
+            base: i64 = read_i64_be(chunk, pos)
             crc: int = read_i32_be(chunk, pos + 17)
             if check and crc32c(chunk[pos + _CRC_START : end]) != crc & 0xFFFFFFFF:
                 pos = self._skip(chunk, pos, f"checksum of the batch at offset {base} is wrong", final)
                 if pos < 0:
                     return
                 continue
+            attributes, producer = read_i16_be(chunk, pos + 21), read_i64_be(chunk, pos + 43)
+            first_ts: i64 = read_i64_be(chunk, pos + 27)
+            max_ts: i64 = read_i64_be(chunk, pos + 35)
+            if not (0 <= base <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
+                reason = f"a batch at offset {base}, stamped {first_ts} to {max_ts}: no such offset or time"
+                self._damaged(pos, end, reason)
+                pos = end
+                continue
             self.batches += 1
             self.last_offset = last = base + last_delta
-            attributes, producer = read_i16_be(chunk, pos + 21), read_i64_be(chunk, pos + 43)
-            first_ts, max_ts = read_i64_be(chunk, pos + 27), read_i64_be(chunk, pos + 35)
             epoch = read_i16_be(chunk, pos + 51)
             yield make(
                 BatchHeader, (pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count)

@@ -39,13 +39,17 @@ def digests() -> list[str]:
 
 
 def items(data: bytes, check_crc: bool) -> str:
-    """All items of a segment and what was counted, as text."""
+    """All items of a segment, what was counted, and where commits and other records lie, as text."""
     from kgroup.history.decode import Decoder
+    from kgroup.history.places import Places
     from kgroup.history.scan import Scanner
 
-    scanner, decoder = Scanner("segment", check_crc=check_crc), Decoder()
+    scanner, places = Scanner("segment", check_crc=check_crc), Places()
+    decoder = Decoder(places=places)
     found = [*decoder.feed(data, scanner.headers(data, True)), *decoder.flush()]
-    return repr((found, scanner.bad, decoder.missing, decoder.complete_from, decoder.records))
+    lie = (places.commits.getvalue(), places.keys.getvalue(), list(places.groups), list(places.topics))
+    counted = (scanner.bad, decoder.missing, decoder.complete_from, decoder.records)
+    return repr((found, counted, lie, places.bodies, places.others))
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgroup.errors import StorageError
+from kgroup.errors import DecodeError, StorageError
+from kgroup.history.items import Undecodable
 from kgroup.history.replay import replay
 from kgroup.history.scan import Scanner
 from kgroup.history.sources import SegmentLog, segment_logs
@@ -74,6 +75,50 @@ def test_records_that_make_no_sense_are_reported_with_their_offset() -> None:
     data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
     (item,) = items(bytes(data))
     assert "offset 0" in item.reason  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("at", "number"), [(0, 2**63 - 2), (0, -5), (27, 2**63 - 1), (35, 2**63 - 1), (27, -(2**63))]
+)
+def test_offsets_and_times_that_cannot_be_are_damage(at: int, number: int) -> None:
+    """A batch whose checksum holds; sums with such numbers would fit no table and no client."""
+    from google_crc32c import value as crc32c
+
+    data = bytearray(batch(1, [commit("t", 0, 1)]))
+    data[at : at + 8] = number.to_bytes(8, "big", signed=True)
+    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
+    before, behind = batch(0, [commit("t", 0, 1)]), batch(2, [commit("t", 0, 3)])
+    found, log = bases(before + bytes(data) + behind)
+    assert found == [0, 2]
+    (bad,) = log.bad
+    assert (bad.start, bad.end) == (len(before), len(before) + len(data))
+    assert "no such offset or time" in bad.reason
+
+
+@pytest.mark.parametrize("since", [2**62, -(2**62)])
+def test_a_record_at_no_possible_time_is_reported(since: int) -> None:
+    from google_crc32c import value as crc32c
+
+    from kgroup.history.records import raw_records
+    from kgroup.protocol.primitives import append_varint
+
+    made = batch(7, [commit("t", 0, 1)])
+    size, delta = made[61], bytearray()
+    append_varint(delta, since)
+    record = bytes([made[62]]) + bytes(delta) + made[64:]
+    body, length = bytearray(), bytearray()
+    append_varint(length, len(record))
+    body += made[:61] + length + record
+    body[8:12] = (len(body) - 12).to_bytes(4, "big")
+    body[17:21] = crc32c(bytes(body[21:])).to_bytes(4, "big")
+    data = bytes(body)
+    assert size == 2 * len(made[62:])
+    (item,) = items(data)
+    assert isinstance(item, Undecodable)
+    assert "no possible time" in item.reason and "offset 7" in item.reason
+    (header,) = Scanner("made").headers(data, True)
+    with pytest.raises(DecodeError, match="no possible time"):
+        list(raw_records(data, header))
 
 
 def test_a_foreign_file_is_called_one(tmp_path: Path) -> None:
