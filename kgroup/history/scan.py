@@ -24,8 +24,8 @@ TRANSACTIONAL: Final = 0x10
 COMPRESSED: Final = 0x07
 APPEND_TIME: Final = 0x08
 MAX_BATCH_BYTES: Final = 64 << 20
-MOST: Final = 1 << 61
-"""No offset, time or difference of two is larger, so that their sums fit 64 bits."""
+MOST: Final = 1 << 52
+"""No offset, no time in ms and no difference of two is larger: sums, in microseconds too, fit 64 bits."""
 _HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
 _CRC_START: Final = 21
 _MAX_RESYNC_OFFSETS = 1 << 40

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kgroup.domain import ZERO_UUID
 from kgroup.history.places import KEY, ROW, Places
+from kgroup.history.scan import MOST
 from kgroup.pipeline.schemas import COMMITS
 from kgroup.pipeline.values import CommitColumns, Ints, commit_columns
 
@@ -129,7 +130,8 @@ def full(value: int, count: int) -> pa.Array:
 
 
 def _stamps(ms: Ints, gone: NDArray[np.bool_]) -> pa.Array:
-    return pa.array(ms, pa.int64(), mask=gone | (ms < 0)).cast(_STAMP)
+    """Times, null where there is none: Spark can't read a column with one that no calendar has."""
+    return pa.array(ms, pa.int64(), mask=gone | (ms < 0) | (ms > MOST)).cast(_STAMP)
 
 
 def _texts(ids: NDArray[np.void]) -> pa.Array:

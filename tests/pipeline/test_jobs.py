@@ -12,6 +12,7 @@ from kgroup.history.stats import scan
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.jobs import (
     commit_rates,
+    in_ms,
     progress,
     rebalances,
     state_at,
@@ -22,6 +23,8 @@ from kgroup.pipeline.jobs import (
 from kgroup.pipeline.replaying import replay_on_spark
 from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
+from kgroup.protocol import group_records as r
+from kgroup.protocol.batches import LogRecord, encode_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -96,3 +99,20 @@ def test_a_replay_on_spark(spark, made):
     story = replay_on_spark(spark.sparkContext, [made], {"names": names})
     assert story.events == expected.events
     assert story.coverage == expected.coverage
+
+
+def test_times_beyond_any_calendar_break_no_question(spark, tmp_path):
+    """As a garbled record may have them under a sound checksum; Spark counts in microseconds."""
+    key = r.encode_key(r.OffsetCommitKey(group="g", topic="t", partition=0))
+    value = r.encode_value(r.OffsetCommitValue(offset=5, commit_timestamp=2**63 - 1), 3)
+    records = [LogRecord(key, value, timestamp_ms=ms) for ms in (2**52, 2**53)]
+    log = tmp_path / "in" / "__consumer_offsets-3" / f"{0:020d}.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(encode_batch(records[:1], base_offset=0) + encode_batch(records[1:], base_offset=1))
+    ingest(spark.sparkContext, [tmp_path / "in"], store := Store(tmp_path / "out"))
+    (row,) = in_ms(table(spark, store, "commits")).collect()
+    assert (row.log_offset, row.ts, row.offset, row.commit_ts) == (0, 2**52, 5, None)
+    assert [found.offset for found in in_ms(state_at(spark, store)).collect()] == [5]
+    (bad,) = store.bad_ranges()
+    assert "no such offset or time" in bad[1].reason
+    assert [w.commits for w in in_ms(top_writers(spark, store)).collect()] == [1]
