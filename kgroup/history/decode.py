@@ -34,13 +34,14 @@ from kgroup.history.records import (
     group_of,
     optional_bytes,
     raw_records,
+    read_delta,
     type_name,
 )  # fmt: skip
-from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, MOST, BatchHeader
+from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, BatchHeader
 from kgroup.history.slots import GroupRun, Slot
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
-from kgroup.protocol.primitives import read_uvarint, read_varint
+from kgroup.protocol.primitives import read_uvarint
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -211,7 +212,7 @@ class Decoder:
 
     def _take(self) -> RawRecord | None:
         """The hot loop: commits on keys seen before are taken in, the next other record is returned."""
-        data, base, base_ts, slots, gather = self._data, self._base, self._base_ts, self._slots, self._gather
+        data, base, base_ts, gather = self._data, self._base, self._base_ts, self._gather
         order, last, unseen = self._order, self._last, self._unseen
         pos, end, left = self._at, self._end, self._left
         places, shift, producer = self.places, self._shift, self._producer
@@ -227,9 +228,7 @@ class Decoder:
                 if stop > end or size & 1:
                     raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
                 if (delta := data[pos + 1]) > 1:
-                    delta, pos = read_varint(data, pos + 1)
-                    if not -MOST <= delta <= MOST:
-                        raise DecodeError(f"a record of the batch at offset {base} has no possible time")
+                    delta, pos = read_delta(data, pos + 1, base)
                 else:
                     delta, pos = -delta, pos + 2
                 if (index := data[pos]) > 127:
@@ -246,10 +245,7 @@ class Decoder:
                 slot = order[last.next]
                 # Who commits does so in the same order again: most keys are the expected one.
                 if slot.key != key:
-                    found = slots.get(key, unseen)
-                    if found is unseen and gather and key[:2] in _COMMIT_KEYS:
-                        found = self._added(key)
-                    if found is None:
+                    if (found := self._found(key)) is None:
                         pos = stop
                         continue
                     slot, last.next = found, found.number
@@ -264,11 +260,7 @@ class Decoder:
                 if places is not None:
                     places.commit(slot.number, value_end - pos, offset, ts, producer, pos + shift)
                 if slot.count and (committed := read_i64_be(data, pos + 2)) >= slot.last:
-                    slot.count += 1
-                    slot.last, slot.offset, slot.ts = committed, offset, ts
-                    slot.start, slot.end = pos, value_end
-                    if slot.data is not data:
-                        slot.data = data
+                    if slot.advance(committed, offset, ts, data, pos, value_end):
                         self._touched.append(slot)
                 else:
                     slot.take(data[pos:value_end], offset, ts)
@@ -336,8 +328,14 @@ class Decoder:
             if not self.runs:
                 yield from self.flush(group)
 
-    def _added(self, key: bytes) -> Slot | None:
-        """As `_new_slot`; the slot that stands for keys that have none, if the key makes no sense."""
+    def _found(self, key: bytes) -> Slot | None:
+        """The slot of a key, a new one if need be; None if its group is not wanted.
+
+        A key that is no commit's, makes no sense or is no part of a run has the slot that stands for none.
+        """
+        found = self._slots.get(key, self._unseen)
+        if found is not self._unseen or not self._gather or key[:2] not in _COMMIT_KEYS:
+            return found
         try:
             return self._new_slot(key)
         except DecodeError:

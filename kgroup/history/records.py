@@ -47,10 +47,8 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
             stop = pos + size
             if size < 0 or stop > end:
                 raise DecodeError(f"a record at byte {pos} is longer than its batch")
-            delta, pos = read_varint(data, pos + 1)
-            offset, pos = read_varint(data, pos)
-            if not -MOST <= delta <= MOST or not -MOST <= offset <= MOST:
-                raise DecodeError(f"a record of the batch at offset {base} has no possible time or offset")
+            delta, pos = read_delta(data, pos + 1, base)
+            offset, pos = read_delta(data, pos, base)
             key, pos = optional_bytes(data, pos, stop)
             value, pos = optional_bytes(data, pos, stop)
             ts = header.max_timestamp_ms if header.attributes & APPEND_TIME else ts_base + delta
@@ -58,6 +56,17 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
             pos = stop
     except IndexError:
         raise DecodeError(f"the batch at offset {base} ends inside a record") from None
+
+
+def read_delta(data: bytes, pos: int, base: int) -> tuple[int, int]:
+    """How far a record's time or offset is from that of its batch at `base`, and the position behind it.
+
+    DecodeError if no two are so far apart.
+    """
+    delta, pos = read_varint(data, pos)
+    if not -MOST <= delta <= MOST:
+        raise DecodeError(f"a record of the batch at offset {base} has no possible time or offset")
+    return delta, pos
 
 
 def optional_bytes(data: bytes, pos: int, stop: int) -> tuple[bytes | None, int]:

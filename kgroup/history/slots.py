@@ -22,7 +22,7 @@ class Slot:
     """One partition's part of its group's current run.
 
     The newest value lies in `data` from `start` to `end`; `last` is the offset it commits. While `count` is
-    not 0, a commit at or above `last` is just counted and remembered by who reads; any other is for `take`.
+    not 0, a commit at or above `last` is for `advance`; any other is for `take`.
     `next` is the number of the slot whose `key` came behind this one's the last time.
     """
 
@@ -48,6 +48,16 @@ class Slot:
         self.data = b""
         self.start: i64 = 0
         self.end: i64 = 0
+
+    def advance(self, committed: i64, offset: int, ts: int, data: bytes, start: i64, end: i64) -> bool:
+        """Count a commit at or above the last, its value at `start` to `end` of `data`; is `data` another?"""
+        self.count += 1
+        self.last, self.offset, self.ts = committed, offset, ts
+        self.start, self.end = start, end
+        fresh = self.data is not data
+        if fresh:
+            self.data = data
+        return fresh
 
     def take(self, value: bytes, offset: int, ts: int) -> None:
         """Take in any commit, with its log offset and time (ms); DecodeError if it is cut short."""

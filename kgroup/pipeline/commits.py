@@ -37,8 +37,8 @@ class TopicIds:
         is compared with the newest of its topic.
         """
         # Fewer topics than before: the decoder has forgotten them, and numbers them anew.
-        known = self._newest[: len(topics)]
-        self._newest = np.append(known, np.zeros(len(topics) - len(known), dtype=np.int32))
+        kept = self._newest[: len(topics)]
+        self._newest = np.append(kept, np.zeros(len(topics) - len(kept), dtype=np.int32))
         number, texts = self._newest[topic], self._texts
         rows = np.flatnonzero((self._known[number] != ids.view(np.int64)).any(axis=1))
         if len(rows):

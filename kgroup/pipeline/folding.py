@@ -69,15 +69,11 @@ class BucketFold:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The files of one share's items, in the order of the log, and the fold of the run before, if any.
-
-    Paths are relative to the store.
-    """
+    """A share, and the files of its items in the order of the log; paths are relative to the store."""
 
     part: int
     bucket: int
     items: tuple[str, ...]
-    fold: str | None = None
 
     @property
     def key(self) -> str:
@@ -86,16 +82,20 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class FoldShare:
-    """Folds one share and writes its events; returns plain values. Runs on an executor."""
+    """Folds one share and writes its events; returns plain values. Runs on an executor.
+
+    `folds` are where earlier runs left off, by `Share.key`.
+    """
 
     root: str
     run: int
+    folds: Mapping[str, str]
     names: Mapping[bytes, str]
 
     def __call__(self, share: Share) -> dict[str, Any]:
         state = None
-        if share.fold is not None:
-            state = unpickled((Path(self.root) / share.fold).read_bytes())
+        if share.key in self.folds:
+            state = unpickled((Path(self.root) / self.folds[share.key]).read_bytes())
             state.fold.learn(self.names)
         with TableWriter(self.root, self.run, share.part, f"{share.bucket:03d}") as writer:
             events: list[tuple[int, Event]] = []

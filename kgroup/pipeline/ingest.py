@@ -13,8 +13,9 @@ from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.splits import Split
 from kgroup.pipeline.folding import FoldShare, Share
 from kgroup.pipeline.inputs import Input, Segments
-from kgroup.pipeline.rows import ITEMS, SplitRows, SplitSummary
-from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold
+from kgroup.pipeline.rows import SplitRows, SplitSummary
+from kgroup.pipeline.schemas import ITEMS
+from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold, number_in
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -188,16 +189,11 @@ def _overlapping(results: Sequence[Mapping[str, Any]]) -> frozenset[int]:
 def _fold(each: Each, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
     """Fold the items of this run (files in log order), each share of a partition, on from the run before."""
     manifest = run.manifest
-    paths: dict[tuple[int, int], list[str]] = {}
-    sizes: dict[tuple[int, int], int] = {}
+    shares: dict[tuple[int, int], list[TableFile]] = {}
     for file in items:
-        share = (file.part, int(Path(file.path).parent.name.partition("=")[2]))
-        paths.setdefault(share, []).append(file.path)
-        sizes[share] = sizes.get(share, 0) + file.bytes
-    shares = [
-        Share(*share, tuple(paths[share]), manifest.folds.get(f"{share[0]}-{share[1]}"))
-        for share in sorted(paths, key=lambda share: -sizes[share])
-    ]
+        shares.setdefault((file.part, number_in(file.path, "bucket")), []).append(file)
+    largest_first = sorted(shares.items(), key=lambda share: -sum(file.bytes for file in share[1]))
+    work = [Share(*number, tuple(file.path for file in files)) for number, files in largest_first]
     names = {uuid_bytes(text): name for text, name in manifest.names.items()}
-    told = each(FoldShare(str(run.root), run.number, names), shares)
+    told = each(FoldShare(str(run.root), run.number, dict(manifest.folds), names), work)
     return [file for one in told for file in adopt_fold(manifest, one)]

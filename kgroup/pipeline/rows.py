@@ -18,11 +18,9 @@ from kgroup.history.records import group_of, raw_records
 from kgroup.history.scan import CONTROL, BatchHeader
 from kgroup.history.splits import Split
 from kgroup.pipeline.commits import CommitRows, full
-from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, MARKERS
+from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
-from kgroup.pipeline.schemas import ITEMS as ITEM_ROWS
 
-ITEMS = "items"
 Rows = tuple[str, pa.Table]
 
 

@@ -90,7 +90,8 @@ EVENTS = _schema(
 )
 """The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
 
-ITEMS = _schema(bucket=pa.int32(), payload=pa.binary())
+ITEMS = "items"
+ITEM_ROWS = _schema(bucket=pa.int32(), payload=pa.binary())
 """What a fold reads, in order, between the two steps of a run; not kept."""
 
 STATE_AT = _schema(

@@ -30,8 +30,7 @@ import kgroup
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
-from kgroup.pipeline.rows import ITEMS
-from kgroup.pipeline.schemas import TABLES
+from kgroup.pipeline.schemas import ITEMS, TABLES
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -124,7 +123,7 @@ class Store:
         for file in self.manifest.files:
             if file.table != "bad_ranges":
                 continue
-            run = int(Path(file.path).parts[1].partition("=")[2])
+            run = number_in(file.path, "run")
             for row in pq.ParquetFile(self.root / file.path).read().to_pylist():
                 if newest.get(row["source"], run) == run:
                     bad = BadRange(row["source"], row["start"], row["end"], row["reason"])
@@ -184,6 +183,12 @@ class Run:
         self.manifest.runs.append({"run": self.number, "ended_ms": int(time.time() * 1000), **about})
         self.manifest.kgroup_version = kgroup.__version__
         self.published = True
+
+
+def number_in(path: str, name: str) -> int:
+    """The number in the folder `name=NUMBER` on the way to a file of a table."""
+    folders = reversed(Path(path).parent.parts)
+    return int(next(part for part in folders if part.startswith(f"{name}=")).partition("=")[2])
 
 
 def adopt_fold(manifest: Manifest, told: Mapping[str, Any]) -> list[TableFile]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from kgroup.history.events import Event
 from kgroup.history.replay import Coverage, in_order
 from kgroup.pipeline.folding import event_of
-from kgroup.pipeline.store import OPEN_EVENTS, Store
+from kgroup.pipeline.store import OPEN_EVENTS, Store, number_in
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ def _rows(store: Store, group: str | None) -> Iterator[dict[str, Any]]:
             rows = pq.ParquetFile(path).read()
             if group is not None:
                 rows = rows.filter(pc.is_in(rows["group_id"], pa.array([group, ""])))
-            part = int(next(p for p in path.split("/") if p.startswith("part=")).partition("=")[2])
+            part = number_in(path, "part")
             for name in ("ts", "end_ts"):
                 at = rows.column_names.index(name)
                 rows = rows.set_column(at, name, rows[name].cast(pa.int64()))

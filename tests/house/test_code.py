@@ -14,8 +14,7 @@ MAX_FUNCTION_LINES = 60
 LONGER = {
     # A listing of record layouts, one class a record: nothing in it is worth a file of its own.
     "kgroup/protocol/group_records.py",
-    # Loops over every record of a log: a call a record would cost more than the record.
-    "kgroup/history/decode.py:_take",
+    # A loop over every record of a log: a call a record would cost more than the record.
     "kgroup/protocol/log_records.py:decode_records",
 }
 ONLY_IN = {"typer": "cli", "rich": "cli", "pyspark": "pipeline"}

@@ -120,10 +120,11 @@ def test_keys_that_are_forgotten_change_no_row(made: Path) -> None:
     assert len(split_rows.decoder._slots) < 60 and short == whole
 
 
-def damaged_log(folder: Path, records: list[LogRecord]) -> Path:
+def log_of(folder: Path, data: bytes) -> Path:
+    """The folder, with a partition's log in it."""
     log = folder / "__consumer_offsets-3" / f"{0:020d}.log"
     log.parent.mkdir(parents=True)
-    log.write_bytes(encode_batch(records, base_offset=0))
+    log.write_bytes(data)
     return folder
 
 
@@ -143,7 +144,7 @@ def test_what_does_not_decode_is_bad_once_and_no_row(tmp_path: Path) -> None:
         (b"\0\x63", value),
     ]
     records = [LogRecord(key, value, timestamp_ms=1_760_000_000_000) for key, value in pairs]
-    found = read_rows(damaged_log(tmp_path, records), 1 << 20)
+    found = read_rows(log_of(tmp_path, encode_batch(records, base_offset=0)), 1 << 20)
     assert [row["log_offset"] for row in found["commits"]] == [0, 7]
     assert [(row["log_offset"], row["key_type"]) for row in found["control"]] == [(8, 0x63)]
     reasons = [str(row["reason"]) for row in found["bad_ranges"]]
@@ -166,10 +167,7 @@ def test_garbage_inside_a_batch_costs_no_other_batch(seed: int, garbage: bytes, 
     crc = crc32c(bytes(damaged[victim.position + 21 : victim.end]))
     damaged[victim.position + 17 : victim.position + 21] = crc.to_bytes(4, "big")
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "__consumer_offsets-3" / f"{0:020d}.log"
-        log.parent.mkdir()
-        log.write_bytes(damaged)
-        (split,) = plan_splits(segment_logs([Path(folder)]))
+        (split,) = plan_splits(segment_logs([log_of(Path(folder), damaged)]))
         tables = [table for _, table in SplitRows(split, frozenset({"commits", "control"})).tables()]
     rows = {offset for table in tables for offset in table["log_offset"].to_pylist()}
     others = {e.offset for h in headers if h is not victim for e in raw_records(chunk, h)}

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from google_crc32c import value as crc32c
+
 from kgroup.history.decode import Decoder
 from kgroup.history.items import BadRange, Item
 from kgroup.history.scan import BatchHeader, Scanner
@@ -35,6 +37,11 @@ class MemoryLog:
                 self.bad += scanner.bad
                 return
             rest = chunk[scanner.consumed :]
+
+
+def sealed(data: bytes | bytearray) -> bytes:
+    """The same batch, its checksum right whatever its bytes say."""
+    return bytes(data[:17]) + crc32c(bytes(data[21:])).to_bytes(4, "big") + bytes(data[21:])
 
 
 def items(data: bytes, chunk: int = 1 << 30, decoder: Decoder | None = None) -> list[Item]:

@@ -13,7 +13,7 @@ from kgroup.history.scan import Scanner
 from kgroup.history.sources import SegmentLog, segment_logs
 
 from .incidents import INCIDENTS, log_of, text_of
-from .logs import MemoryLog, batch, commit, items
+from .logs import MemoryLog, batch, commit, items, sealed
 
 DATA = log_of("upgrade-and-back").files[0].read_bytes()
 
@@ -70,10 +70,7 @@ def test_records_that_make_no_sense_are_reported_with_their_offset() -> None:
     """A batch whose checksum holds and whose records do not."""
     data = bytearray(batch(0, [commit("t", 0, 1)]))
     data[61] = 0x7F
-    from google_crc32c import value as crc32c
-
-    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
-    (item,) = items(bytes(data))
+    (item,) = items(sealed(data))
     assert "offset 0" in item.reason  # type: ignore[union-attr]
 
 
@@ -82,13 +79,10 @@ def test_records_that_make_no_sense_are_reported_with_their_offset() -> None:
 )
 def test_offsets_and_times_that_cannot_be_are_damage(at: int, number: int) -> None:
     """A batch whose checksum holds; sums with such numbers would fit no table and no client."""
-    from google_crc32c import value as crc32c
-
     data = bytearray(batch(1, [commit("t", 0, 1)]))
     data[at : at + 8] = number.to_bytes(8, "big", signed=True)
-    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
     before, behind = batch(0, [commit("t", 0, 1)]), batch(2, [commit("t", 0, 3)])
-    found, log = bases(before + bytes(data) + behind)
+    found, log = bases(before + sealed(data) + behind)
     assert found == [0, 2]
     (bad,) = log.bad
     assert (bad.start, bad.end) == (len(before), len(before) + len(data))
@@ -97,8 +91,6 @@ def test_offsets_and_times_that_cannot_be_are_damage(at: int, number: int) -> No
 
 @pytest.mark.parametrize("since", [2**53, -(2**62)])
 def test_a_record_at_no_possible_time_is_reported(since: int) -> None:
-    from google_crc32c import value as crc32c
-
     from kgroup.history.records import raw_records
     from kgroup.protocol.primitives import append_varint
 
@@ -110,8 +102,7 @@ def test_a_record_at_no_possible_time_is_reported(since: int) -> None:
     append_varint(length, len(record))
     body += made[:61] + length + record
     body[8:12] = (len(body) - 12).to_bytes(4, "big")
-    body[17:21] = crc32c(bytes(body[21:])).to_bytes(4, "big")
-    data = bytes(body)
+    data = sealed(body)
     assert size == 2 * len(made[62:])
     (item,) = items(data)
     assert isinstance(item, Undecodable)
