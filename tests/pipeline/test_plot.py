@@ -18,6 +18,7 @@ from kgroup.pipeline.plot import page
 from kgroup.pipeline.timeline import Ends, Span, span_seconds, timeline
 from kgroup.runtime.cluster import Cluster
 
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 P0, P1, GONE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
 SPANS = [Span(60_000, P0, 3, 10), Span(0, P0, 2, 4), Span(120_000, P1, 1, 95), Span(0, GONE, 1, 7)]
 
