@@ -58,6 +58,7 @@ from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 SYNC_NAMES_PROTOCOL_SINCE = 5
 LEAVE_BATCH_SINCE = 3
+RETRY_BACKOFF_MS = 500
 
 
 class Coordinator:
@@ -75,8 +76,9 @@ class Coordinator:
         try:
             response = HANDLERS[type(request.body)](step, request.body)
         except Refused as refused:
-            step.records.clear()
+            step.drop()
             response = refusal(request.body, refused.code, refused.message)
+        step.commit()
         if response is not None:
             step.replies.append(Reply(ticket, response))
         return _outcome(step)
@@ -86,7 +88,12 @@ class Coordinator:
         due = self.state.timers.pop_due(now_ms)
         step = Step(self.state, now_ms)
         if due is not None:
-            _fire(step, *due)
+            try:
+                _fire(step, *due)
+            except Refused:
+                step.drop()
+                _try_again(step, *due)
+        step.commit()
         return _outcome(step)
 
     def next_wake_ms(self) -> int | None:
@@ -117,6 +124,7 @@ class Coordinator:
             else:
                 timers.arm_after_load(step, group)
         expiry.arm_sweep(step)
+        step.commit()
         return _outcome(step)
 
     def count_on_from(self, before: Coordinator) -> None:
@@ -141,6 +149,7 @@ class Coordinator:
         gone = {t.name: t for t in before.by_name.values() if t.topic_id not in image.by_id}
         if gone:
             expiry.topics_deleted(step, gone)
+        step.commit()
         return _outcome(step)
 
 
@@ -168,7 +177,7 @@ def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupReq
     try:
         return classic_members.join(step, group, request)
     except Refused as refused:
-        step.records.clear()
+        step.drop()
         return rebalance.refused_join(refused.code, "")
 
 
@@ -256,6 +265,15 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.session_timer_fired(step, group, key.member_id)
     elif isinstance(group, ConsumerGroup):
         _fire_consumer(step, group, key, what)
+
+
+def _try_again(step: Step, key: TimerKey, what: object) -> None:
+    """Timers of consumer groups that could not do their work come again, those of classic groups do not.
+
+    So in Kafka (CoordinatorTimerImpl, `retry`); a downgrade that meets a malformed subscription gets here.
+    """
+    if key.kind in timers.KINDS:
+        step.arm(key, RETRY_BACKOFF_MS, what)
 
 
 def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -> None:

@@ -54,7 +54,9 @@ def forget_consumer_group(step: Step, group: ConsumerGroup, renamed: tuple[str, 
     group_id = group.group_id
     old, new = renamed or ("", "")
     members = [new if renamed and member_id == old else member_id for member_id in group.members]
-    targets = [new if renamed and member_id == old else member_id for member_id in group.targets]
+    # Every member's target, whether it has one or not: taking a static member's place writes the new id a
+    # target in this very batch, even an empty one, and the target epoch may go only when no target is left.
+    targets = [*members, *(other for other in group.targets if other not in group.members)]
     for member_id in members:
         step.write(r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
     for member_id in targets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,12 @@ class Parked:
 
 @dataclass(slots=True)
 class Step:
-    """One operation under way: what it reads, and the records and replies it has collected so far."""
+    """One operation under way: what it reads, and what it has decided so far.
+
+    Records, replies, timers and deferred effects are collected and come into force together in `commit`;
+    after `drop` none of them ever existed. So a refusal may come at any moment, even behind a conversion,
+    and still mean that nothing happened.
+    """
 
     state: State
     now_ms: int
@@ -69,6 +74,8 @@ class Step:
     replies: list[Reply] = field(default_factory=list)
     producer: Producer | None = None
     marker: EndMarker | None = None
+    timer_edits: list[tuple[TimerKey, int | None, object]] = field(default_factory=list)
+    effects: list[Callable[[], None]] = field(default_factory=list)
 
     @classmethod
     def of(cls, state: State, ticket: Ticket, request: Request, now_ms: int) -> Step:
@@ -77,10 +84,6 @@ class Step:
     @property
     def config(self) -> GroupConfig:
         return self.state.config
-
-    @property
-    def timers(self) -> Timers:
-        return self.state.timers
 
     def write(self, key: RecordKey, value: RecordValue | None) -> None:
         """Add a record to the batch; None as its value makes it a tombstone."""
@@ -96,4 +99,40 @@ class Step:
 
     def arm(self, key: TimerKey, after_ms: int, what: object = None) -> None:
         """Have `key` fall due `after_ms` from now."""
-        self.state.timers.arm(key, self.now_ms + after_ms, what)
+        self.timer_edits.append((key, self.now_ms + after_ms, what))
+
+    def cancel(self, key: TimerKey) -> None:
+        """Have `key` forgotten, if it is armed."""
+        self.timer_edits.append((key, None, None))
+
+    def is_armed(self, key: TimerKey) -> bool:
+        """Whether `key` will fall due, with what this step has decided so far."""
+        for edited, deadline_ms, _ in reversed(self.timer_edits):
+            if edited == key:
+                return deadline_ms is not None
+        return key in self.state.timers
+
+    def defer(self, effect: Callable[[], None]) -> None:
+        """Have soft state changed if the step is carried out: for what a refusal may still follow."""
+        self.effects.append(effect)
+
+    def drop(self) -> None:
+        """Forget everything decided so far."""
+        self.records.clear()
+        self.replies.clear()
+        self.timer_edits.clear()
+        self.effects.clear()
+        self.producer = self.marker = None
+
+    def commit(self) -> None:
+        """Bring timers and deferred effects into force, in the order in which they were decided."""
+        timers = self.state.timers
+        for key, deadline_ms, what in self.timer_edits:
+            if deadline_ms is None:
+                timers.cancel(key)
+            else:
+                timers.arm(key, deadline_ms, what)
+        for effect in self.effects:
+            effect()
+        self.timer_edits.clear()
+        self.effects.clear()

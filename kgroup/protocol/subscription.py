@@ -112,6 +112,17 @@ class Assignment:
         return cls(_flat(body.assigned_partitions), body.user_data)
 
 
+def subscribed_topics(data: bytes) -> tuple[str, ...]:
+    """The topics of a subscription of any version, read as version 0, which all of them begin with.
+
+    So a group's topics are known even where later fields are cut short or unknown, as in Kafka
+    (ClassicGroup.computeSubscribedTopics). Raises only DecodeError.
+    """
+    if len(data) < _VERSION.size:
+        raise DecodeError(f"no version in {len(data)} bytes")
+    return ConsumerProtocolSubscription.decode_prefix(data, _VERSION.size, 0)[0].topics
+
+
 def version_of(data: bytes) -> int:
     """The version a subscription or assignment is written in, at most the newest; raises DecodeError."""
     if len(data) < _VERSION.size:

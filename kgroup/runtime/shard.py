@@ -120,22 +120,26 @@ class Shard:
         return outcome.replies
 
     def _append(self, outcome: Outcome, now_ms: int) -> None:
+        """Replay the records, then append them: what a restart could not replay must never reach the log.
+
+        Whatever is raised leaves the coordinator ahead of the log, or in between: it must be loaded anew.
+        """
         records, coordinator = outcome.records, self.coordinator
         producer = outcome.producer
         if records:
             encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in records]
+            producer_id = -1 if producer is None else producer.producer_id
+            coordinator.replay_all(records, self.log.end_offset, producer_id)
             if producer is None:
-                base = self.log.append(encoded, timestamp_ms=now_ms)
+                self.log.append(encoded, timestamp_ms=now_ms)
             else:
-                base = self.log.append(
+                self.log.append(
                     encoded,
                     timestamp_ms=now_ms,
                     producer_id=producer.producer_id,
                     producer_epoch=producer.producer_epoch,
                     transactional=True,
                 )
-            producer_id = -1 if producer is None else producer.producer_id
-            coordinator.replay_all(records, base, producer_id)
         marker = outcome.marker
         if marker is not None:
             self.log.append(

@@ -1,7 +1,7 @@
 """joins, syncs, beats, leaves, removes: the classic protocol.
 
     a joins [ID] [id=] [instance=] [session=] [rebalance=] [type=] [protocols=range,roundrobin]
-            [topics=t1,t2 | meta=BYTES] [owned=t1:0-3] [subscription=VERSION]
+            [topics=t1,t2 | meta=BYTES] [owned=t1:0-3] [subscription=VERSION] [cut=BYTES_CUT_OFF]
     a syncs ID gen=1 [instance=] [type=] [protocol=] [m1=t1:0-3 m2=BYTES]
     a beats ID gen=1 [instance=]
     a leaves ID [INSTANCE/ID] [INSTANCE/] …          one batch, or one member before version 3
@@ -55,7 +55,8 @@ def _metadata(ask: Ask) -> bytes:
         for number in numbers
     )
     topics = tuple(ask.names.topic(name) for name in ask.option("topics", "").split(",") if name)
-    return Subscription(topics, owned=owned).encode(ask.number("subscription", 3))
+    whole = Subscription(topics, owned=owned).encode(ask.number("subscription", 3))
+    return whole[: len(whole) - ask.number("cut", 0)]
 
 
 def _joined(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:

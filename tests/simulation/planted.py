@@ -82,7 +82,7 @@ def heartbeat_does_not_renew_consumer_session(patch: Any) -> None:
     right = heartbeat.renew_session
 
     def renew(step: Any, group_id: str, member: Any) -> None:
-        if timers.TimerKey(timers.SESSION, group_id, member.member_id) not in step.timers:
+        if timers.TimerKey(timers.SESSION, group_id, member.member_id) not in step.state.timers:
             right(step, group_id, member)
 
     patch.setattr(heartbeat, "renew_session", renew)

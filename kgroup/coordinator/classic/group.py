@@ -6,7 +6,6 @@ again what its record says (KIP-345; `__consumer_offsets` record type 2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kgroup.coordinator.classic.states import ClassicState, Phase
@@ -15,7 +14,7 @@ from kgroup.coordinator.state import Parked
 from kgroup.errors import DecodeError
 from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
-from kgroup.protocol.subscription import Subscription
+from kgroup.protocol.subscription import subscribed_topics
 
 Protocols = tuple[JoinGroupRequestProtocol, ...]
 CONSUMER = "consumer"
@@ -73,6 +72,10 @@ class ClassicGroup:
     state_since_ms: int = -1
     awaiting_join: int = 0
     supporters: dict[str, int] = field(default_factory=dict)
+    subscriptions: tuple[bytes, ...] | None = None
+    """ConsumerProtocol subscriptions of the newest generation; None without one, or in another protocol."""
+    stable_since_ms: int | None = None
+    """When the leader's sync came in whose record is not replayed yet."""
     told_generation: int = 0
     """The newest generation that members were told of since the log was loaded, in the log or not."""
 
@@ -126,11 +129,12 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols can join the present members."""
-        if not self.members:
+        if self.state is ClassicState.EMPTY:
             return bool(protocol_type and protocols)
+        # A rebalance can be waiting for announced joiners alone: it keeps its protocol type all the same.
         if self.protocol_type != protocol_type:
             return False
-        return any(self.supporters.get(p.name) == len(self.members) for p in protocols)
+        return any(self.supporters.get(p.name, 0) == len(self.members) for p in protocols)
 
     def selected_protocol(self) -> str | None:
         """The protocol most members vote for among those all support; None without members."""
@@ -175,9 +179,13 @@ class ClassicGroup:
         member.session_timeout_ms = session_ms
 
     def replace(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id; it keeps its leadership, timeouts and assignment."""
+        """Give a static member a new id; it keeps its leadership, timeouts and assignment.
+
+        It is no new member, even if the join of its first life is still parked: a new member's join must end
+        in good time, as its client is not known to live; this instance has shown that it does.
+        """
         member = self.members.pop(old_id)
-        member.member_id = new_id
+        member.member_id, member.is_new = new_id, False
         self.members[new_id] = member
         assert member.instance_id is not None
         self.static[member.instance_id] = new_id
@@ -192,14 +200,24 @@ class ClassicGroup:
         for name in {p.name for p in member.protocols}:
             self.supporters[name] = self.supporters.get(name, 0) + by
 
+    def note_subscriptions(self) -> None:
+        """Remember what the members of the generation that begins here subscribe to."""
+        self.subscriptions = None
+        if self.protocol_type == CONSUMER and not self.members:
+            self.subscriptions = ()
+        elif self.protocol_type == CONSUMER and self.protocol is not None:
+            self.subscriptions = tuple(m.metadata(self.protocol) for m in self.members.values())
+
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics the members subscribe to; None when unknown (no protocol yet, or not readable)."""
-        if not self.members:
-            return frozenset()
-        if self.protocol_type != CONSUMER or self.protocol is None:
+        """Topics of the newest generation; None when unknown (none yet, or not readable).
+
+        The joins of a rebalance that is still forming do not count: their protocol is not chosen, and the
+        partitions are read under the generation before.
+        """
+        if self.subscriptions is None:
             return None
         try:
-            return subscribed_topics(m.metadata(self.protocol) for m in self.members.values())
+            return frozenset(topic for data in self.subscriptions for topic in subscribed_topics(data))
         except DecodeError:
             return None
 
@@ -241,6 +259,8 @@ class ClassicGroup:
         if self.forming is not None:
             return
         self.state_since_ms = value.current_state_timestamp
+        if self.stable_since_ms is not None:
+            self.state_since_ms, self.stable_since_ms = self.stable_since_ms, None
         before, self.members, self.static = self.members, {}, {}
         self.awaiting_join, self.supporters = 0, {}
         for stored in value.members:
@@ -249,11 +269,7 @@ class ClassicGroup:
                 member = _member_of(stored, value)
             member.assignment = stored.assignment
             self.add(member)
-
-
-def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str]:
-    """The union of the topics of ConsumerProtocol subscriptions; raises DecodeError."""
-    return frozenset(topic for data in subscriptions for topic in Subscription.decode(data).topics)
+        self.note_subscriptions()
 
 
 def _agrees(member: ClassicMember, stored: MemberMetadata, protocol: str | None) -> bool:

@@ -33,7 +33,7 @@ def _remove(step: Step, group: ClassicGroup | None, leaver: MemberIdentity) -> E
         member_id = group.static.get(leaver.group_instance_id, "")
     elif member_id in group.pending_joiners:
         group.pending_joiners.discard(member_id)
-        step.timers.cancel(session_timer(group, member_id))
+        step.cancel(session_timer(group, member_id))
         return ErrorCode.NONE
     try:
         refuse_if_unknown(group, member_id, leaver.group_instance_id)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember, Forming
-from kgroup.coordinator.classic.states import Phase
+from kgroup.coordinator.classic.states import ClassicState, Phase
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timers import TimerKey
 from kgroup.errors import ErrorCode
@@ -116,7 +116,7 @@ def prepare(step: Step, group: ClassicGroup) -> None:
     from_empty = group.forming is None and not group.committed.members
     if group.forming is not None:
         _reset_syncs(step, group)
-    step.timers.cancel(sync_timer(group))
+    step.cancel(sync_timer(group))
     group.pending_sync.clear()
     group.forming = Forming(
         Phase.PREPARING, from_empty, group.generation, group.protocol_type, group.protocol, group.leader
@@ -151,7 +151,7 @@ def complete(step: Step, group: ClassicGroup) -> None:
     """End the join phase: drop dynamic members that did not rejoin, start the next generation."""
     forming = group.forming
     assert forming is not None, "no rebalance to complete"
-    step.timers.cancel(join_timer(group))
+    step.cancel(join_timer(group))
     for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
         drop_member(step, group, member.member_id)
     if group.members and not _elect_joined_leader(group, forming):
@@ -169,13 +169,14 @@ def complete(step: Step, group: ClassicGroup) -> None:
     group.told_generation = forming.generation
     forming.phase = Phase.COMPLETING
     forming.protocol = group.selected_protocol()
+    group.note_subscriptions()
     _answer_joins(step, group)
 
 
 def drop_member(step: Step, group: ClassicGroup, member_id: str) -> None:
     """Take a member out, with its session timer; its parked requests must have been answered."""
     group.remove(member_id)
-    step.timers.cancel(session_timer(group, member_id))
+    step.cancel(session_timer(group, member_id))
 
 
 def remove_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
@@ -193,16 +194,19 @@ def after_removal(step: Step, group: ClassicGroup) -> None:
 
 def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None:
     """Expire a member or a pending joiner; members that wait for an answer are alive, unless new."""
+    member = group.members.get(member_id)
     if member_id in group.pending_joiners:
         group.pending_joiners.discard(member_id)
-        if group.forming is not None and group.forming.phase is Phase.PREPARING and group.all_joined():
-            complete(step, group)
+    elif member is None or (not member.is_new and (member.join is not None or member.sync is not None)):
         return
-    member = group.members.get(member_id)
-    if member is None or (not member.is_new and (member.join is not None or member.sync is not None)):
-        return
-    remove_member(step, group, member)
-    after_removal(step, group)
+    else:
+        remove_member(step, group, member)
+    if group.state is not ClassicState.PREPARING:
+        if member is not None:
+            after_removal(step, group)
+    elif group.all_joined():
+        # Unlike a member that leaves, one that expires ends the initial delay as well, as in Kafka.
+        complete(step, group)
 
 
 def sync_timer_fired(step: Step, group: ClassicGroup, generation: object) -> None:
@@ -269,3 +273,5 @@ def _reset_syncs(step: Step, group: ClassicGroup) -> None:
             refused = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             step.answer(member.sync, refused)
             member.sync = None
+            # While it was parked its session may have run out unnoticed: from here on it must beat again.
+            renew_session(step, group, member)

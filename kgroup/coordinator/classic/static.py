@@ -35,7 +35,7 @@ def rejoin_static(
     stable = group.state is ClassicState.STABLE
     new_id = step.state.ids.classic_member(instance_id)
     group.replace(old_id, new_id)
-    step.timers.cancel(session_timer(group, old_id))
+    step.cancel(session_timer(group, old_id))
     renew_session(step, group, member)
     timeout = rebalance_timeout(request, step.version)
     group.update(member, request.protocols, timeout, request.session_timeout_ms)

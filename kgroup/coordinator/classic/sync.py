@@ -37,14 +37,14 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
 
 def _commit(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """Write the generation and answer every parked sync; the group is Stable once the record is replayed."""
-    group.state_since_ms = step.now_ms
+    group.stable_since_ms = step.now_ms
     step.records.append(
         group.record(
             group.generation,
             protocol=group.protocol,
             leader=group.leader,
             assignments=assignments,
-            state_since_ms=step.now_ms,
+            state_since_ms=group.state_since_ms,
         )
     )
     for member in group.members.values():
@@ -64,4 +64,5 @@ def _synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def _differs(given: str | None, held: str | None) -> bool:
-    return given is not None and given != held
+    """Whether both are named and not the same: before a protocol is chosen, any may be named."""
+    return given is not None and held is not None and given != held

@@ -227,7 +227,7 @@ def _join_static(step: Step, group: ConsumerGroup, member_id: str, instance_id: 
         raise Refused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
-            f"instance id is owned by member {holder.member_id}.",
+            f"instance id is owned by {holder.member_id} member.",
         )
     return take_place(step, group, holder, member_id)
 

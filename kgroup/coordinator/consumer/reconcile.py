@@ -97,13 +97,15 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
 def _without_unsubscribed(current: Current, goal: Goal) -> Current:
     """Give up topics no longer subscribed to, in the present epoch."""
     dropped = {topic: p for topic, p in current.assigned.items() if topic not in goal.subscribed}
-    if not dropped:
+    # Without any subscription Kafka goes on even if nothing is held: the epoch becomes the previous one too.
+    nothing_left = not goal.subscribed and not current.revoking
+    if not dropped and not nothing_left:
         return current
     kept = {topic: p for topic, p in current.assigned.items() if topic in goal.subscribed}
     revoking = {**current.revoking}
     for topic, partitions in dropped.items():
         revoking[topic] = {**revoking.get(topic, {}), **partitions}
-    if goal.still_owns(revoking):
+    if revoking and goal.still_owns(revoking):
         return Current(current.epoch, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
     return replace(current, previous_epoch=current.epoch, assigned=kept)
 

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.metadata_hash import group_hash, topic_hash
 from kgroup.coordinator.consumer.records import remove_regex, write_epoch
 from kgroup.coordinator.consumer.regex import compile_regex, matching_topics
+from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.state import State, Step
 from kgroup.coordinator.timers import TimerKey
 from kgroup.protocol import group_records as r
@@ -102,7 +104,7 @@ def update_regex(
 def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions, due: bool) -> None:
     key = TimerKey(REGEX, group.group_id)
     last = next(iter(group.resolved.values()), None)
-    if key in step.timers or not after.patterns:
+    if step.is_armed(key) or not after.patterns:
         return
     if last is not None and step.now_ms <= last.timestamp + LEAST_BETWEEN_REFRESHES_MS:
         return
@@ -155,9 +157,13 @@ def bump_epoch(step: Step, group: ConsumerGroup, new_hash: int) -> int:
     """Write the next group epoch, which asks for a new target assignment."""
     epoch = group.epoch + 1
     write_epoch(step, group.group_id, epoch, new_hash)
-    step.state.counters.consumer_group_rebalance += 1
+    step.defer(partial(_count_rebalance, step.state.counters))
     _not_before_change(step, group, epoch)
     return epoch
+
+
+def _count_rebalance(counters: Counters) -> None:
+    counters.consumer_group_rebalance += 1
 
 
 def metadata_expired(step: Step, group: ConsumerGroup) -> bool:
@@ -180,5 +186,10 @@ def hash_of(state: State, names: Iterable[str]) -> int:
 
 
 def _not_before_change(step: Step, group: ConsumerGroup, epoch: int) -> None:
-    group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
-    group.refresh_epoch = epoch
+    """The topics of `epoch` have been looked at; a change of topics or a lost record asks for it again."""
+
+    def note() -> None:
+        group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
+        group.refresh_epoch = epoch
+
+    step.defer(note)

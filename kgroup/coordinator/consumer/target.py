@@ -36,7 +36,7 @@ def update_target(
     """
     if group.assignment_epoch >= group_epoch or not may_compute(step, group):
         return Target(group.assignment_epoch, stored_target(group, after))
-    targets = _compute(step, group, before, after, homogeneous)
+    targets = _compute(step, group, group_epoch, before, after, homogeneous)
     for member_id, partitions in targets.items():
         stored = group.targets.get(member_id)
         if stored is not partitions and stored != partitions:
@@ -60,13 +60,18 @@ def may_compute(step: Step, group: ConsumerGroup) -> bool:
 
 
 def _compute(
-    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, homogeneous: bool
+    step: Step,
+    group: ConsumerGroup,
+    epoch: int,
+    before: ConsumerMember,
+    after: ConsumerMember,
+    homogeneous: bool,
 ) -> dict[str, Assignment]:
     name = _preferred(group, before, after) or step.config.consumer_assignors[0]
     try:
         return step.state.assignors[name].assign(group_spec(step, group, after, homogeneous))
     except AssignorError as error:
-        message = f"Failed to compute a new target assignment for epoch {group.epoch}: {error}"
+        message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
 
 

@@ -28,13 +28,13 @@ def limit_revocation(step: Step, group_id: str, member: ConsumerMember) -> None:
     if member.current.state is MemberState.UNREVOKED_PARTITIONS:
         step.arm(key, member.metadata.rebalance_timeout_ms, member.epoch)
     else:
-        step.timers.cancel(key)
+        step.cancel(key)
 
 
 def cancel_all(step: Step, group_id: str, member_id: str) -> None:
     """Forget every timer of a member that is gone."""
     for kind in KINDS:
-        step.timers.cancel(TimerKey(kind, group_id, member_id))
+        step.cancel(TimerKey(kind, group_id, member_id))
 
 
 def arm_after_load(step: Step, group: ConsumerGroup) -> None:

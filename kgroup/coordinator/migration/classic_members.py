@@ -70,7 +70,7 @@ def _advance(
     instance_id = after.instance_id
     replaced = group.members.get(group.static.get(instance_id, "")) if instance_id is not None else None
     news = announce(step, group, before, after)
-    step.timers.cancel(TimerKey(JOIN, group.group_id, after.member_id))
+    step.cancel(TimerKey(JOIN, group.group_id, after.member_id))
     changed = news.subscription_changed
     if replaced is not None and can_downgrade_by_replacing(step, group, replaced):
         behind = group.assignment_epoch < news.epoch
@@ -98,7 +98,7 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
     if group.assignment_epoch > member.epoch and not revoking:
         _await_rejoin(step, group, member)
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
-    step.timers.cancel(TimerKey(SYNC, group.group_id, member.member_id))
+    step.cancel(TimerKey(SYNC, group.group_id, member.member_id))
     renew_session(step, group.group_id, member)
     image = step.state.image
     partitions = tuple(
@@ -231,7 +231,7 @@ def _refuse_generation(member: ConsumerMember, generation: int) -> None:
 def _await_rejoin(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Give the member its rebalance timeout to join again, unless the time is running already."""
     key = TimerKey(JOIN, group.group_id, member.member_id)
-    if key not in step.timers:
+    if not step.is_armed(key):
         step.arm(key, member.metadata.rebalance_timeout_ms)
 
 

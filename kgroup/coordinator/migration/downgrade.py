@@ -13,6 +13,7 @@ from kgroup.coordinator.consumer.timers import cancel_all
 from kgroup.coordinator.deletion import forget_consumer_group
 from kgroup.coordinator.state import Step
 from kgroup.domain import TopicImage, TopicPartition
+from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.group_records import GroupMetadataValue
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import Assignment, version_of
@@ -68,12 +69,18 @@ def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) ->
         classic.add(_classic_member(member))
     protocol = classic.selected_protocol()
     image = step.state.image
-    assignments = {
-        member.member_id: _assignment(
-            image, group, member, classic.members[member.member_id].metadata(protocol)
-        )
-        for member in members
-    }
+    try:
+        assignments = {
+            member.member_id: _assignment(
+                image, group, member, classic.members[member.member_id].metadata(protocol)
+            )
+            for member in members
+        }
+    except DecodeError as error:
+        raise Refused(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Cannot downgrade the classic group {group.group_id}: {error.message}.",
+        ) from None
     record = classic.record(
         group.epoch,
         protocol=protocol,

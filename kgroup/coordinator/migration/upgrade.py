@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kgroup.coordinator.assignors.interface import Assignment as Target
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.rebalance import join_timer, refuse_parked, session_timer, sync_timer
@@ -41,8 +43,8 @@ def group_to_join(step: Step, group_id: str, member_id: str, *, joins: bool) -> 
     if isinstance(group, ConsumerGroup):
         return group
     if not joins:
-        missing = "not found" if group is None else "is not a consumer group"
-        raise _not_found(f"Consumer group {group_id} {missing}.")
+        kind = f"Consumer group {group_id} not found." if group is None else None
+        raise _not_found(kind or f"Group {group_id} is not a consumer group.")
     if group is None:
         return ConsumerGroup(group_id)
     if group.state is ClassicState.EMPTY:
@@ -66,8 +68,9 @@ def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
     """The same members with the same partitions, at the generation as their epoch (also KIP-1251's)."""
     group = _converted(step.state.image, classic)
     group.metadata_hash = hash_of(step.state, group.subscribed_topics())
-    for member in classic.members.values():
-        refuse_parked(step, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+    # The heartbeat that converts may still be refused (a pattern, a full group, an assignor that fails): the
+    # classic group must then rebalance on as if nobody had asked, so its parked requests wait for the end.
+    step.defer(partial(_send_back, step, classic))
     _forget(step, classic)
     for converted in group.members.values():
         write_metadata(step, group.group_id, converted)
@@ -79,6 +82,12 @@ def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
         write_current(step, group.group_id, converted)
         renew_session(step, group.group_id, converted)
     return group
+
+
+def _send_back(step: Step, classic: ClassicGroup) -> None:
+    """Tell members that wait for a rebalance of the classic group to join again, now the consumer group."""
+    for member in classic.members.values():
+        refuse_parked(step, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
 
 
 def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
@@ -135,7 +144,7 @@ def _by_topic_id(image: TopicImage, assignment: Assignment) -> Target:
 
 def _forget(step: Step, group: ClassicGroup) -> None:
     for key in (join_timer(group), sync_timer(group), *(session_timer(group, m) for m in group.members)):
-        step.timers.cancel(key)
+        step.cancel(key)
     step.write(GroupMetadataKey(group=group.group_id), None)
 
 

@@ -26,6 +26,7 @@ from kgroup.protocol.messages.offset_commit import (
 
 GROUP_ID_NOT_FOUND_SINCE = 9
 TOPIC_IDS_SINCE = 10
+NO_EXPIRY = -1
 
 Known: TypeAlias = list[tuple[OffsetCommitRequestTopic, Topic | None]]
 """The topics of a request, each with the topic that exists, if one does."""
@@ -40,7 +41,7 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
     try:
         return _commit(step, request, known)
     except Refused as refused:
-        step.records.clear()
+        step.drop()
         response = _refused(step, known, refused.code)
         if isinstance(refused, EpochRefused):
             codes = (part.error_code for topic in response.topics for part in topic.partitions)
@@ -52,7 +53,7 @@ def _commit(step: Step, request: OffsetCommitRequest, known: Known) -> OffsetCom
     check: OlderEpoch | None = None
     if _some_exist(known):
         check = _validate(step, request)
-    expire_ms = -1 if request.retention_time_ms < 0 else step.now_ms + request.retention_time_ms
+    expire_ms = _expiry_ms(step.now_ms, request.retention_time_ms)
     topics = tuple(
         OffsetCommitResponseTopic(
             name=topic.name,
@@ -65,6 +66,16 @@ def _commit(step: Step, request: OffsetCommitRequest, known: Known) -> OffsetCom
     if check is not None:
         step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
     return OffsetCommitResponse(topics=topics)
+
+
+def _expiry_ms(now_ms: int, retention_ms: int) -> int:
+    """When a commit with a retention of its own (versions 2 to 4) expires; NO_EXPIRY without one.
+
+    A sum beyond 63 bits wraps to the distant past, as Kafka's does: such an offset goes with the next sweep.
+    """
+    if retention_ms == NO_EXPIRY:
+        return NO_EXPIRY
+    return (now_ms + retention_ms + 2**63) % 2**64 - 2**63
 
 
 def _refused(step: Step, known: Known, code: ErrorCode) -> OffsetCommitResponse:
@@ -159,14 +170,13 @@ def _commit_topic(
         return _unknown_topic(step, topic)
     results: list[OffsetCommitResponsePartition] = []
     records, group_id, now_ms = step.records, request.group_id, step.now_ms
-    expires, topic_id, count = expire_ms >= 0, found.topic_id, found.partitions
-    longest = step.config.offset_metadata_max_bytes
+    expires, topic_id, count = expire_ms != NO_EXPIRY, found.topic_id, found.partitions
     for partition in topic.partitions:
         index, metadata = partition.partition_index, partition.committed_metadata or ""
         if not 0 <= index < count:
             results.append(_result(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        if len(metadata) > longest:
+        if metadata and metadata_too_large(step, metadata):
             results.append(_result(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
         if check is not None:
@@ -197,5 +207,8 @@ def _result(partition: int, code: ErrorCode) -> OffsetCommitResponsePartition:
 
 
 def metadata_too_large(step: Step, metadata: str | None) -> bool:
-    """Whether commit metadata is over offset.metadata.max.bytes; counted in characters, as Kafka does."""
-    return metadata is not None and len(metadata) > step.config.offset_metadata_max_bytes
+    """Whether commit metadata is over offset.metadata.max.bytes; Kafka counts UTF-16 units, not bytes."""
+    if metadata is None:
+        return False
+    units = len(metadata) if metadata.isascii() else sum(1 + (char > "\uffff") for char in metadata)
+    return units > step.config.offset_metadata_max_bytes

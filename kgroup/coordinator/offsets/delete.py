@@ -61,9 +61,10 @@ def forget_all(step: Step, group_id: str) -> None:
 
 def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
     """Topics the group subscribes to; None stands for every topic (subscriptions that cannot be read)."""
-    if isinstance(group, ClassicGroup):
-        if group.state is ClassicState.EMPTY:
-            return frozenset()
-        if group.protocol_type != CONSUMER:
+    if not isinstance(group, ClassicGroup):
+        return group.subscribed_topics()
+    if group.protocol_type != CONSUMER:
+        if group.state is not ClassicState.EMPTY:
             raise Refused(ErrorCode.NON_EMPTY_GROUP)
+        return frozenset()
     return group.subscribed_topics()

@@ -10,6 +10,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.deletion import forget_group, is_empty
 from kgroup.coordinator.groups import Group
+from kgroup.coordinator.offsets.commit import NO_EXPIRY
 from kgroup.coordinator.offsets.delete import forget
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timers import TimerKey
@@ -57,7 +58,7 @@ def _expire(step: Step, group: Group) -> bool:
 
 
 def _is_due(step: Step, value: OffsetCommitValue, base: BaseTime) -> bool:
-    if value.expire_timestamp >= 0:
+    if value.expire_timestamp != NO_EXPIRY:
         return step.now_ms >= value.expire_timestamp
     return step.now_ms - base(value) >= step.config.offsets_retention_minutes * MINUTE_MS
 

@@ -32,7 +32,7 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
     try:
         return _commit(step, request)
     except Refused as refused:
-        step.records.clear()
+        step.drop()
         response = _refused(step, request, refused.code)
         if isinstance(refused, EpochRefused):
             codes = (part.error_code for topic in response.topics for part in topic.partitions)

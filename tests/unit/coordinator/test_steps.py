@@ -1,0 +1,165 @@
+"""One step at a time: what a refusal leaves behind, and what each step writes to the log."""
+
+from __future__ import annotations
+
+import pytest
+from shards import NOW_MS, ask, shard_over
+
+from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
+from kgroup.coordinator.consumer.group import InconsistentLog
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.outcome import Record
+from kgroup.domain import Topic, TopicImage
+from kgroup.errors import ErrorCode
+from kgroup.protocol import group_records as r
+from kgroup.protocol.group_records import decode_key, decode_value
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.subscription import Subscription
+from kgroup.runtime.shard import Shard
+
+
+def written(shard: Shard, start: int) -> list[Record]:
+    """The records of the log from an offset on."""
+    found = []
+    for batch in shard.log.batches(start):
+        for stored in batch.records:
+            key = decode_key(stored.key or b"")
+            found.append(Record(key, decode_value(key, stored.value)))  # type: ignore[arg-type]
+    return found
+
+
+def beat(member_id: str = "m", epoch: int = 0, **said: object) -> ConsumerGroupHeartbeatRequest:
+    if epoch == 0:
+        said = {"rebalance_timeout_ms": 30_000, "topic_partitions": (), **said}
+    return ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id=member_id,
+        member_epoch=epoch,
+        **said,  # type: ignore[arg-type]
+    )
+
+
+def join_classic(shard: Shard, protocols: tuple[JoinGroupRequestProtocol, ...], **said: object) -> object:
+    request = JoinGroupRequest(
+        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=20_000, protocol_type="consumer",
+        protocols=protocols, **{"member_id": "", **said},  # type: ignore[arg-type]
+    )  # fmt: skip
+    return ask(shard, request, version=5)
+
+
+def protocol(name: str, metadata: bytes | None = None) -> JoinGroupRequestProtocol:
+    given = Subscription(("t1",)).encode() if metadata is None else metadata
+    return JoinGroupRequestProtocol(name=name, metadata=given)
+
+
+def test_a_member_without_partitions_that_unsubscribes_is_written_all_the_same() -> None:
+    """As Kafka's CurrentAssignmentBuilder.updateCurrentAssignment, which goes on without subscriptions."""
+    shard = shard_over(image=TopicImage.of([Topic("t1", b"t" * 16, 1)]))
+    ask(shard, beat("a", subscribed_topic_names=("t1",)))
+    ask(shard, beat("b", subscribed_topic_names=("t1",)), now_ms=NOW_MS + 5_000)
+    before = shard.log.end_offset
+    answer = ask(shard, beat("b", 3, subscribed_topic_names=(), topic_partitions=()), now_ms=NOW_MS + 5_001)
+    assert answer.error_code == 0  # type: ignore[union-attr]
+    last = written(shard, before)[-1]
+    assert last.key == r.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="b")
+    assert (last.value.member_epoch, last.value.previous_member_epoch) == (3, 3)  # type: ignore[union-attr]
+
+
+def test_the_groups_record_says_when_its_members_had_joined_not_when_the_leader_synced() -> None:
+    shard = shard_over()
+    joined = join_classic(shard, (protocol("range"),), group_instance_id="A")
+    assert joined is None
+    (reply,) = shard.wake(NOW_MS + 3_000)
+    member_id, generation = reply.response.member_id, reply.response.generation_id  # type: ignore[attr-defined]
+    sync = SyncGroupRequest(
+        group_id="g", generation_id=generation, member_id=member_id, protocol_type="consumer",
+        protocol_name="range",
+    )  # fmt: skip
+    ask(shard, sync, now_ms=NOW_MS + 4_000)
+    assert written(shard, 0)[-1].value.current_state_timestamp == NOW_MS + 3_000  # type: ignore[union-attr]
+    assert shard.coordinator.state.groups["g"].state_since_ms == NOW_MS + 4_000  # type: ignore[union-attr]
+
+
+class Failing:
+    """An assignor that fails for two members."""
+
+    def assign(self, spec: GroupSpec) -> dict[str, object]:
+        if len(spec.members) > 1:
+            raise AssignorError("too many members")
+        return {member_id: {} for member_id in spec.members}
+
+
+def test_an_assignor_that_fails_names_the_epoch_it_was_asked_for_and_leaves_nothing_behind() -> None:
+    shard = shard_over()
+    state = shard.coordinator.state
+    state.assignors = {"uniform": Failing(), "range": Failing()}  # type: ignore[dict-item]
+    ask(shard, beat("a", subscribed_topic_names=("t1",)))
+    end, wakes, count = shard.log.end_offset, shard.next_wake_ms(), state.counters.consumer_group_rebalance
+    refresh = state.groups["g"].refresh_deadline_ms  # type: ignore[union-attr]
+    answer = ask(shard, beat("b", subscribed_topic_names=("t1",)), now_ms=NOW_MS + 2_000)
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[union-attr]
+    text = "Failed to compute a new target assignment for epoch 3: too many members"
+    assert answer.error_message == text  # type: ignore[union-attr]
+    assert (shard.log.end_offset, shard.next_wake_ms()) == (end, wakes)
+    assert state.counters.consumer_group_rebalance == count
+    assert state.groups["g"].refresh_deadline_ms == refresh  # type: ignore[union-attr]
+
+
+def test_an_instance_id_that_is_not_released_is_refused_in_kafkas_words() -> None:
+    shard = shard_over()
+    ask(shard, beat("a", instance_id="A", subscribed_topic_names=("t1",)))
+    answer = ask(shard, beat("b", instance_id="A", subscribed_topic_names=("t1",)))
+    assert answer.error_message == (  # type: ignore[union-attr]
+        "Static member b with instance id A cannot join the group because the instance id is owned "
+        "by a member."
+    )
+
+
+def test_records_that_cannot_be_replayed_never_reach_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka replays first, then appends: what is in the log can be read after a restart."""
+    shard = shard_over()
+    ask(shard, beat("a", subscribed_topic_names=("t1",)))
+    end = shard.log.end_offset
+
+    def stumble(self: Coordinator, records: object, base: int, producer_id: int = -1) -> None:
+        raise InconsistentLog("planted")
+
+    monkeypatch.setattr(Coordinator, "replay_all", stumble)
+    with pytest.raises(InconsistentLog):
+        ask(shard, beat("a", 2, subscribed_topic_names=("t2",), topic_partitions=()))
+    assert shard.log.end_offset == end
+
+
+def test_a_downgrade_that_meets_a_malformed_subscription_is_refused_and_its_timer_comes_again() -> None:
+    """GROUP_ID_NOT_FOUND from Kafka; the session timer that wanted it is tried again every 500 ms."""
+    shard = shard_over()
+    ask(shard, beat("a", subscribed_topic_names=("t1",)))
+    join_classic(shard, (protocol("x"), protocol("range", b"?")), group_instance_id="B")
+    join_classic(shard, (protocol("range"), protocol("x", b"?")), group_instance_id="C")
+    group = shard.coordinator.state.groups["g"]
+    assert sorted(group.static) == ["B", "C"]
+    answer = ask(shard, beat("a", -1))
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND  # type: ignore[union-attr]
+    assert answer.error_message.startswith("Cannot downgrade the classic group g: ")  # type: ignore[union-attr]
+    assert "a" in group.members
+
+
+@pytest.mark.parametrize(("retention", "expires"), [(1, NOW_MS + 1), (2**63 - 1, NOW_MS - 2**63 - 1)])
+def test_a_retention_beyond_all_times_wraps_as_kafkas_does(retention: int, expires: int) -> None:
+    """Such an offset is in the log and goes with the next sweep; nobody else is any the worse."""
+    shard = shard_over()
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    request = OffsetCommitRequest(
+        group_id="g", member_id="", retention_time_ms=retention,
+        topics=(OffsetCommitRequestTopic(name="t1", partitions=(partition,)),),
+    )  # fmt: skip
+    answer = ask(shard, request, version=2)
+    assert answer.topics[0].partitions[0].error_code == 0  # type: ignore[union-attr]
+    assert written(shard, 0)[-1].value.expire_timestamp == expires  # type: ignore[union-attr]
