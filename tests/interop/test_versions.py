@@ -8,7 +8,7 @@ from kgroup.broker.handlers import ALL
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.protocol import registry
-from kgroup.protocol.messages.api_versions import ApiVersionsRequest
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 from .server import Server
 
@@ -31,3 +31,24 @@ def test_versions_are_those_of_kafka_4_3_1(server: Server) -> None:
         versions = registry.served_versions(key)
         declared[key] = (versions[0], versions[-1])
     assert {key: announced.get(key) for key in declared} == declared
+
+
+@pytest.mark.parametrize("version", ApiVersionsRequest.VERSIONS)
+def test_features_are_told_as_each_version_can_read_them(server: Server, version: int) -> None:
+    """A minimum of 0 only from version 4 on, levels in force from 3 on; Kafka has more features than ours."""
+    transport = SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap)))
+    request = ApiVersionsRequest(client_software_name="kgroup", client_software_version="test")
+    told = transport.request(None, request, min_version=version, max_version=version)
+    transport.close()
+    assert isinstance(told, ApiVersionsResponse)
+    supported = {each.name: (each.min_version, each.max_version) for each in told.supported_features}
+    finalized = {
+        each.name: (each.min_version_level, each.max_version_level) for each in told.finalized_features
+    }
+    both = {"group.version", "transaction.version"}
+    assert all(lowest > 0 for lowest, _ in supported.values()) == (version < 4)
+    wanted = {"group.version": (0, 1), "transaction.version": (0, 2)} if version >= 4 else {}
+    assert {name: supported[name] for name in both & set(supported)} == wanted
+    wanted = {"group.version": (1, 1), "transaction.version": (2, 2)} if version >= 3 else {}
+    assert {name: finalized[name] for name in both & set(finalized)} == wanted
+    assert (told.finalized_features_epoch >= 0) == (version >= 3)

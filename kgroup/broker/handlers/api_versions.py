@@ -19,6 +19,11 @@ from kgroup.protocol.messages.api_versions import (
 from kgroup.protocol.messages.produce import ProduceRequest
 
 NAMED_SINCE = 3
+LOWEST_MAY_BE_0_SINCE = 4
+SUPPORTED = (
+    SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
+    SupportedFeatureKey(name="transaction.version", min_version=0, max_version=LATEST_VERSION),
+)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -33,12 +38,11 @@ def api_versions(desk: Dispatcher, call: Call) -> ApiVersionsResponse:
     levels = {"transaction.version": LATEST_VERSION}
     if "consumer" in desk.cluster.group_config.rebalance_protocols:
         levels["group.version"] = 1
+    # Java clients 3.3 to 3.7 close the connection at a feature whose minimum is 0 (KAFKA-17011)
+    supported = SUPPORTED if call.version >= LOWEST_MAY_BE_0_SINCE else ()
     return ApiVersionsResponse(
         api_keys=tuple(_served(desk, key) for key in sorted(desk.apis)),
-        supported_features=(
-            SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
-            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=LATEST_VERSION),
-        ),
+        supported_features=supported,
         finalized_features_epoch=0,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)

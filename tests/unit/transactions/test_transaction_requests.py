@@ -12,7 +12,6 @@ from kgroup.domain import ZERO_UUID, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import add_partitions_to_txn as ap
 from kgroup.protocol.messages import write_txn_markers as wm
-from kgroup.protocol.messages.api_versions import ApiVersionsRequest
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kgroup.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -231,11 +230,6 @@ def test_brokers_verify_many_at_once(broker: Broker, version: int, code: str) ->
 def test_transactional_ids_have_a_coordinator(broker: Broker) -> None:
     answer = broker.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("t", "u")))
     assert [(c.error_code, c.node_id) for c in answer.coordinators] == [(0, 0), (0, 0)]
-
-
-def test_announced_feature(broker: Broker) -> None:
-    answer = broker.ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"))
-    assert ("transaction.version", 2) in {(f.name, f.max_version_level) for f in answer.finalized_features}
 
 
 def test_operators_see_transactions(broker: Broker, clock: ManualClock) -> None:
