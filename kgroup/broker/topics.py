@@ -9,37 +9,12 @@ from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster, near_misses
+from kgroup.runtime.topic_settings import INTERNAL, SETTINGS
+from kgroup.runtime.topic_settings import check as check_values
 
 MAX_NAME = 249
 MAX_PARTITIONS = 10_000
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
-
-DEFAULTS = {
-    "cleanup.policy": "delete",
-    "compression.type": "producer",
-    "delete.retention.ms": "86400000",
-    "index.interval.bytes": "4096",
-    "max.compaction.lag.ms": "9223372036854775807",
-    "max.message.bytes": "1048588",
-    "message.timestamp.type": "CreateTime",
-    "min.cleanable.dirty.ratio": "0.5",
-    "min.compaction.lag.ms": "0",
-    "min.insync.replicas": "1",
-    "retention.bytes": "-1",
-    "retention.ms": "-1",
-    "segment.bytes": "1073741824",
-    "segment.ms": "604800000",
-    "unclean.leader.election.enable": "false",
-}
-"""Topic settings that may be given, with the values in force without; retention is never applied."""
-_CHOICES = {
-    "cleanup.policy": {"delete", "compact", "compact,delete", "delete,compact"},
-    "compression.type": {"producer", "uncompressed", "none", "gzip", "snappy", "lz4", "zstd"},
-    "message.timestamp.type": {"CreateTime", "LogAppendTime"},
-    "unclean.leader.election.enable": {"true", "false"},
-}
-_LEAST = {"max.message.bytes": 0, "segment.bytes": 1 << 20, "min.insync.replicas": 1, "retention.ms": -1,
-          "retention.bytes": -(1 << 63)}  # fmt: skip
 
 
 def check_name(name: str) -> None:
@@ -70,22 +45,14 @@ def check_new_name(cluster: Cluster, name: str) -> None:
             )
 
 
-def check_config(config: Mapping[str, str]) -> None:
+def check_config(cluster: Cluster, config: Mapping[str, str]) -> None:
     """Refused with INVALID_CONFIG for a setting topics do not have, or a value it cannot take."""
-    for name, value in config.items():
-        if name not in DEFAULTS:
+    for name in config:
+        if name not in SETTINGS and name not in INTERNAL:
             raise Refused(
-                ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name} ({near_misses(name, DEFAULTS)})"
+                ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name} ({near_misses(name, SETTINGS)})"
             )
-        choices = _CHOICES.get(name)
-        if choices is not None:
-            fine = value in choices
-        elif name == "min.cleanable.dirty.ratio":
-            fine = re.fullmatch(r"0(\.\d+)?|1(\.0+)?", value) is not None
-        else:
-            fine = re.fullmatch(r"-?\d{1,19}", value) is not None and int(value) >= _LEAST.get(name, 0)
-        if not fine:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {name}")
+    check_values(config, cluster.settings.as_text())
 
 
 def new_topic(
@@ -112,7 +79,7 @@ def new_topic(
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{cluster.brokers} broker(s) are registered.",
         )
-    check_config(config)
+    check_config(cluster, config)
     topic_id = cluster.catalog.new_topic_id()
     return CatalogTopic(name, topic_id, partitions, replication_factor, dict(config))
 

@@ -21,6 +21,7 @@ from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.shard import Shard
+from kgroup.runtime.topic_settings import TopicSettings
 
 if TYPE_CHECKING:
     from kgroup.log.directory import DataDirectory
@@ -59,6 +60,7 @@ class Cluster:
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
+        self._topic_settings: dict[str, TopicSettings] = {}
         self.shards: list[Shard | None] = []
         self.counters = Counters()
         self.load_times_ms: list[int] = []
@@ -94,6 +96,19 @@ class Cluster:
         count = min(topic.replication_factor, self.brokers)
         return tuple((partition + i) % self.brokers for i in range(count))
 
+    def topic_settings(self, name: str) -> TopicSettings:
+        """The settings in force for a topic that exists: its own, the broker's, else the defaults."""
+        found = self._topic_settings.get(name)
+        if found is None:
+            broker = self.settings.as_text()
+            if name == OFFSETS_TOPIC:
+                broker["log.segment.bytes"] = broker["offsets.topic.segment.bytes"]
+            elif name == TRANSACTION_TOPIC:
+                broker["log.segment.bytes"] = broker["transaction.state.log.segment.bytes"]
+            found = TopicSettings.of(self.catalog.topics[name].config, broker)
+            self._topic_settings[name] = found
+        return found
+
     def log(self, topic: str, partition: int) -> Log | None:
         """The log of a partition, opened on first use; None if there is no such partition."""
         found = self._logs.get((topic, partition))
@@ -108,6 +123,7 @@ class Cluster:
         """Create a topic that is not there yet; replies to answers that waited for it."""
         self._remove_folders(topic.name)
         self.catalog.add(topic)
+        self._topic_settings.pop(topic.name, None)
         return self._topics_changed()
 
     def add_partitions(self, name: str, partitions: int) -> list[Reply]:
@@ -119,6 +135,7 @@ class Cluster:
         """Delete a topic, its records and the offsets committed for it."""
         partitions = self.catalog.topics[name].partitions
         self.catalog.remove(name)
+        self._topic_settings.pop(name, None)
         for partition in range(partitions):
             opened = self._logs.pop((name, partition), None)
             if opened is not None:
@@ -129,6 +146,7 @@ class Cluster:
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Replace the settings of a topic."""
         self.catalog.add(replace(self.catalog.topics[name], config=dict(config)))
+        self._topic_settings.pop(name, None)
 
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
         """Replace a group's dynamic settings; they act from its next request on."""
@@ -240,16 +258,11 @@ class Cluster:
             return MemoryLog()
         from kgroup.log.partition import PartitionLog
 
-        size = self.settings.segment_bytes
-        if topic == OFFSETS_TOPIC:
-            size = self.settings.offsets_segment_bytes
-        elif topic == TRANSACTION_TOPIC:
-            size = self.settings.transaction_segment_bytes
-        config = self.catalog.topics[topic].config
+        settings = self.topic_settings(topic)
         return PartitionLog(
             self._folder / f"{topic}-{partition}",
-            segment_bytes=int(config.get("segment.bytes", size)),
-            fsync=self.settings.flush_messages == 1,
+            segment_bytes=settings.segment_bytes,
+            fsync=settings.flush_messages == 1,
         )
 
     def _remove_folders(self, topic: str) -> None:

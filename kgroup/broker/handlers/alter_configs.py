@@ -64,7 +64,7 @@ def _checked(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], N
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         wanted = _changed(topic.config, resource.configs)
-        rules.check_config(wanted)
+        rules.check_config(cluster, wanted)
         return lambda: cluster.configure_topic(name, wanted)
     raise Refused(
         ErrorCode.INVALID_REQUEST,

@@ -19,6 +19,7 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from kgroup.runtime.settings import BrokerSettings
+from kgroup.runtime.topic_settings import SETTINGS, TopicSetting, written
 
 TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
 FROM_TOPIC, FROM_FILE, FROM_DEFAULT, FROM_GROUP = 1, 4, 5, 8  # config sources
@@ -72,10 +73,18 @@ def _topic_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[Desc
     topic = desk.cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    defaults = {**rules.DEFAULTS, "max.message.bytes": str(desk.cluster.settings.message_max_bytes)}
-    for key, default in defaults.items():
-        source = FROM_TOPIC if key in topic.config else FROM_DEFAULT
-        yield _entry(key, topic.config.get(key, default), source, synonyms)
+    broker, defaults = desk.cluster.settings.as_text(), BrokerSettings().as_text()
+    for key, setting in SETTINGS.items():
+        layers = []
+        if key in topic.config:
+            layers.append((key, written(key, topic.config[key]), FROM_TOPIC))
+        if setting.broker_name:
+            behind = setting.broker_name
+            in_force = broker.get(behind, setting.default)
+            if in_force != defaults.get(behind, setting.default):
+                layers.append((behind, in_force, FROM_FILE))
+            layers.append((behind, setting.default, FROM_DEFAULT))
+        yield _layered(key, setting, layers, synonyms)
 
 
 def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
@@ -95,6 +104,20 @@ def _group_entries(
     for key, bounds in group_bounds(desk.cluster.group_config).items():
         source = FROM_GROUP if key in own else FROM_DEFAULT
         yield _entry(key, own.get(key, str(bounds.default)), source, synonyms)
+
+
+def _layered(
+    name: str, setting: TopicSetting, layers: list[tuple[str, str, int]], synonyms: bool
+) -> DescribeConfigsResourceResult:
+    """A setting that is asked for in several places, the first of which decides."""
+    _, value, source = layers[0] if layers else (name, setting.default, FROM_DEFAULT)
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        config_source=source,
+        synonyms=tuple(DescribeConfigsSynonym(name=n, value=v, source=s) for n, v, s in layers if synonyms),
+        config_type=setting.type,
+    )
 
 
 def _entry(

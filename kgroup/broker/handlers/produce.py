@@ -21,7 +21,6 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kgroup.runtime.catalog import CatalogTopic
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
 ZSTD_SINCE = 7
@@ -89,8 +88,9 @@ def _partition(
     name = topic_name(desk, topic.name, topic.topic_id)
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    known, log = partition_log(desk, call.node, name, data.index)
-    batch = _checked(data.records, call.version, _largest(desk, known))
+    _, log = partition_log(desk, call.node, name, data.index)
+    settings = desk.cluster.topic_settings(name)
+    batch = _checked(data.records, call.version, settings.max_message_bytes)
     if batch.transactional:
         _admit(desk, call, batch, TopicPartition(name, data.index))
     producers = desk.producers.of(name, data.index, log)
@@ -98,7 +98,7 @@ def _partition(
     base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
     if base is None:
-        if known.config.get("message.timestamp.type") == "LogAppendTime":
+        if settings.append_time:
             append_time = desk.clock.now_ms()
         base = _append(log, batch, append_time)
         producers.appended(batch, base)
@@ -135,11 +135,6 @@ def _append(log: Log, batch: Batch, append_time: int) -> int:
         return log.append_batches(batch.raw, append_time_ms=None if append_time < 0 else append_time)[0]
     except DecodeError as error:
         raise Refused(ErrorCode.INVALID_RECORD, error.message) from None
-
-
-def _largest(desk: Dispatcher, topic: CatalogTopic) -> int:
-    configured = topic.config.get("max.message.bytes")
-    return desk.cluster.settings.message_max_bytes if configured is None else int(configured)
 
 
 def _checked(records: bytes | None, version: int, largest: int) -> Batch:

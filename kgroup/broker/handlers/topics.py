@@ -30,6 +30,7 @@ from kgroup.protocol.messages.delete_topics import (
     DeleteTopicState,
 )
 from kgroup.runtime.catalog import CatalogTopic
+from kgroup.runtime.topic_settings import SETTINGS
 
 BY_ID_SINCE = 6
 FROM_TOPIC, FROM_DEFAULT = 1, 5  # config sources
@@ -141,10 +142,10 @@ def _created(topic: CatalogTopic) -> CreatableTopicResult:
         configs=tuple(
             CreatableTopicConfigs(
                 name=name,
-                value=topic.config.get(name, default),
+                value=topic.config.get(name, setting.default),
                 config_source=FROM_TOPIC if name in topic.config else FROM_DEFAULT,
             )
-            for name, default in rules.DEFAULTS.items()
+            for name, setting in SETTINGS.items()
         ),
     )
 
