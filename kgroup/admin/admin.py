@@ -59,7 +59,7 @@ class Admin:
         from kgroup.admin import listing
 
         found = listing.list_groups(self.cluster, tuple(states), tuple(types))
-        return listing.with_member_counts(self.cluster, found) if count_members else found
+        return listing.described(self.cluster, found) if count_members else found
 
     def describe(self, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
         """Groups in full, of whatever type; without offsets, lag and findings when `offsets` is False."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.discovery import Answers, Cluster
@@ -17,10 +17,12 @@ from kgroup.admin.models import (
     GroupDescription,
     ItemError,
     Node,
+    OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.refusals import code_name, refused
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of
+from kgroup.admin.refusals import code_name, hint_of, refused
+from kgroup.admin.visibility import unseen_positions
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
@@ -200,49 +202,95 @@ def _not_found(group_id: str, detail: str | None) -> BrokerRefused:
 def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
     """The groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
-    from kgroup.admin.lag import log_ends
+    from kgroup.admin.lag import log_ends, log_starts, never_committed
     from kgroup.admin.offsets import committed
+    from kgroup.admin.visibility import topics_asked
 
     with_positions = [group.group_id for group in groups if group.type != SHARE]
     positions: Answers[Committed] = committed(cluster, with_positions) if with_positions else {}
-    relevant = {
-        partition for group in groups for partition in _partitions(group, positions.get(group.group_id))
-    }
-    subscribed = {topic for group in groups for m in group.members for topic in m.subscribed_topics}
-    topics = cluster.topics({p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}) if groups else {}
+    relevant, never = set(), set()
+    for group in groups:
+        stored = positions.get(group.group_id)
+        known = {} if stored is None or isinstance(stored, KgroupError) else stored
+        never |= never_committed(known, group.members)
+        relevant |= known.keys() | never
+    subscribed = {topic for group in groups for topic in _subscribed(group)}
+    wanted = {p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}
+    topics, all_seen = topics_asked(cluster, wanted) if groups else ({}, True)
     ends = log_ends(cluster, relevant, topics)
-    counts = _partition_counts(topics)
-    return [_complete(group, positions.get(group.group_id), ends, counts) for group in groups]
+    seen = _Seen(topics, all_seen, ends, log_starts(cluster, never, ends, topics), _partition_counts(topics))
+    return [_complete(group, positions.get(group.group_id), seen) for group in groups]
 
 
-def _partitions(group: GroupDescription, positions: Committed | KgroupError | None) -> set[TopicPartition]:
-    stored = set() if positions is None or isinstance(positions, KgroupError) else set(positions)
-    return stored.union(*(partitions_of(member.assignment) for member in group.members))
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the cluster told of the topics that some groups have to do with."""
+
+    topics: Answers[TopicDescription]
+    all_topics: bool
+    ends: Ends
+    starts: Ends
+    counts: Mapping[str, int | None]
+
+
+def _subscribed(group: GroupDescription) -> set[str]:
+    return {topic for member in group.members for topic in member.subscribed_topics or ()}
 
 
 def _complete(
-    group: GroupDescription,
-    positions: Committed | KgroupError | None,
-    ends: Ends,
-    counts: Mapping[str, int | None],
+    group: GroupDescription, positions: Committed | KgroupError | None, seen: _Seen
 ) -> GroupDescription:
     from kgroup.admin import findings, lag
 
-    errors = group.errors
+    errors = list(group.errors)
     if isinstance(positions, KgroupError):
-        errors += (ItemError("offsets", code_name(positions), positions.message, positions.hint),)
-        positions = None
+        errors.append(ItemError("offsets", code_name(positions), positions.message, positions.hint))
+        stored = None
+    else:
+        stored = positions or {}
     # Share groups have no owner of a partition and keep their positions elsewhere (KIP-932).
-    offsets = () if group.type == SHARE else lag.rows(positions or {}, group.members, ends)
-    partitions = counts.get(OFFSETS_TOPIC)
+    offsets = () if group.type == SHARE else lag.rows(stored, group.members, seen.ends, seen.starts)
+    errors += _unreadable(group.group_id, offsets)
+    left_out = group.type != SHARE and not _all_positions(group, seen)
+    if left_out:
+        errors.append(unseen_positions(group.group_id))
+    known = stored is not None and not left_out and lag.readers_known(group)
+    total = lag.total(offsets, all_rows=known)
+    partitions = seen.counts.get(OFFSETS_TOPIC)
     complete = replace(
         group,
         offsets=offsets,
-        total_lag=lag.total(offsets),
-        errors=errors,
+        total_lag=total.lag,
+        lag_at_least=total.at_least,
+        unknown_partitions=total.unknown,
+        errors=tuple(errors),
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
-    return replace(complete, findings=findings.find(complete, counts))
+    return replace(complete, findings=findings.find(complete, seen.counts))
+
+
+def _all_positions(group: GroupDescription, seen: _Seen) -> bool:
+    """Whether no position that matters was left out for lack of rights.
+
+    Where the members' topics are all seen, what is left of former topics does not matter to any reader.
+    """
+    from kgroup.admin.visibility import may_see
+
+    read = _subscribed(group) | {p.topic for m in group.members for p in partitions_of(m.assignment)}
+    return seen.all_topics or (bool(read) and may_see(read, seen.topics))
+
+
+def _unreadable(group_id: str, offsets: Sequence[OffsetRow]) -> Iterator[ItemError]:
+    """The log ends that could not be read, by reason; partitions that are gone are no failure."""
+    by_code: dict[str, list[OffsetRow]] = {}
+    for row in offsets:
+        if row.error_code and not row.gone:
+            by_code.setdefault(row.error_code, []).append(row)
+    for code, rows in by_code.items():
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        where = f"{rows[0].topic}-{rows[0].partition}{more}"
+        message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
+        yield ItemError("offsets", code, message, hint_of(code))
 
 
 def _partition_counts(topics: Answers[TopicDescription]) -> dict[str, int | None]:

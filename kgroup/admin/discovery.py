@@ -79,6 +79,10 @@ class Cluster:
         failed: Answers[Node] = self._find(unknown, left_s or self.retry.timeout_s) if unknown else {}
         return {group: self._coordinators.get(group) or failed[group] for group in wanted}
 
+    def learn(self, coordinators: Mapping[str, Node]) -> None:
+        """Remember the brokers that listed groups as their coordinators."""
+        self._coordinators.update(coordinators)
+
     def forget(self, group_ids: Iterable[str]) -> None:
         """Look the groups' coordinators up again when next needed."""
         for group in group_ids:

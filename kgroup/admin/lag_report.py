@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
+from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
-from kgroup.errors import KgroupError
+from kgroup.errors import ErrorCode, KgroupError
+
+_GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """One partition a group reads or has committed.
+    """One partition a group reads or has committed; lag, log start and `reason` as in OffsetRow.
 
     `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
     unknown. Rates are records a second over the interval measured. `error` says what could not be read.
@@ -32,11 +35,23 @@ class PartitionLag:
     instance_id: str | None
     member_id: str | None
     error: str | None
+    error_code: str | None = None
+    reason: str | None = None
+    log_start_offset: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the partition is known not to exist any more."""
+        return self.error_code == _GONE
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """One group; totals leave out what is unknown and are None when all of it is."""
+    """One group; a total is None when any part of it is unknown.
+
+    Then the lag is at least `lag_at_least`, the oldest unread record at least `time_lag_at_least_ms` old;
+    `unknown_partitions` counts the rows that say why.
+    """
 
     group_id: str
     type: str
@@ -46,6 +61,10 @@ class GroupLag:
     consumed_per_s: float | None
     produced_per_s: float | None
     offsets: tuple[PartitionLag, ...]
+    lag_at_least: int | None = None
+    unknown_partitions: int = 0
+    time_lag_at_least_ms: int | None = None
+    errors: tuple[ItemError, ...] = ()
 
     @property
     def catches_up_in_s(self) -> float | None:
@@ -58,10 +77,14 @@ class GroupLag:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """The lag of several groups; `errors` names groups and parts of groups that could not be read."""
+    """The lag of several groups; `errors` says which of them, and which parts, could not be read.
+
+    `missing` are the groups not described at all.
+    """
 
     groups: tuple[GroupLag, ...]
-    errors: tuple[ItemError, ...] = field(default=())
+    errors: tuple[ItemError, ...] = ()
+    missing: frozenset[str] = frozenset()
 
 
 def measure(
@@ -78,7 +101,8 @@ def measure(
     told = describe(cluster, wanted)
     ages = _ages(cluster, told.groups) if times else {}
     groups = tuple(_report(group, first, interval_s, ages, times) for group in told.groups)
-    return LagReport(groups, told.errors + tuple(e for group in told.groups for e in group.errors))
+    errors = told.errors + tuple(e for group in told.groups for e in group.errors)
+    return LagReport(groups, errors, frozenset(error.item for error in told.errors))
 
 
 def _by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
@@ -122,18 +146,28 @@ def _report(
         if times and row.lag is not None and row.committed_offset is not None:
             key = TopicPartition(row.topic, row.partition), row.committed_offset
             age = ages.get(key) if row.lag else 0
+        elif times and row.lag == 0:
+            age = 0
         before = first.get((group.group_id, row.topic, row.partition))
         rows.append(_row(row, age, before, interval_s))
-    known_ages = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
+    # What is gone holds nothing to read, and no reader.
+    counted = [row for row in rows if row.lag is not None or not row.gone]
+    known_ages = [row.time_lag_ms for row in counted if row.time_lag_ms is not None]
+    oldest = max(known_ages, default=None)
+    all_known = group.total_lag is not None and len(known_ages) == len(counted)
     return GroupLag(
         group_id=group.group_id,
         type=group.type,
         state=group.state,
         total_lag=group.total_lag,
-        max_time_lag_ms=max(known_ages, default=None),
-        consumed_per_s=_sum(row.consumed_per_s for row in rows),
-        produced_per_s=_sum(row.produced_per_s for row in rows),
+        max_time_lag_ms=oldest if all_known else None,
+        consumed_per_s=_sum(row.consumed_per_s for row in counted),
+        produced_per_s=_sum(row.produced_per_s for row in counted),
         offsets=tuple(rows),
+        lag_at_least=group.lag_at_least,
+        unknown_partitions=group.unknown_partitions,
+        time_lag_at_least_ms=oldest,
+        errors=group.errors,
     )
 
 
@@ -143,6 +177,8 @@ def _row(
     consumed = produced = None
     if before is not None and interval_s:
         consumed = _rate(before.committed_offset, row.committed_offset, interval_s)
+        if consumed is None and row.lag == 0 == before.lag:
+            consumed = 0.0  # an empty log, never committed
         produced = _rate(before.log_end_offset, row.log_end_offset, interval_s)
     unread = f"the record there cannot be read: {age.message}" if isinstance(age, KgroupError) else None
     return PartitionLag(
@@ -157,6 +193,9 @@ def _row(
         instance_id=row.instance_id,
         member_id=row.member_id,
         error=row.error or unread,
+        error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
+        reason=row.reason,
+        log_start_offset=row.log_start_offset,
     )
 
 
@@ -165,5 +204,5 @@ def _rate(before: int | None, after: int | None, interval_s: float) -> float | N
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
-    return round(sum(known), 3) if known else None
+    known = list(rates)
+    return round(sum(r for r in known if r is not None), 3) if known and None not in known else None

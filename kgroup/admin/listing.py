@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import GroupListing, ItemError, Listing, Node
+from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing, Node
 from kgroup.admin.refusals import check, code_name
+from kgroup.admin.visibility import unseen_groups
 from kgroup.errors import KgroupError
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -14,39 +15,82 @@ from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
     """The groups of every broker, by id, limited to states and types (in any case) where given.
 
-    Brokers that fail are named in `errors`; raises the failure when no broker answers.
+    What cannot be seen is in `errors`: brokers that fail, and whatever else hides groups (visibility.py).
+    Old brokers list no states and no types: where these are filtered by, the groups are described. Raises the
+    failure when no broker answers.
     """
     brokers = cluster.brokers()
     groups: dict[str, GroupListing] = {}
-    errors: list[ItemError] = []
-    failure: KgroupError | None = None
+    failed: dict[int, KgroupError] = {}
     for broker in brokers:
         try:
             found = _groups_of(cluster, broker)
         except KgroupError as error:
-            failure = error
-            errors.append(ItemError(f"broker {broker.id}", code_name(error), error.message, error.hint))
+            failed[broker.id] = error
         else:
             groups.update((group.group_id, group) for group in found)
-    if failure and len(errors) == len(brokers):
-        raise failure
-    chosen = (group for group in groups.values() if _wanted(group, states, types))
-    return Listing(tuple(sorted(chosen, key=lambda group: group.group_id)), tuple(errors))
+    if failed and len(failed) == len(brokers):
+        raise next(iter(failed.values()))
+    cluster.learn({group.group_id: group.coordinator for group in groups.values()})
+    listed = {broker.id for broker in brokers} - failed.keys()
+    errors = [
+        *(ItemError(f"broker {node}", code_name(e), e.message, e.hint) for node, e in failed.items()),
+        *unseen_groups(cluster, listed, failed),
+    ]
+    listing = Listing(tuple(sorted(groups.values(), key=lambda group: group.group_id)), tuple(errors))
+    return _filtered(cluster, listing, _words(states), _words(types))
 
 
-def with_member_counts(cluster: Cluster, listing: Listing) -> Listing:
-    """The same listing with `members` filled in where the group can be described."""
+def described(cluster: Cluster, listing: Listing) -> Listing:
+    """The same listing with members counted, and with states and types that no broker listed.
+
+    Groups that cannot be described keep what is known of them, and are among the errors.
+    """
     from kgroup.admin.describe import groups_only
 
-    described = groups_only(cluster, [group.group_id for group in listing.groups])
-    counts = {
-        group_id: len(found.members)
-        for group_id, found in described.items()
-        if not isinstance(found, KgroupError)
-    }
+    found = groups_only(cluster, [group.group_id for group in listing.groups])
+    errors = [
+        ItemError(group_id, code_name(error), error.message, error.hint)
+        for group_id, error in found.items()
+        if isinstance(error, KgroupError)
+    ]
+    groups = tuple(_filled(group, found[group.group_id]) for group in listing.groups)
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors))
+
+
+def _filled(group: GroupListing, found: GroupDescription | KgroupError) -> GroupListing:
+    if isinstance(found, KgroupError):
+        return group
+    untold = any(error.item == "members" for error in found.errors)
     return replace(
-        listing, groups=tuple(replace(group, members=counts.get(group.group_id)) for group in listing.groups)
+        group,
+        type=group.type or found.type,
+        state=group.state or found.state,
+        members=None if untold else len(found.members),
     )
+
+
+def _filtered(cluster: Cluster, listing: Listing, states: set[str], types: set[str]) -> Listing:
+    """The groups in one of the states and of one of the types; what cannot be told is said."""
+
+    def untold(group: GroupListing) -> bool:
+        return bool((states and group.state is None) or (types and group.type is None))
+
+    def wanted(group: GroupListing) -> bool:
+        in_state = not states or (group.state or "").lower() in states
+        return in_state and (not types or group.type in types)
+
+    old = tuple(filter(untold, listing.groups))
+    if old:
+        filled = described(cluster, replace(listing, groups=old))
+        known = {group.group_id: group for group in filled.groups}
+        groups = tuple(known.get(group.group_id, group) for group in listing.groups)
+        listing = Listing(groups, filled.errors)
+    return replace(listing, groups=tuple(filter(wanted, listing.groups)))
+
+
+def _words(values: tuple[str, ...]) -> set[str]:
+    return {value.strip().lower() for value in values}
 
 
 def _groups_of(cluster: Cluster, broker: Node) -> list[GroupListing]:
@@ -58,11 +102,8 @@ def _groups_of(cluster: Cluster, broker: Node) -> list[GroupListing]:
 
     answer = cluster.retry.call(ask, idempotent=True)
     return [
-        GroupListing(g.group_id, g.group_type.lower(), g.protocol_type, g.group_state, None, broker)
+        GroupListing(
+            g.group_id, g.group_type.lower() or None, g.protocol_type, g.group_state or None, None, broker
+        )
         for g in answer.groups
     ]
-
-
-def _wanted(group: GroupListing, states: tuple[str, ...], types: tuple[str, ...]) -> bool:
-    in_state = not states or group.state.lower() in {state.strip().lower() for state in states}
-    return in_state and (not types or group.type in {name.strip().lower() for name in types})

@@ -34,19 +34,22 @@ class ItemError:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """One group as ListGroups tells it. `members` is None unless counted; type is "" on old brokers."""
+    """One group as ListGroups tells it; None is what is not known.
+
+    `members` unless counted, the state of brokers before 2.6, the type of brokers before 3.8.
+    """
 
     group_id: str
-    type: str
+    type: str | None
     protocol_type: str
-    state: str
+    state: str | None
     members: int | None
     coordinator: Node
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The groups of all brokers that answered, by id; `errors` names the brokers that did not."""
+    """The groups that could be seen, by id; `errors` says where there may be more (visibility.py)."""
 
     groups: tuple[GroupListing, ...]
     errors: tuple[ItemError, ...] = ()
@@ -104,8 +107,10 @@ class Member:
 class OffsetRow:
     """A partition's committed position and who owns it now.
 
-    `lag` is None when either side is unknown and never below 0; `error` says why the end is unknown,
-    for instance that the topic is deleted. `assignment_epoch` is the least epoch its owner may commit at
+    `lag` is None when either side is unknown, and `reason` says why; below 0 for a position beyond the end.
+    `error` says why the end is unknown, for instance that the topic is deleted, `error_code` in one name.
+    `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
+    reader's auto.offset.reset has it. `assignment_epoch` is the least epoch its owner may commit at
     (KIP-1251); only the log tells it.
     """
 
@@ -120,6 +125,14 @@ class OffsetRow:
     instance_id: str | None
     error: str | None = None
     assignment_epoch: int | None = None
+    log_start_offset: int | None = None
+    reason: str | None = None
+    error_code: str | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the partition is known not to exist any more: nothing is left to read."""
+        return self.error_code == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +150,9 @@ class GroupDescription:
     """One group in full, whichever protocol it speaks.
 
     `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
-    `offsets_partition` is the partition of `__consumer_offsets` that holds the group.
-    `errors` names parts that could not be read.
+    `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `total_lag` is None
+    when any part of it is unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the
+    rows that say why. `errors` names parts that could not be read.
     """
 
     group_id: str
@@ -156,6 +170,8 @@ class GroupDescription:
     total_lag: int | None
     findings: tuple[Finding, ...] = ()
     errors: tuple[ItemError, ...] = ()
+    lag_at_least: int | None = None
+    unknown_partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,11 +271,17 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """The cluster as one broker's metadata shows it."""
+    """The cluster as one broker's metadata shows it.
+
+    The counts are None where there may be topics that this principal may not see; `topics_seen` counts those
+    it sees, and `errors` says what is missing.
+    """
 
     cluster_id: str | None
     controller_id: int | None
     brokers: tuple[Node, ...]
-    topics: int
-    partitions: int
-    leaderless: int
+    topics: int | None
+    partitions: int | None
+    leaderless: int | None
+    topics_seen: int = 0
+    errors: tuple[ItemError, ...] = ()

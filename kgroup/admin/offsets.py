@@ -71,14 +71,18 @@ def _fetch(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) ->
     return found
 
 
-def _positions(topics: Iterable[Any]) -> Committed:
+def _positions(topics: Sequence[Any]) -> Committed | KgroupError:
+    for topic in topics:
+        for p in topic.partitions:
+            if p.error_code:
+                return refused(p.error_code, f"the position of {topic.name}-{p.partition_index}")
     return {
         TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
             p.committed_offset, p.committed_leader_epoch, p.metadata or ""
         )
         for topic in topics
         for p in topic.partitions
-        if p.error_code == ErrorCode.NONE and p.committed_offset != NO_OFFSET
+        if p.committed_offset != NO_OFFSET
     }
 
 

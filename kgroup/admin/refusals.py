@@ -10,6 +10,7 @@ HINTS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this principal needs DESCRIBE on the group's topics",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this principal lacks a permission on the cluster",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the partition of __consumer_offsets has no leader now; try again",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition's brokers are down; kgroup cluster topics shows leaders",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still reading its log; try again",
     ErrorCode.NOT_COORDINATOR: "the group is moving to another broker; try again",
     ErrorCode.NON_EMPTY_GROUP: "the group still has members: stop them or kgroup remove-members GROUP --all",
@@ -50,6 +51,12 @@ def check(code: int, what: str, detail: str | None = None) -> None:
     """Raise `refused` unless `code` is NONE."""
     if code != ErrorCode.NONE:
         raise refused(code, what, detail)
+
+
+def hint_of(name: str) -> str | None:
+    """What to do about a code by name; None where there is nothing to say."""
+    known = ErrorCode.__members__.get(name)
+    return None if known is None else HINTS.get(known)
 
 
 def code_name(error: KgroupError) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kgroup.admin.models import CONSUMER, GroupDescription, Member, TopicAssignment
-from kgroup.cli.rendering import STATE_STYLES, assignment_text, grouped, ranges, short_member_id
+from kgroup.cli.rendering import STATE_STYLES, assignment_text, lag_text, ranges, short_member_id
 from kgroup.cli.tables import Column, Table
 
 _GROUP = Column("group_id", "GROUP", wide=True)
@@ -85,16 +85,18 @@ def _totals(group: GroupDescription) -> str:
     static = sum(1 for member in group.members if member.instance_id is not None)
     parts = [f"members {len(group.members)}" + (f" ({static} static)" if static else "")]
     parts.append(f"partitions {len(group.offsets)}")
-    lag = "unknown" if group.total_lag is None else grouped(group.total_lag)
-    return " · ".join([*parts, f"lag {lag}"])
+    rows = len(group.offsets)
+    lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
+    return " · ".join([*parts, lag])
 
 
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[dict[str, Any]]:
     """A row for each member, by instance id (dynamic members last) or by member id."""
-    lags: dict[str, int] = {}
+    lags: dict[str, int | None] = {}
     for row in group.offsets:
-        if row.member_id is not None and row.lag is not None:
-            lags[row.member_id] = lags.get(row.member_id, 0) + row.lag
+        if row.member_id is not None and not row.gone:
+            so_far = lags.get(row.member_id, 0)
+            lags[row.member_id] = None if so_far is None or row.lag is None else so_far + row.lag
     members = sorted(
         group.members,
         key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
@@ -156,7 +158,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,
             "assignment_epoch": row.assignment_epoch,
-            "error": row.error,
+            "error": row.error or row.reason,
         }
         for row in group.offsets
     ]

@@ -1,13 +1,14 @@
 """Lag as text, tables and JSON."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from kgroup.admin.lag_report import GroupLag, LagReport, PartitionLag
+from kgroup.admin.models import ItemError as Unseen
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output import ItemError, Result
-from kgroup.cli.rendering import exit_codes, grouped, shown_errors
+from kgroup.cli.rendering import exit_codes, lag_text, of_seen, shown_errors
 from kgroup.cli.tables import Column, Table
 
 _RATES = (
@@ -23,8 +24,13 @@ def result(
     by_topic: bool,
     in_time: bool,
     where: Mapping[str, Any] | None,
+    unseen: Sequence[Unseen] = (),
 ) -> Result:
-    """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read."""
+    """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
+
+    A verdict that cannot be given is none of the good ones: BAD_VERDICT too where nothing hinders but
+    partitions never committed, else what could not be read decides.
+    """
     rated = any(group.consumed_per_s is not None for group in measured.groups)
     several = len(measured.groups) > 1
     columns = _columns(by_topic, in_time, rated, several)
@@ -32,11 +38,18 @@ def result(
     blocks: list[str | Table] = [_headline(group) for group in measured.groups]
     if rows:
         blocks += ["", Table(columns, rows)]
-    errors = shown_errors(measured.errors)
-    code = of_batch(exit_codes(measured.errors), bool(measured.groups))
-    if verdict and verdict["over"]:
-        code = ExitCode.BAD_VERDICT
-        errors += [_over(group, verdict) for group in measured.groups if group.group_id in verdict["over"]]
+    errors = [*shown_errors(measured.errors), *shown_errors(unseen)]
+    absent = exit_codes(error for error in measured.errors if error.item in measured.missing)
+    code = of_seen(of_batch(absent, bool(measured.groups)), [*measured.errors, *unseen])
+    if verdict:
+        by_id = {group.group_id: group for group in measured.groups}
+        errors += [_over(by_id[group_id], verdict) for group_id in verdict["over"]]
+        errors += [_no_verdict(by_id[told["group_id"]], told["reason"]) for told in verdict["unknown"]]
+        never = any(told["never_committed"] for told in verdict["unknown"])
+        if verdict["over"] or never:
+            code = ExitCode.BAD_VERDICT
+        elif verdict["unknown"]:
+            code = code or ExitCode.PARTIAL
     return Result(
         {"groups": [_json(group) for group in measured.groups], "verdict": verdict},
         blocks,
@@ -47,6 +60,41 @@ def result(
         cluster=where,
         main=Table(columns, rows),
     )
+
+
+def verdict_of(measured: LagReport, limit: Mapping[str, Any]) -> dict[str, Any]:
+    """The groups over the limit, and those of which that cannot be told, with the reason."""
+    over, unknown = [], []
+    for group in measured.groups:
+        records = limit["unit"] == "records"
+        least = group.lag_at_least if records else group.time_lag_at_least_ms
+        told = group.total_lag if records else group.max_time_lag_ms
+        if least is not None and least > limit["limit"]:
+            over.append(group.group_id)
+        elif told is None:
+            reason, never = _why_unknown(group, records)
+            unknown.append({"group_id": group.group_id, "reason": reason, "never_committed": never})
+    return {**limit, "over": over, "unknown": unknown}
+
+
+def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
+    """The reason in words, and whether it is that readers have not committed: all could be read then."""
+    untold = [row for row in group.offsets if row.lag is None and not row.gone]
+    if not records and not untold:
+        untold = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
+    if untold:
+        first = untold[0]
+        why = first.reason or first.error or "the record there has no time"
+        more = f" ({len(untold)} partitions in all)" if len(untold) > 1 else ""
+        never = not group.errors and all(row.error is None and row.lag is None for row in untold)
+        return f"{first.topic}-{first.partition}: {why}{more}", never
+    if group.errors:
+        return group.errors[0].message, False
+    if group.state not in ("Empty", "Dead"):
+        return f"it is {group.state}, and which partitions its members read is not told", False
+    if group.offsets:
+        return "the partitions it has committed no longer exist", True
+    return "nothing is committed and nobody reads a partition", True
 
 
 def duration_text(ms: int | None) -> str | None:
@@ -63,17 +111,27 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
+def _no_verdict(group: GroupLag, reason: str) -> ItemError:
+    hint = "commit a position for these partitions: kgroup reset-offsets, or let the readers do it"
+    if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
+        hint = "ask again when it can be read"
+    return ItemError("LAG_UNKNOWN", f"{group.group_id}: lag unknown: {reason}", hint, group.group_id)
+
+
 def _headline(group: GroupLag) -> str:
-    total = "unknown" if group.total_lag is None else grouped(group.total_lag)
-    parts = [group.group_id, group.state, f"lag {total}"]
-    if group.max_time_lag_ms is not None:
-        parts.append(f"oldest unread {duration_text(group.max_time_lag_ms)}")
+    rows = len(group.offsets)
+    lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
+    parts = [group.group_id, group.state, lag]
+    if group.time_lag_at_least_ms is not None:
+        least = "" if group.max_time_lag_ms is not None else "at least "
+        parts.append(f"oldest unread {least}{duration_text(group.time_lag_at_least_ms)}")
     if group.consumed_per_s is not None and group.produced_per_s is not None:
         parts.append(f"reads {group.consumed_per_s:g}/s of {group.produced_per_s:g}/s written")
         left = group.catches_up_in_s
-        parts.append(
-            "does not catch up" if left is None else f"caught up in {duration_text(int(left * 1000))}"
-        )
+        if left is not None:
+            parts.append(f"caught up in {duration_text(int(left * 1000))}")
+        elif group.total_lag is not None:
+            parts.append("does not catch up")
     return "   ".join(parts)
 
 
@@ -121,33 +179,42 @@ def _topics(group: GroupLag) -> list[dict[str, Any]]:
     by_topic: dict[str, list[PartitionLag]] = {}
     for row in group.offsets:
         by_topic.setdefault(row.topic, []).append(row)
-    return [
-        {
-            "topic": topic,
-            "partitions": len(rows),
-            "lag": _total([row.lag for row in rows]),
-            "max_time_lag_ms": max((r.time_lag_ms for r in rows if r.time_lag_ms is not None), default=None),
-            "consumed_per_s": _total([row.consumed_per_s for row in rows]),
-            "produced_per_s": _total([row.produced_per_s for row in rows]),
-        }
-        for topic, rows in by_topic.items()
-    ]
+    told = []
+    for topic, rows in by_topic.items():
+        known = [max(row.lag, 0) for row in rows if row.lag is not None]
+        ages = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
+        told.append(
+            {
+                "topic": topic,
+                "partitions": len(rows),
+                "lag": _total([row.lag if row.lag is None else max(row.lag, 0) for row in rows]),
+                "lag_at_least": sum(known) if known else None,
+                "unknown_partitions": len(rows) - len(known),
+                "max_time_lag_ms": max(ages) if len(ages) == len(rows) else None,
+                "consumed_per_s": _total([row.consumed_per_s for row in rows]),
+                "produced_per_s": _total([row.produced_per_s for row in rows]),
+            }
+        )
+    return told
 
 
-def _total(values: Iterable[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def _total(values: list[Any]) -> Any:
+    return None if None in values else sum(values)
 
 
 def _json(group: GroupLag) -> dict[str, Any]:
-    return {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": _topics(group)}
+    document = {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": _topics(group)}
+    del document["errors"]  # they are the envelope's
+    return document
 
 
 def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ItemError:
     limit: int = verdict["limit"]
+    least = ""
     if verdict["unit"] == "records":
-        text = f"lag {group.total_lag} is above {limit}"
+        least = "" if group.total_lag is not None else "at least "
+        text = f"lag {least}{group.lag_at_least} is above {limit}"
     else:
-        text = f"the oldest unread record waits {duration_text(group.max_time_lag_ms)}, "
+        text = f"the oldest unread record waits {duration_text(group.time_lag_at_least_ms)}, "
         text += f"longer than {duration_text(limit)}"
     return ItemError("LAG_ABOVE_LIMIT", f"{group.group_id}: {text}", None, group.group_id)

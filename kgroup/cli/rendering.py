@@ -55,6 +55,16 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: int) -> str:
+    """`lag 12 480`, `lag at least 310 (2 of 9 partitions unknown)`, or `lag unknown`."""
+    if total is not None:
+        return f"lag {grouped(total)}"
+    if at_least is None:
+        return "lag unknown"
+    why = f"{unknown} of {partitions} partitions unknown" if unknown else "not all partitions are seen"
+    return f"lag at least {grouped(at_least)} ({why})"
+
+
 def shown_errors(errors: Iterable[ItemError]) -> list[Shown]:
     """Errors of the admin layer as the envelope's entries."""
     return [Shown(e.code, e.message, e.hint, e.item) for e in errors]
@@ -63,6 +73,17 @@ def shown_errors(errors: Iterable[ItemError]) -> list[Shown]:
 def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:
     """The exit code each error stands for."""
     return [of_code_name(error.code) for error in errors]
+
+
+def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
+    """The exit code of what ended with `code`, given what could not be seen.
+
+    What went wrong stays; OK becomes NOT_AUTHORISED where rights are the only reason, else PARTIAL.
+    """
+    codes = set(exit_codes(unseen))
+    if not codes or code not in (ExitCode.OK, ExitCode.NOT_AUTHORISED):
+        return code
+    return ExitCode.NOT_AUTHORISED if codes == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
 
 
 def of_code_name(name: str) -> ExitCode:

@@ -81,6 +81,57 @@ def test_fail_above(on_cluster, cluster, topic, limit, code):
     assert ran.document["status"] == "ok"
 
 
+@pytest.fixture
+def half_known(cluster, topic):
+    """A live reader of both partitions, three records in each, of which it has committed partition 0 alone."""
+    for partition in range(2):
+        append(cluster, topic, partition, ["a", "b", "c"])
+    cluster.commit(topic, topic, {0: 3})
+    cluster.classic_group(topic, topic, {"i-0": [0, 1]})
+    return topic
+
+
+def test_a_part_never_committed_makes_the_total_unknown(on_cluster, half_known):
+    (group,) = document(on_cluster("lag", half_known, "-o", "json"))["groups"]
+    assert (group["total_lag"], group["lag_at_least"], group["unknown_partitions"]) == (None, 0, 1)
+    assert "earliest would read 3 records (0 to 3), latest none" in group["offsets"][1]["reason"]
+    assert (group["topics"][0]["lag"], group["topics"][0]["unknown_partitions"]) == (None, 1)
+    assert "lag at least 0 (1 of 2 partitions unknown)" in on_cluster("lag", half_known).out
+    described = on_cluster("describe", half_known, "-o", "json")
+    assert described.document["data"]["groups"][0]["total_lag"] is None
+    assert "lag at least 0 (1 of 2 partitions unknown)" in on_cluster("describe", half_known).out
+
+
+@pytest.mark.parametrize("limit", ["10", "5m"])
+def test_no_verdict_is_a_bad_one(on_cluster, half_known, limit):
+    ran = on_cluster("lag", half_known, "--fail-above", limit, "-o", "json")
+    verdict = document(ran, ExitCode.BAD_VERDICT)["verdict"]
+    assert verdict["over"] == []
+    assert [(u["group_id"], u["never_committed"]) for u in verdict["unknown"]] == [(half_known, True)]
+    assert "never committed: auto.offset.reset decides" in ran.err
+
+
+def test_what_is_known_to_be_over_is_over(on_cluster, cluster, half_known):
+    append(cluster, half_known, 0, ["d", "e"])
+    data = document(on_cluster("lag", half_known, "--fail-above", "1", "-o", "json"), ExitCode.BAD_VERDICT)
+    assert (data["verdict"]["over"], data["verdict"]["unknown"]) == ([half_known], [])
+
+
+def test_an_empty_log_never_committed_is_no_lag(on_cluster, cluster, topic):
+    append(cluster, topic, 0, ["a"])
+    cluster.commit(topic, topic, {0: 1})
+    cluster.classic_group(topic, topic, {"i-0": [0, 1]})
+    data = document(on_cluster("lag", topic, "--fail-above", "0", "-o", "json"))
+    assert data["groups"][0]["total_lag"] == 0
+
+
+def test_a_group_that_has_committed_nothing_gets_no_good_verdict(on_cluster, cluster, topic):
+    append(cluster, topic, 0, ["a"])
+    cluster.classic_group(topic, topic, {"i-0": [0, 1]})
+    assert on_cluster("lag", topic, "--fail-above", "10").code == ExitCode.BAD_VERDICT
+    assert on_cluster("wait", topic, "--for", "lag=0", "--stop-after", "10ms").code == ExitCode.UNREACHABLE
+
+
 def test_a_deleted_topic_is_said_and_not_fatal(on_cluster, cluster, topic):
     cluster.classic_group(topic, topic, {"i-0": [0, 1]})
     delete_topic(cluster, topic)

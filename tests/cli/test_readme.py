@@ -30,7 +30,7 @@ VARIES = (
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bootstrap() -> Iterator[str]:
     """The cluster the README speaks of: one topic, one classic group of three static members."""
     settings = {"group.initial.rebalance.delay.ms": "0"}

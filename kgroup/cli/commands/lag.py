@@ -1,6 +1,6 @@
 """`kgroup lag`: how far groups are behind, in records and in time."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -8,9 +8,6 @@ from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.admin.lag_report import GroupLag
 
 
 @make(
@@ -39,10 +36,12 @@ def command(
 ) -> ExitCode:
     """Show how far groups are behind, partition by partition and in total.
 
-    Deleted topics and partitions that cannot be read are named and left out of the totals.
+    A total of which a part is unknown is told as "at least". With --fail-above it is no answer: exit code 8
+    when a reader has partitions never committed, 5 or 6 when partitions could not be read. Partitions that no
+    longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.group_names import resolve
-    from kgroup.cli.lagging import result
+    from kgroup.cli.group_names import expand
+    from kgroup.cli.lagging import result, verdict_of
     from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin
 
@@ -52,15 +51,16 @@ def command(
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
     with open_admin(env) as admin:
         in_time = time or bool(limit and limit["unit"] == "ms")
-        measured = admin.lag(resolve(admin, group), times=in_time, interval_s=interval_s)
+        named = expand(admin, group)
+        measured = admin.lag(named.groups, times=in_time, interval_s=interval_s)
         where = identity(admin, env)
-    over = [g.group_id for g in measured.groups if limit and _exceeds(g, limit)]
-    verdict = {**limit, "over": over} if limit else None
+    verdict = verdict_of(measured, limit) if limit else None
     for told in measured.groups:
         for row in told.offsets:
-            if row.error:
-                env.note(f"{told.group_id}: {row.topic}-{row.partition} left out: {row.error}")
-    return show(env, result(measured, verdict, by_topic, in_time, where))
+            if row.error or row.reason:
+                left = "left out: " if row.gone else ""
+                env.note(f"{told.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}")
+    return show(env, result(measured, verdict, by_topic, in_time, where, named.unseen))
 
 
 def _limit(text: str) -> dict[str, Any]:
@@ -68,8 +68,3 @@ def _limit(text: str) -> dict[str, Any]:
     if text.strip().isdigit():
         return {"limit": int(text), "unit": "records"}
     return {"limit": int(parse_duration(text) * 1000), "unit": "ms"}
-
-
-def _exceeds(group: "GroupLag", limit: dict[str, Any]) -> bool:
-    value = group.total_lag if limit["unit"] == "records" else group.max_time_lag_ms
-    return value is not None and value > limit["limit"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgroup.cli.env import Env
-from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
@@ -74,10 +74,11 @@ def command(
 ) -> ExitCode:
     """List the groups of the cluster, of every protocol.
 
-    A broker that does not answer is an error of its own: the groups of the others are shown, exit code 5.
+    What hides groups is said, and the others are shown: brokers that do not answer, partitions of
+    __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
-    from kgroup.admin.listing import with_member_counts
-    from kgroup.cli.rendering import exit_codes, shown_errors
+    from kgroup.admin.listing import described
+    from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
     key = _sort_key(sort)
@@ -90,7 +91,7 @@ def command(
         if topic is not None or static_only:
             listing = _reading(cluster, listing, topic, static_only)
         if members:
-            listing = with_member_counts(cluster, listing)
+            listing = described(cluster, listing)
         where = identity(admin, env)
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     rows = [_json(group) for group in groups]
@@ -102,7 +103,7 @@ def command(
             items="groups",
             names=[group.group_id for group in groups],
             errors=shown_errors(listing.errors),
-            exit_code=of_batch(exit_codes(listing.errors), bool(groups) or not listing.errors),
+            exit_code=of_seen(ExitCode.OK, listing.errors),
             cluster=where,
         ),
     )
@@ -123,11 +124,11 @@ def _sort_key(sort: str) -> Any:
     if name not in SORTS:
         raise ConfigError(f"--sort {name!r} is unknown", "one of " + ", ".join(SORTS))
     if name == "members":
-        return lambda g: (-1 if g.members is None else g.members, g.group_id)
+        return lambda g: (g.members is not None, g.members or 0, g.group_id)
     if name == "coordinator":
         return lambda g: (g.coordinator.id, g.group_id)
     attribute = "group_id" if name == "group" else name.replace("-", "_")
-    return lambda g: (getattr(g, attribute), g.group_id)
+    return lambda g: (getattr(g, attribute) or "", g.group_id)
 
 
 def _named(
@@ -155,11 +156,13 @@ def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_o
     from kgroup.admin.models import GroupDescription, ItemError
     from kgroup.admin.offsets import committed
     from kgroup.admin.refusals import code_name
+    from kgroup.admin.visibility import may_not_see
     from kgroup.errors import KgroupError
 
     ids = [group.group_id for group in listing.groups]
     described = groups_only(cluster, ids)
     positions = committed(cluster, ids) if topic is not None else {}
+    unread = () if topic is None else may_not_see(cluster, topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
         if isinstance(found, KgroupError):
@@ -169,8 +172,13 @@ def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_o
         ):
             assert isinstance(found, GroupDescription)
             chosen.add(group_id)
+    errors += [
+        ItemError(group_id, code_name(found), found.message, found.hint)
+        for group_id, found in positions.items()
+        if isinstance(found, KgroupError) and isinstance(described[group_id], GroupDescription)
+    ]
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
-    return replace(listing, groups=groups, errors=(*listing.errors, *errors))
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread))
 
 
 def _concerns(topic: str, group: Any, positions: Any) -> bool:

@@ -6,8 +6,7 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, a
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
-# An old broker does not tell the type: "".
-TYPE = one_of("classic", "consumer", "share", "streams", "")
+TYPE = one_of("classic", "consumer", "share", "streams")
 
 MEMBER = record(
     member_id=STRING,
@@ -34,6 +33,8 @@ OFFSET = record(
     metadata=nullable(STRING),
     member_id=nullable(STRING),
     instance_id=nullable(STRING),
+    log_start_offset=nullable(INTEGER),
+    reason=nullable(STRING),
 )
 FINDING = record(
     code={"type": "string", "pattern": "^KG[0-9]{3}$"},
@@ -55,6 +56,8 @@ GROUP = record(
     members=array(MEMBER),
     offsets=array(OFFSET),
     total_lag=nullable(INTEGER),
+    lag_at_least=nullable(INTEGER),
+    unknown_partitions=INTEGER,
     findings=array(FINDING),
 )
 
@@ -86,9 +89,9 @@ GROUPS: Mapping[str, Schema] = {
         groups=array(
             record(
                 group_id=STRING,
-                type=TYPE,
+                type=nullable(TYPE),
                 protocol_type=STRING,
-                state=STRING,
+                state=nullable(STRING),
                 members=nullable(INTEGER),
                 coordinator=NODE,
             )
@@ -113,9 +116,10 @@ GROUPS: Mapping[str, Schema] = {
         cluster_id=nullable(STRING),
         controller_id=nullable(INTEGER),
         brokers=array(NODE),
-        topics=INTEGER,
-        partitions=INTEGER,
-        leaderless=INTEGER,
+        topics=nullable(INTEGER),
+        partitions=nullable(INTEGER),
+        leaderless=nullable(INTEGER),
+        topics_seen=INTEGER,
         metrics=nullable(array(METRIC)),
         metrics_note=nullable(STRING),
     ),

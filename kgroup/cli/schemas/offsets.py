@@ -17,11 +17,16 @@ PARTITION_LAG = record(
     instance_id=nullable(STRING),
     member_id=nullable(STRING),
     error=nullable(STRING),
+    error_code=nullable(STRING),
+    reason=nullable(STRING),
+    log_start_offset=nullable(INTEGER),
 )
 TOPIC_LAG = record(
     topic=STRING,
     partitions=INTEGER,
     lag=nullable(INTEGER),
+    lag_at_least=nullable(INTEGER),
+    unknown_partitions=INTEGER,
     max_time_lag_ms=nullable(INTEGER),
     consumed_per_s=nullable(NUMBER),
     produced_per_s=nullable(NUMBER),
@@ -86,7 +91,10 @@ OFFSETS: Mapping[str, Schema] = {
                 type=TYPE,
                 state=STRING,
                 total_lag=nullable(INTEGER),
+                lag_at_least=nullable(INTEGER),
+                unknown_partitions=INTEGER,
                 max_time_lag_ms=nullable(INTEGER),
+                time_lag_at_least_ms=nullable(INTEGER),
                 consumed_per_s=nullable(NUMBER),
                 produced_per_s=nullable(NUMBER),
                 catches_up_in_s=nullable(NUMBER),
@@ -94,7 +102,14 @@ OFFSETS: Mapping[str, Schema] = {
                 offsets=array(PARTITION_LAG),
             )
         ),
-        verdict=nullable(record(limit=INTEGER, unit=one_of("records", "ms"), over=array(STRING))),
+        verdict=nullable(
+            record(
+                limit=INTEGER,
+                unit=one_of("records", "ms"),
+                over=array(STRING),
+                unknown=array(record(group_id=STRING, reason=STRING, never_committed=BOOLEAN)),
+            )
+        ),
     ),
     "reset-offsets": OFFSET_CHANGES,
     "offsets export": record(
@@ -156,8 +171,8 @@ OFFSETS: Mapping[str, Schema] = {
             record(
                 group_id=STRING,
                 held=BOOLEAN,
-                state=STRING,
-                members=INTEGER,
+                state=nullable(STRING),
+                members=nullable(INTEGER),
                 total_lag=nullable(INTEGER),
                 waited_s=NUMBER,
             )

@@ -8,8 +8,9 @@ from typing import Any
 
 from kgroup.admin.discovery import Cluster
 from kgroup.client.retry import Retry
-from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -42,19 +43,29 @@ class ManualTime:
 
 @dataclass
 class FakeCluster:
-    """Brokers 1 and 2; groups live on broker `coordinator_of`, by default on 1; topics by partition count."""
+    """Brokers 1 and 2; groups live on broker `coordinator_of`, by default on 1; topics by partition count.
+
+    `leaders` are those that differ from the usual (-1: none). Brokers `down` are in the metadata and answer
+    nothing. `allowed_topics` and `allowed_groups` are all that the principal may describe; None: any.
+    """
 
     handlers: dict[type[Message], Handler] = field(default_factory=dict)
     served: dict[int, range | None] = field(default_factory=dict)
     brokers: tuple[int, ...] = (1, 2)
     coordinator_of: dict[str, int] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
+    leaders: dict[str, dict[int, int]] = field(default_factory=dict)
+    down: set[int] = field(default_factory=set)
+    allowed_topics: set[str] | None = None
+    allowed_groups: set[str] | None = None
+    cluster_operations: int = 0xFF8
     sent: list[tuple[int | None, Message, int]] = field(default_factory=list)
     time: ManualTime = field(default_factory=ManualTime)
 
     def __post_init__(self) -> None:
         self.handlers.setdefault(FindCoordinatorRequest, self._find_coordinator)
         self.handlers.setdefault(MetadataRequest, self._metadata)
+        self.handlers.setdefault(DescribeClusterRequest, self._describe_cluster)
 
     def cluster(self, timeout_s: float = 10.0) -> Cluster:
         return Cluster(self, self.retry(timeout_s))
@@ -85,8 +96,11 @@ class FakeCluster:
         if version < max(min_version, ours[0]):
             raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{type(message).__name__}: no common version")
         arrived = type(message).decode(message.encode(version), version)
+        node = next(n for n in self.brokers if n not in self.down) if node is None else node
+        if node in self.down:
+            raise Unreachable(f"broker {node} is down")
         self.sent.append((node, arrived, version))
-        answer = self.handlers[type(message)](node or self.brokers[0], arrived)
+        answer = self.handlers[type(message)](node, arrived)
         return type(answer).decode(answer.encode(version), version)
 
     def versions(self, node: int | None, api_key: int) -> range | None:
@@ -109,8 +123,15 @@ class FakeCluster:
         keys = request.coordinator_keys
         return FindCoordinatorResponse(coordinators=tuple(Coordinator(key=key, **found(key)) for key in keys))
 
+    def _describe_cluster(self, node: int, request: DescribeClusterRequest) -> Message:
+        return DescribeClusterResponse(
+            cluster_id="fake", cluster_authorized_operations=self.cluster_operations
+        )
+
     def _metadata(self, node: int, request: MetadataRequest) -> Message:
-        names = self.topics if request.topics is None else [topic.name for topic in request.topics]
+        names = [topic.name for topic in request.topics or ()]
+        if request.topics is None:
+            names = [n for n in self.topics if self.allowed_topics is None or n in self.allowed_topics]
         return MetadataResponse(
             brokers=tuple(MetadataResponseBroker(node_id=n, host=f"b{n}", port=9092) for n in self.brokers),
             cluster_id="fake",
@@ -119,10 +140,15 @@ class FakeCluster:
         )
 
     def _topic(self, name: str) -> MetadataResponseTopic:
+        if self.allowed_topics is not None and name not in self.allowed_topics:
+            return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if name not in self.topics:
             return MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partitions = tuple(
-            MetadataResponsePartition(partition_index=p, leader_id=1 + p % len(self.brokers))
+            MetadataResponsePartition(
+                partition_index=p,
+                leader_id=self.leaders.get(name, {}).get(p, 1 + p % len(self.brokers)),
+            )
             for p in range(self.topics[name])
         )
         return MetadataResponseTopic(name=name, partitions=partitions)

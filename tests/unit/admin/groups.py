@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from fake_cluster import FakeCluster
 
+from kgroup.admin.offsets import EARLIEST
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import consumer_group_describe as cgd
@@ -103,7 +104,10 @@ def consumer_group(
 
 
 class Groups:
-    """What the fake brokers know: groups, committed offsets, log ends. May change any time."""
+    """What the fake brokers know: groups, committed offsets, log ends. May change any time.
+
+    Logs without an entry in `starts` are empty: they begin where they end.
+    """
 
     def __init__(self, fake: FakeCluster) -> None:
         self.classic: dict[str, dg.DescribedGroup] = {}
@@ -111,6 +115,8 @@ class Groups:
         self.listed: dict[str, str] = {}
         self.committed: dict[str, dict[str, int]] = {}
         self.ends: dict[str, int] = {}
+        self.starts: dict[str, int] = {}
+        self.fake = fake
         fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
         fake.on(dg.DescribeGroupsRequest, self._describe_classic)
         fake.on(lg.ListGroupsRequest, self._list)
@@ -176,18 +182,19 @@ class Groups:
                 lo.ListOffsetsTopicResponse(
                     name=topic.name,
                     partitions=tuple(
-                        self._end(node, topic.name, p.partition_index) for p in topic.partitions
+                        self._end(node, topic.name, p.partition_index, p.timestamp == EARLIEST)
+                        for p in topic.partitions
                     ),
                 )
                 for topic in request.topics
             )
         )
 
-    def _end(self, node: int, topic: str, number: int) -> lo.ListOffsetsPartitionResponse:
+    def _end(self, node: int, topic: str, number: int, start: bool) -> lo.ListOffsetsPartitionResponse:
         if node != 1 + number % 2:
             return lo.ListOffsetsPartitionResponse(
                 partition_index=number, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
-        return lo.ListOffsetsPartitionResponse(
-            partition_index=number, offset=self.ends.get(f"{topic}:{number}", 0)
-        )
+        end = self.ends.get(f"{topic}:{number}", 0)
+        offset = self.starts.get(f"{topic}:{number}", end) if start else end
+        return lo.ListOffsetsPartitionResponse(partition_index=number, offset=offset)

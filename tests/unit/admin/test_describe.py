@@ -72,6 +72,7 @@ def test_sm_22_the_instance_id_stands_beside_the_member_and_each_partition(
     groups.add(classic_group("cl", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2")))
     groups.committed["cl"] = {"orders:0": 7, "orders:2": 1, "orders:3": 3}
     groups.ends |= {"orders:0": 10, "orders:1": 5, "orders:2": 1, "orders:3": 9}
+    groups.starts = {"orders:1": 2}
     (group,) = admin.describe(["cl"]).groups
     assert [
         (r.partition, r.committed_offset, r.log_end_offset, r.lag, r.instance_id) for r in group.offsets
@@ -82,7 +83,8 @@ def test_sm_22_the_instance_id_stands_beside_the_member_and_each_partition(
         (3, 3, 9, 6, None),
     ]
     assert group.offsets[2].member_id == "m2"
-    assert group.total_lag == 9
+    assert (group.total_lag, group.lag_at_least, group.unknown_partitions) == (None, 9, 1)
+    assert "earliest would read 3 records (2 to 5), latest none" in (group.offsets[1].reason or "")
 
 
 def test_a_deleted_topic_is_said_and_does_not_fail_the_rest(admin: Admin, groups: Groups) -> None:

@@ -1,0 +1,169 @@
+"""What of a cluster's groups, topics and positions cannot be seen from here, and why.
+
+Brokers leave out what a principal may not see, and one that is down lists no groups, both without a word: an
+answer is complete only where something proves it. This is the one place that asks for the proof
+(docs/decisions/0023-what-cannot-be-seen.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kgroup.admin.models import ItemError, Partition, TopicDescription
+from kgroup.admin.refusals import code_name
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.discovery import Answers, Cluster
+
+PROBES = ("kgroup.may.i.see.any.topic", "_may.i.see.any.topic.kgroup")
+"""Names that no topic has. A principal may describe them only if it may describe every topic: brokers refuse
+a name that it may not, whether there is such a topic or not. Two, so that one prefix does not allow both."""
+GROUP_PROBES = ("kgroup.may.i.see.any.group", "_may.i.see.any.group.kgroup")
+DESCRIBE_CLUSTER = 60
+DESCRIBE_BIT = 1 << 8
+UNTOLD = -(1 << 31)
+"""What brokers send in the place of operations that were not asked for."""
+RIGHTS = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED.name,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name,
+    }
+)
+_GRANT_TOPICS = "DESCRIBE on Topic:* shows all: ask as a principal that has it"
+_GRANT_GROUPS = "DESCRIBE on Cluster (or on Group:*) shows all: ask as a principal that has it"
+
+
+def unseen_groups(
+    cluster: Cluster, listed: Collection[int], failed: Collection[int]
+) -> tuple[ItemError, ...]:
+    """Why there may be more groups than the brokers `listed` told, those that `failed` to answer aside."""
+    errors = list(_unseen_partitions(cluster, listed, failed))
+    if not sees_every_group(cluster):
+        message = "brokers list only the groups that this principal may describe, and it may not describe all"
+        errors.append(
+            ItemError("groups", ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name, message, _GRANT_GROUPS)
+        )
+    return tuple(errors)
+
+
+def _unseen_partitions(
+    cluster: Cluster, listed: Collection[int], failed: Collection[int]
+) -> Iterable[ItemError]:
+    try:
+        topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
+    except KgroupError as error:
+        topic = error
+    if isinstance(topic, TopicDescription):
+        yield from _without_answer(topic.partitions, listed, failed)
+    elif not (isinstance(topic, BrokerRefused) and topic.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is not told: {topic.message}"
+        yield ItemError(OFFSETS_TOPIC, code_name(topic), message, topic.hint)
+
+
+def _without_answer(
+    partitions: Iterable[Partition], listed: Collection[int], failed: Collection[int]
+) -> Iterable[ItemError]:
+    """Partitions whose groups nobody listed; those of brokers that failed are told with the broker."""
+    dark = [p for p in partitions if p.leader not in listed and p.leader not in failed]
+    if not dark:
+        return
+    numbers = ", ".join(str(p.partition) for p in dark)
+    message = f"groups of {OFFSETS_TOPIC} {numbers} are not seen: no broker that answers leads "
+    message += "it" if len(dark) == 1 else "them"
+    hint = "brokers are down or the partitions offline; kgroup cluster topics --internal shows the leaders"
+    yield ItemError(OFFSETS_TOPIC, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, message, hint)
+
+
+def sees_every_group(cluster: Cluster) -> bool:
+    """Whether ListGroups tells this principal all: DESCRIBE on the cluster, or on any group.
+
+    A denial of one group beside a right to all others goes unnoticed without DESCRIBE on the cluster.
+    """
+    operations = _cluster_operations(cluster)
+    return bool(operations & DESCRIBE_BIT and operations != UNTOLD) or _may_describe_any_group(cluster)
+
+
+def _cluster_operations(cluster: Cluster) -> int:
+    """The bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
+    from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
+    from kgroup.protocol.messages.metadata import MetadataRequest
+
+    def ask(left_s: float) -> int:
+        if cluster.transport.versions(None, DESCRIBE_CLUSTER) is not None:
+            asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
+            answer: Any = cluster.transport.request(None, asked, timeout_s=left_s)
+        else:
+            older = MetadataRequest(
+                topics=(), allow_auto_topic_creation=False, include_cluster_authorized_operations=True
+            )
+            answer = cluster.transport.request(None, older, min_version=4, max_version=10, timeout_s=left_s)
+        operations: int = answer.cluster_authorized_operations
+        return operations
+
+    try:
+        return cluster.retry.call(ask, idempotent=True)
+    except KgroupError:
+        return UNTOLD
+
+
+def _may_describe_any_group(cluster: Cluster) -> bool:
+    # DescribeGroups and not FindCoordinator, which creates the offsets topic of a fresh cluster.
+    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+
+    def ask(left_s: float) -> Any:
+        return cluster.transport.request(None, DescribeGroupsRequest(groups=GROUP_PROBES), timeout_s=left_s)
+
+    try:
+        told = cluster.retry.call(ask, idempotent=True).groups
+    except KgroupError:
+        return False
+    return bool(told) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in told)
+
+
+def topics_asked(cluster: Cluster, names: Iterable[str]) -> tuple[Answers[TopicDescription], bool]:
+    """The topics named, as `Cluster.topics`, and whether this principal may see every topic there is.
+
+    Both in one request. A denial of one topic beside a right to all others goes unnoticed.
+    """
+    answers = cluster.topics({*names, *PROBES})
+    probed = [answers.pop(name, None) for name in PROBES]
+    return answers, not any(_denied(answer) for answer in probed)
+
+
+def sees_every_topic(cluster: Cluster) -> bool:
+    """Whether lists of topics and of positions tell this principal all."""
+    return topics_asked(cluster, ())[1]
+
+
+def unseen_topics() -> ItemError:
+    """That a list of topics may lack some."""
+    message = "brokers list only the topics that this principal may describe, and it may not describe all"
+    return ItemError("topics", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
+
+
+def unseen_positions(group_id: str) -> ItemError:
+    """That a group may have positions which brokers left out."""
+    message = f"{group_id}: may be incomplete: brokers leave out positions of topics that this principal "
+    message += "may not describe"
+    return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
+
+
+def may_not_see(cluster: Cluster, topic: str) -> tuple[ItemError, ...]:
+    """That brokers leave this topic out of positions, where this principal may not describe it."""
+    found = cluster.topics([topic]).get(topic)
+    if isinstance(found, BrokerRefused) and _denied(found):
+        return (ItemError(topic, found.name, found.message, found.hint),)
+    return ()
+
+
+def may_see(names: Iterable[str], topics: Mapping[str, object]) -> bool:
+    """Whether none of these topics was refused for lack of rights."""
+    return not any(_denied(topics.get(name)) for name in names)
+
+
+def _denied(answer: object) -> bool:
+    return isinstance(answer, BrokerRefused) and answer.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
