@@ -3,7 +3,8 @@
 #
 #   lag-alert.sh GROUP 5m https://hooks.example.org/lag
 #
-# Ends with 8 after posting; a check that could not be made ends with its own code and posts nothing.
+# Ends with 8 after posting, with 1 when the post was not taken; a check that could not be made ends with its
+# own code and posts nothing.
 set -euo pipefail
 
 group=$1 limit=$2 url=$3
@@ -14,13 +15,16 @@ case $code in
 0) ;;
 8)
     python3 -c '
-import json, sys, urllib.request
+import json, sys, urllib.request, urllib.error
 report = json.load(sys.stdin)["data"]
 late = [g for g in report["groups"] if g["group_id"] in report["verdict"]["over"]]
 body = json.dumps([{k: g[k] for k in ("group_id", "total_lag", "max_time_lag_ms")} for g in late])
-request = urllib.request.Request(sys.argv[1], body.encode(), {"Content-Type": "application/json"})
-urllib.request.urlopen(request, timeout=5).close()
-' "$url" <<<"$report"
+try:
+    request = urllib.request.Request(sys.argv[1], body.encode(), {"Content-Type": "application/json"})
+    urllib.request.urlopen(request, timeout=5).close()
+except (OSError, ValueError) as error:
+    sys.exit(f"{len(late)} groups are late, and {sys.argv[1]} was not told: {error}")
+' "$url" <<<"$report" || exit 1
     exit 8
     ;;
 *)

@@ -6,11 +6,12 @@ there before, and `end` with the result of each item. A begin without an end is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +85,8 @@ class Journal:
                     line["before"],
                 )
             elif line["id"] in found:
-                begun = found[line["id"]]
-                found[line["id"]] = Entry(
-                    begun.id,
-                    begun.command,
-                    begun.cluster_id,
-                    begun.time_ms,
-                    begun.plan,
-                    begun.before,
-                    tuple(line["results"]),
-                    line["time_ms"],
-                )
+                ended = {"results": tuple(line["results"]), "end_ms": line["time_ms"]}
+                found[line["id"]] = replace(found[line["id"]], **ended)
         return tuple(found.values())
 
     def find(self, entry_id: str) -> Entry | None:
@@ -111,12 +103,16 @@ class Journal:
             return
         except OSError as error:
             raise StorageError(f"the journal {self.path} cannot be read: {error.strerror}") from None
-        for number, line in enumerate(lines, 1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                if number < len(lines):
-                    raise StorageError(f"the journal {self.path} is damaged in line {number}") from None
+        except UnicodeDecodeError:
+            raise StorageError(f"the journal {self.path} is damaged: it is not UTF-8", _ASIDE) from None
+        for number, text in enumerate(lines, 1):
+            line: Any = None
+            with contextlib.suppress(ValueError):
+                line = json.loads(text)
+            if _is_line(line):
+                yield line
+            elif number < len(lines) or line is not None:
+                raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
 
     def _append(self, make: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
         """Add the line `make` gives for the next number; numbers count the changes in the file."""
@@ -140,6 +136,28 @@ class Journal:
                 "nothing is changed without a journal entry; make the folder writable",
             ) from None
         return line
+
+
+_ASIDE = "mend the line, or move the file aside to begin a new journal"
+_BEGIN: dict[str, Any] = {
+    "id": str,
+    "command": str,
+    "cluster_id": str | None,
+    "time_ms": int,
+    "plan": dict,
+    "before": dict,
+}
+_END: dict[str, Any] = {"id": str, "time_ms": int, "results": list}
+
+
+def _is_line(line: Any) -> bool:
+    """Whether a line is one that `begin` or `end` writes."""
+    if not isinstance(line, dict):
+        return False
+    fields = {"begin": _BEGIN, "end": _END}.get(line["phase"]) if isinstance(line.get("phase"), str) else None
+    if fields is None or not all(isinstance(line.get(name), kind) for name, kind in fields.items()):
+        return False
+    return all(isinstance(result, dict) for result in line.get("results", ()))
 
 
 def _lock(descriptor: int) -> None:

@@ -99,23 +99,23 @@ def _did_something(entry: Entry) -> bool:
 
 
 def _groups_of(entry: Entry) -> frozenset[str]:
-    offsets: Mapping[str, Any] = entry.before.get("offsets", {})
-    return frozenset(offsets)
+    offsets: Any = entry.before.get("offsets")
+    return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
 
 
 def _steps(entry: Entry) -> _Steps:
-    return _steps_of_deletion(entry) if entry.command == DELETE else _steps_of_plan(entry)
+    """What the entry changed; ConfigError for one that was written by another version, or by hand."""
+    try:
+        return _steps_of_deletion(entry) if entry.command == DELETE else _steps_of_plan(entry)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{entry.id} is not an entry this version of kgroup can undo: {error}") from None
 
 
 def _steps_of_plan(entry: Entry) -> _Steps:
     """The partitions a plan changed: those done, and those of which the journal cannot tell."""
     results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
     steps: _Steps = {}
-    try:
-        items = [item_from(item) for item in entry.plan["items"]]
-    except (KeyError, TypeError) as error:
-        raise ConfigError(f"{entry.id} is not an entry this version of kgroup can undo: {error}") from None
-    for item in items:
+    for item in map(item_from, entry.plan["items"]):
         told = results.get((item.group_id, item.topic, item.partition))
         done = told is not None and told["result"] == DONE
         doubtful = item.result == PLANNED and (

@@ -8,13 +8,13 @@ from typing import Any
 import typer
 
 # typer vendors click; these classes have no public name there.
-from typer._click.exceptions import ClickException, NoArgsIsHelpError, NoSuchOption
+from typer._click.exceptions import ClickException, NoArgsIsHelpError
 from typer.core import TyperOption
 
 import kgroup
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, RootGroup
-from kgroup.cli.running import print_error, silence_stdout
+from kgroup.cli.running import output_failed, print_error
 
 DESCRIPTION = """Inspect, repair, migrate and replay Kafka consumer groups.
 
@@ -84,9 +84,8 @@ def run(argv: Sequence[str]) -> int:
     except ClickException as error:
         _print_usage_error(error)
         return ExitCode.USAGE
-    except BrokenPipeError:
-        silence_stdout()
-        return ExitCode.OK
+    except OSError as error:
+        return output_failed(error)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
 
@@ -95,13 +94,17 @@ def _print_usage_error(error: ClickException) -> None:
     ctx = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".")
     hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
-    if isinstance(error, NoSuchOption) and ctx is not None and ctx.parent is None:
-        hint = "options go behind the command, as in kgroup explain CODE -o json"
     print_error(message[:1].lower() + message[1:], hint)
 
 
 def main() -> None:
     """The console script."""
+    if sys.stderr is None:
+        # A closed descriptor: what is said there must not end up among the data.
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        print_error("standard output is closed", "send it to /dev/null to discard it")
+        sys.exit(ExitCode.FAILED)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -1,6 +1,7 @@
 """What every command that changes something does alike: ask on a terminal, keep plans in files."""
 
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,22 +33,33 @@ class Consent:
 def read_text(name: str) -> str:
     """The text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
     if name == "-":
-        return sys.stdin.read()
+        return sys.stdin.read().removeprefix("\ufeff")
     try:
-        return Path(name).expanduser().read_text(encoding="utf-8")
+        # utf-8-sig: some editors put a byte order mark in front, which belongs to no name.
+        return Path(name).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError(f"cannot read {name}: {reason}") from None
+
+
+def write_text(name: str, text: str) -> None:
+    """Write a file, a new one for its owner's eyes only; ConfigError when it cannot be written.
+
+    Plans and exports name groups and hosts, which are nobody else's business; the journal is kept alike.
+    """
+    try:
+        descriptor = os.open(Path(name).expanduser(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {name}: {error.strerror}") from None
 
 
 def write_plan(name: str, plan: "Plan") -> None:
     """Write a plan that `read_plan` reads back, on another machine too."""
     from kgroup.admin.admin import plan_document
 
-    try:
-        Path(name).expanduser().write_text(json.dumps(plan_document(plan), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write the plan {name}: {error.strerror}") from None
+    write_text(name, json.dumps(plan_document(plan), indent=2) + "\n")
 
 
 def read_plan(name: str) -> "Plan":

@@ -97,8 +97,9 @@ def load_config(path: Path | None = None) -> Config:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Config(path, None, {})
-    except OSError as error:
-        raise ConfigError(f"cannot read the config file {path}: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the config file {path}: {reason}") from None
     document = _parse(text, path)
     raw = document.get("contexts") or {}
     if not isinstance(raw, dict):
@@ -106,8 +107,7 @@ def load_config(path: Path | None = None) -> Config:
     contexts = {str(name): _context(str(name), value, path) for name, value in raw.items()}
     if any(SECRETS & c.properties.keys() for c in contexts.values()):
         _refuse_if_readable_by_others(path)
-    current = document.get("current-context")
-    return Config(path, str(current) if current is not None else None, contexts)
+    return Config(path, _text(document, "current-context", str(path)), contexts)
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
@@ -137,24 +137,49 @@ def _context(name: str, value: Any, path: Path) -> Context:
         )
     if value.get("bootstrap-servers") and value.get("local"):
         raise ConfigError(f"context {name!r} in {path} has both bootstrap-servers and local", "keep one")
-    properties = {str(k): _scalar(v) for k, v in (value.get("properties") or {}).items()}
-    strange = sorted(properties.keys() - KNOWN)
-    if strange:
-        raise ConfigError(f"context {name!r} in {path}: kgroup has no setting {strange[0]!r}")
-    file = value.get("command-config")
-    servers = value.get("bootstrap-servers")
+    where = f"context {name!r} in {path}"
+    file = _text(value, "command-config", where)
     return Context(
         name=name,
-        bootstrap_servers=",".join(servers) if isinstance(servers, list) else servers,
-        local=str(value["local"]) if value.get("local") is not None else None,
+        bootstrap_servers=_servers(value, where),
+        local=_text(value, "local", where),
         command_config=(path.parent / Path(file).expanduser()) if file else None,
-        timeout=str(value["timeout"]) if value.get("timeout") is not None else None,
-        properties=properties,
+        timeout=_text(value, "timeout", where),
+        properties=_properties(value, where),
     )
 
 
-def _scalar(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _servers(value: dict[str, Any], where: str) -> str | None:
+    """`bootstrap-servers`, which may be a list as well as the usual text."""
+    servers = value.get("bootstrap-servers")
+    if not isinstance(servers, list):
+        return _text(value, "bootstrap-servers", where)
+    if not all(isinstance(server, str) for server in servers):
+        raise ConfigError(f"bootstrap-servers of {where} is not a list of HOST:PORT")
+    return ",".join(servers)
+
+
+def _properties(value: dict[str, Any], where: str) -> dict[str, str]:
+    given = value.get("properties") or {}
+    if not isinstance(given, dict):
+        raise ConfigError(f"properties of {where} is not a mapping of settings")
+    properties = {str(key): _text(given, key, where) or "" for key in given}
+    strange = sorted(properties.keys() - KNOWN)
+    if strange:
+        raise ConfigError(f"{where}: kgroup has no setting {strange[0]!r}")
+    return properties
+
+
+def _text(value: Mapping[Any, Any], key: Any, where: str) -> str | None:
+    """A single value as text: YAML makes numbers and booleans of what looks like them."""
+    found = value.get(key)
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, bool):
+        return str(found).lower()
+    if isinstance(found, int | float):
+        return str(found)
+    raise ConfigError(f"{key} of {where} is not a single value", f"write {key}: VALUE; quotes keep it a text")
 
 
 def _refuse_if_readable_by_others(path: Path) -> None:

@@ -39,8 +39,8 @@ def page(events: "Sequence[Event]", story: "Story") -> str:
             for name in shown
         ],
     }
-    # "</" would end the script element, whatever string it is in.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    # Inside a script element "</script" and "<!--" mean something, whatever string they are in.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     template = Path(__file__).with_name("history_page.html").read_text(encoding="utf-8")
     return template.replace("@DATA@", text)
 

@@ -48,7 +48,19 @@ def _panel_rank(name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-class RootGroup(TyperGroup):
+class OptionsInFront(TyperGroup):
+    """A group of commands that takes the shared options in front of a command's name as well as behind."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-"):
+            from kgroup.cli.options import behind_the_command
+
+            args = behind_the_command(args)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+
+class RootGroup(OptionsInFront):
     """`kgroup` itself: knows every command by name, imports the one that is used."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

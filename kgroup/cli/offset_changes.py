@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, read_text
+from kgroup.cli.changes import Consent, read_text, write_text
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.errors import ConfigError
@@ -120,11 +119,3 @@ def read_plan(name: str) -> "OffsetsPlan":
     if not isinstance(document, dict):
         raise ConfigError(f"{name} is not a plan", "write one with --plan-out")
     return plan_from(document)
-
-
-def write_text(name: str, text: str) -> None:
-    """Write a file; ConfigError when it cannot be written."""
-    try:
-        Path(name).expanduser().write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {name}: {error.strerror}") from None

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import TopicPartition
@@ -18,13 +18,19 @@ ONE, SEVERAL = ("topic", "partition", "offset"), ("group", "topic", "partition",
 def parse_csv(text: str, groups: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:
     """Offsets by group from Kafka's CSV; rows without a group are for each of `groups`.
 
-    A header line is passed over. ConfigError with the line's number for anything that is not a row.
+    Below a header line a program has written the names, so their blanks belong to them; else blanks around
+    the cells are a hand's. ConfigError with the line's number for anything that is not a row.
     """
     found: dict[str, dict[TopicPartition, int]] = {}
-    for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
+    headed = False
+    for number, cells in _csv_rows(text, name):
         row = [cell.strip() for cell in cells]
+        if tuple(row) in (ONE, SEVERAL, ("group_id", *ONE)):
+            headed = True
         if not any(row) or tuple(row) in (ONE, SEVERAL, ("group_id", *ONE)):
             continue
+        if headed:
+            row = [*cells[:-2], *row[-2:]]
         where = f"{name} line {number}"
         if len(row) not in (3, 4):
             raise ConfigError(
@@ -38,6 +44,18 @@ def parse_csv(text: str, groups: Sequence[str], name: str) -> dict[str, dict[Top
     if not found:
         raise ConfigError(f"{name} holds no offsets")
     return found
+
+
+def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows with their line numbers; ConfigError where the text is no CSV."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    while True:
+        try:
+            yield reader.line_num + 1, next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ConfigError(f"{name} line {reader.line_num} is not CSV: {error}") from None
 
 
 def _number(cell: str, where: str) -> int:

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from kgroup.cli.env import COLORS, FORMATS, Env
-from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand
+from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
 
 _WHERE, _HOW, _OUTPUT = "Where", "How", "Output"
 
@@ -123,6 +123,34 @@ def _shared(
 _SHARED = inspect.signature(_shared)
 
 
+@functools.cache
+def _takes_value() -> dict[str, bool]:
+    """Every shared option by its spellings, and whether a value follows it."""
+    found = {}
+    for parameter in inspect.signature(_shared, eval_str=True).parameters.values():
+        (declared,) = parameter.annotation.__metadata__
+        # typer takes the first spelling for a default until it reads the annotation.
+        spellings = [name for name in (declared.default, *declared.param_decls) if isinstance(name, str)]
+        found.update(dict.fromkeys(spellings, parameter.annotation.__origin__ is not bool))
+    return found
+
+
+def behind_the_command(args: list[str]) -> list[str]:
+    """The words with the shared options that stand in front of a command's name put right behind it.
+
+    Where anything else stands in front (--help, --version, a typing error), it all stays as it is.
+    """
+    takes_value, end = _takes_value(), 0
+    while end < len(args) and args[end].startswith("-"):
+        word = args[end]
+        name = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if name not in takes_value:
+            return args
+        attached = word != name
+        end += 1 if attached or not takes_value[name] else 2
+    return [*args[end : end + 1], *args[:end], *args[end + 1 :]] if end < len(args) else args
+
+
 def command(
     path: str, *, examples: tuple[tuple[str, str], ...], has_json: bool = True
 ) -> Callable[[Callable[..., Any]], KgroupCommand]:
@@ -159,7 +187,7 @@ def command(
 
 def group(name: str, help_line: str, *commands: KgroupCommand) -> TyperGroup:
     """A command with subcommands, e.g. `kgroup context use`."""
-    return TyperGroup(
+    return OptionsInFront(
         name=name,
         help=help_line,
         commands={c.name: c for c in commands if c.name},

@@ -4,6 +4,7 @@ Data goes to stdout, talk to stderr. Every format is made from one `Result`, so 
 cannot disagree about what was found.
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +63,8 @@ def show(env: Env, result: Result) -> ExitCode:
     printers = {"json": _print_json, "yaml": _print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
     if env.output.format == "name":
         for name in result.names:
-            print(name)
+            # One line a name: one that holds a line feed or a control character must not pass for others.
+            print(clean(name))
     else:
         printers.get(env.output.format, _print_blocks)(env, result)
     sys.stdout.flush()
@@ -106,13 +108,30 @@ def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
 def _print_json(env: Env, result: Result) -> None:
     import json
 
-    print(json.dumps(envelope(env, result), indent=2, ensure_ascii=False))
+    print(_visible(json.dumps(envelope(env, result), indent=2, ensure_ascii=False)))
+
+
+def _visible(text: str) -> str:
+    """JSON text in which no character is invisible or moves others: those become escapes of JSON."""
+    return text if text.isascii() else _BEYOND_ASCII.sub(_escaped, text)
+
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    import json
+
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
 
 def _print_yaml(env: Env, result: Result) -> None:
     import yaml
 
-    document = yaml.safe_dump(_plain(envelope(env, result)), sort_keys=False, allow_unicode=True)
+    plain = _plain(envelope(env, result))
+    document = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    if not document.replace("\n", "").isprintable():
+        document = yaml.safe_dump(plain, sort_keys=False)
     print(document, end="")
 
 
@@ -135,7 +154,7 @@ def _print_ndjson(env: Env, result: Result) -> None:
         rows = rows[name]
     for row in rows:
         line = {"schema": schema_id(env.command), **row}
-        print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+        print(_visible(json.dumps(line, ensure_ascii=False, separators=(",", ":"))))
 
 
 def _print_csv(env: Env, result: Result) -> None:
@@ -150,11 +169,16 @@ def _print_csv(env: Env, result: Result) -> None:
         writer.writerow([c.key for c in columns])
     for row in table.rows:
         values = [row.get(c.key) for c in columns]
-        writer.writerow([v if isinstance(v, int | float) else _csv_text(v) for v in values])
+        writer.writerow([_csv_cell(value, env.output.terminal) for value in values])
 
 
-def _csv_text(value: Any) -> str:
-    return "" if value is None or value == () or value == [] else cell_text(value)
+def _csv_cell(value: Any, terminal: bool) -> Any:
+    """A name as it is, so that a program reads the same name again; escaped where a person looks on."""
+    if value is None or value == () or value == []:
+        return ""
+    if isinstance(value, str) and not terminal:
+        return value
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else cell_text(value)
 
 
 def _print_blocks(env: Env, result: Result) -> None:

@@ -19,6 +19,7 @@ _RENAMED = {
 }
 _STORES = ("ssl.truststore", "ssl.keystore")
 _INLINE_PEM = ("ssl.truststore.certificates", "ssl.keystore.key", "ssl.keystore.certificate.chain")
+_CLASS = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*\.[A-Z]\w*LoginModule")
 PLAIN_OR_SCRAM = ("PlainLoginModule", "ScramLoginModule")
 
 
@@ -60,7 +61,7 @@ def _unescape(text: str) -> str:
 def read_command_config(path: Path) -> dict[str, str]:
     """The settings of a `--command-config` file by librdkafka name; ConfigError for what we cannot use."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError(f"cannot read the command config {path}: {reason}") from None
@@ -110,8 +111,10 @@ def parse_jaas(text: str, where: str) -> dict[str, str]:
     """`sasl.username` and `sasl.password` of a PLAIN or SCRAM `sasl.jaas.config`; ConfigError for others."""
     module = text.strip().split(None, 1)[0] if text.strip() else ""
     if not module.endswith(PLAIN_OR_SCRAM):
+        # Anything but the name of a class may be a part of the secret.
+        named = module if _CLASS.fullmatch(module) else "no login module"
         raise ConfigError(
-            f"sasl.jaas.config in {where} uses {module or 'no login module'}, which kgroup cannot",
+            f"sasl.jaas.config in {where} uses {named}, which kgroup cannot",
             "supported: PlainLoginModule and ScramLoginModule",
         )
     options = {key: _unquote(value) for key, value in _JAAS_OPTION.findall(text)}

@@ -1,6 +1,7 @@
 """Run one command: its failures become an `error:` and a `hint:` line, an envelope, an exit code."""
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -19,13 +20,14 @@ def run_command(make_env: Callable[[], Env], fn: Callable[..., Any], values: Map
         result = int(fn(env, **values) or ExitCode.OK)
         sys.stdout.flush()
         return result
-    except BrokenPipeError:
-        silence_stdout()
-        return ExitCode.OK
+    except BrokenPipeError as error:
+        return output_failed(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except KgroupError as error:
         return _report(error, env)
+    except Exception as error:
+        return _unforeseen(error, env)
 
 
 def _report(error: KgroupError, env: Env | None) -> int:
@@ -40,15 +42,46 @@ def _report(error: KgroupError, env: Env | None) -> int:
         try:
             print_failure(env, error, code)
             sys.stdout.flush()
-        except BrokenPipeError:
+        except OSError:
             silence_stdout()
     print_error(error.message, error.hint)
     return code
 
 
+def _unforeseen(error: Exception, env: Env | None) -> int:
+    """What nobody planned for: output that cannot be written, else a fault of kgroup's own."""
+    # typer's usage errors and exits are for the caller.
+    if hasattr(error, "exit_code"):
+        raise error
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+        return output_failed(error)
+    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    fault = KgroupError(
+        f"kgroup met something it does not know how to handle ({said})",
+        "the same command with --debug shows where; that is worth a bug report",
+    )
+    fault.__cause__ = error
+    return _report(fault, env)
+
+
+def output_failed(error: OSError) -> int:
+    """The end of a command whose output nobody takes: a reader that left is no failure, a full disk is."""
+    silence_stdout()
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.OK
+    print_error(
+        f"the output cannot be written: {error.strerror}",
+        "what was printed is incomplete; what the command did, it did (kgroup journal list)",
+    )
+    return ExitCode.FAILED
+
+
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT})
+
+
 def print_error(message: str, hint: str | None = None) -> None:
     """One `error:` line and, if there is a next step, one `hint:` line, both on stderr."""
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         print(f"error: {message}", file=sys.stderr)
         if hint:
             print(f"hint: {hint}", file=sys.stderr)

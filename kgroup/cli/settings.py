@@ -61,9 +61,21 @@ KNOWN = frozenset(
 )
 
 
+HIDDEN = "********"
+_HARMLESS = (KNOWN - SECRETS) | {LOCAL, CONTEXT, COMMAND_CONFIG, TIMEOUT}
+
+
+def shown(name: str, value: str) -> str:
+    """The value, or HIDDEN: only settings known to be harmless are ever printed.
+
+    A file for other clients holds properties kgroup does not know, and any of them may be a secret.
+    """
+    return value if name in _HARMLESS else HIDDEN
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value in force; `shown` hides it when it is a secret. `rank` is the layer, 0 the strongest."""
+    """One value in force; `shown` is what may be printed. `rank` is the layer, 0 the strongest."""
 
     name: str
     value: str
@@ -72,7 +84,7 @@ class Setting:
 
     @property
     def shown(self) -> str:
-        return "********" if self.name in SECRETS else self.value
+        return shown(self.name, self.value)
 
 
 @dataclass(frozen=True, slots=True)

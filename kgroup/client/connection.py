@@ -44,7 +44,12 @@ class Connection:
         BrokerRefused when the broker answers with any other error.
         """
         assert isinstance(answer, ApiVersionsResponse)
-        listed = {a.api_key: range(a.min_version, a.max_version + 1) for a in answer.api_keys}
+        # What begins below 0 or ends before it begins is served in no version.
+        listed = {
+            a.api_key: range(a.min_version, a.max_version + 1)
+            for a in answer.api_keys
+            if 0 <= a.min_version <= a.max_version
+        }
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and not self.served:
             known = listed.get(API_VERSIONS, range(1))
             self.served = {API_VERSIONS: known}

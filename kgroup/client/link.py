@@ -80,9 +80,11 @@ class Link:
         host, port = self.address
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
+            # UnicodeError: a name no resolver can be asked for, with an empty label or an endless one.
+            said = error.strerror if isinstance(error, OSError) else "it is not a host name"
             raise Unreachable(
-                f"{self.peer}: the name {host} does not resolve: {error.strerror}",
+                f"{self.peer}: the name {host} does not resolve: {said}",
                 "check the address, or the advertised.listeners of the broker",
             ) from None
         failures: dict[str, None] = {}

@@ -218,9 +218,10 @@ class TestConfigFile:
     def test_use_of_an_unknown_context_lists_the_known(self, config_file, kgroup):
         config_file.write_text(CONTEXTS)
         config_file.chmod(0o600)
-        ran = kgroup("context", "use", "nope")
-        assert ran.code == ExitCode.USAGE
-        assert "hint: known contexts: dev, prod" in ran.err
+        for command in ("use", "show"):
+            ran = kgroup("context", command, "nope")
+            assert ran.code == ExitCode.NOT_FOUND
+            assert "hint: known: dev, prod" in ran.err
 
     def test_no_context_at_all(self, kgroup):
         assert kgroup("context", "list").code == 0

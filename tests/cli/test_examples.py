@@ -93,6 +93,10 @@ def test_lag_alert(script, cluster, group):
         late = script("lag-alert.sh", group, "5m", url)
         assert late.returncode == 8, late.stderr
         assert script("lag-alert.sh", "never-was", "5m", url).returncode == 3
+        for dead in ("http://127.0.0.1:1/", "no address"):
+            untold = script("lag-alert.sh", group, "5m", dead)
+            assert (untold.returncode, len(untold.stderr.splitlines())) == (1, 1)
+            assert f"{dead} was not told" in untold.stderr
     finally:
         server.shutdown()
         thread.join()

@@ -83,7 +83,7 @@ def test_fail_above(on_cluster, cluster, topic, limit, code):
 
 @pytest.fixture
 def half_known(cluster, topic):
-    """A live reader of both partitions, three records in each, of which it has committed partition 0 alone."""
+    """A live reader of two partitions, three records in each, which has committed partition 0 alone."""
     for partition in range(2):
         append(cluster, topic, partition, ["a", "b", "c"])
     cluster.commit(topic, topic, {0: 3})

@@ -50,10 +50,29 @@ def test_usage_errors_end_with_2_and_two_lines(kgroup, argv, error):
     assert len(ran.err.splitlines()) == 2
 
 
-def test_global_option_before_the_command_is_explained(kgroup):
-    ran = kgroup("-b", "broker:9092", "explain", "Empty")
-    assert ran.code == ExitCode.USAGE
-    assert "options go behind the command" in ran.err
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["-o", "json", "explain", "Empty"],
+        ["-ojson", "explain", "Empty"],
+        ["--output=json", "-q", "--timeout", "3s", "explain", "Empty"],
+        ["--local", "./data", "-o", "json", "explain", "Empty"],
+        ["-o", "csv", "explain", "Empty", "-o", "json"],
+    ],
+)
+def test_shared_options_may_stand_in_front_of_the_command(kgroup, argv):
+    """As with every peer; the one nearer to the command's own words counts."""
+    assert kgroup(*argv).document["schema"] == "kgroup/explain@1"
+
+
+def test_shared_options_may_stand_in_front_of_a_subcommand(kgroup):
+    for argv in (["-o", "json", "config", "show"], ["config", "-o", "json", "show"]):
+        assert kgroup(*argv).document["schema"] == "kgroup/config-show@1"
+
+
+def test_an_unknown_option_in_front_is_named(kgroup):
+    ran = kgroup("--nope", "explain", "Empty")
+    assert (ran.code, ran.err.splitlines()[0]) == (ExitCode.USAGE, "error: no such option: --nope")
 
 
 def test_every_exit_code_has_a_meaning():

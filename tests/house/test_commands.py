@@ -45,7 +45,9 @@ def test_has_examples_that_parse(command):
     for line, comment in command.examples:
         assert comment
         (argv,) = (
-            words[1:] for part in re.split(r"\s[|>]\s", line) if (words := shlex.split(part))[0] == "kgroup"
+            words[1:]
+            for part in re.split(r"\s(?:[|>]|>>|&&)\s", line)
+            if (words := shlex.split(part))[0] == "kgroup"
         )
         depth = len(command.path.split())
         assert argv[:depth] == command.path.split(), line

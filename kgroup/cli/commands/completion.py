@@ -14,8 +14,8 @@ from kgroup.errors import ConfigError
 @make(
     "completion",
     examples=(
-        ("kgroup completion bash > ~/.local/share/bash-completion/completions/kgroup", "bash, for good"),
-        ("kgroup completion zsh > ~/.zfunc/_kgroup", "zsh, with ~/.zfunc on the fpath"),
+        ("kgroup completion bash >> ~/.bashrc", "bash, for good"),
+        ("mkdir -p ~/.zfunc && kgroup completion zsh > ~/.zfunc/_kgroup", "zsh, with ~/.zfunc on the fpath"),
         ("kgroup completion fish | source", "fish, for this session"),
     ),
     has_json=False,

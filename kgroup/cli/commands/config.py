@@ -3,11 +3,10 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.lazy import CONTEXT_SETTINGS
+from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.offset_changes import Execute, Yes
 from kgroup.cli.options import command as make
 from kgroup.cli.output import Result, show
@@ -196,7 +195,7 @@ def _changed(
     return {"setting": name, "before": was.value if was else None, "after": told[0], "origin": told[1]}
 
 
-class _ConfigGroup(TyperGroup):
+class _ConfigGroup(OptionsInFront):
     """Takes `config GROUP get` for `config get GROUP`: some write it in that order."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

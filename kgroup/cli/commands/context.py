@@ -1,6 +1,6 @@
 """`kgroup context`: the named clusters of the config file."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from kgroup.cli.options import command as make
 from kgroup.cli.options import group
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
+
+if TYPE_CHECKING:
+    from kgroup.cli.config import Config, Context
 
 
 @make("context list", examples=(("kgroup context list", "every context, the current one marked"),))
@@ -38,6 +41,7 @@ def use_context(env: Env, name: Annotated[str, typer.Argument(help="A context of
     from kgroup.cli.config import load_config, write_current
 
     config = load_config()
+    _find(config, name)
     write_current(config, name)
     env.note(f"current context is now {name} ({config.contexts[name].summary})")
     data = {"current": name, "previous": config.current}
@@ -57,7 +61,7 @@ def show_context(
 ) -> ExitCode:
     """Show one context, secrets hidden."""
     from kgroup.cli.config import load_config
-    from kgroup.cli.settings import SECRETS
+    from kgroup.cli.settings import shown
 
     config = load_config()
     wanted = name or env.flags.get("context") or config.current
@@ -68,14 +72,24 @@ def show_context(
             f"no context is current in {config.path}",
             "kgroup context use NAME",
         )
-    context = config.context(wanted)
-    values = {k: "********" if k in SECRETS else v for k, v in context.values().items()}
+    context = _find(config, wanted)
+    values = {k: shown(k, v) for k, v in context.values().items()}
     if context.command_config:
         values["command.config"] = str(context.command_config)
     rows = [{"setting": k, "value": v} for k, v in sorted(values.items())]
     data = {"name": wanted, "current": wanted == config.current, "settings": rows}
     table = Table((Column("setting"), Column("value")), rows)
     return show(env, Result(data, (f"{wanted}: {context.summary}", table), items="settings", names=[wanted]))
+
+
+def _find(config: "Config", name: str) -> "Context":
+    """The context asked for; NOT_FOUND when the file has none of that name."""
+    if name not in config.contexts:
+        known = ", ".join(sorted(config.contexts)) or "none"
+        raise Failure(
+            ExitCode.NOT_FOUND, "NO_SUCH_CONTEXT", f"no context {name!r} in {config.path}", f"known: {known}"
+        )
+    return config.contexts[name]
 
 
 command = group(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "delete",
     examples=(
         ("kgroup delete old-group", "show what would go"),
-        ("kgroup delete old-group --execute", "export its positions, then delete it"),
+        ("kgroup delete old-group --export old-group.json --execute", "export its positions, then delete it"),
         ("kgroup delete 'test-*' --stale-for 7d --execute --yes", "what has written nothing for a week"),
         ("kgroup delete --restore old-group.json --execute", "its positions back from the export"),
     ),
@@ -132,7 +132,7 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any) -> 
     from platformdirs import user_state_path
 
     from kgroup.admin.offset_plans import look
-    from kgroup.cli.offset_changes import write_text
+    from kgroup.cli.changes import write_text
     from kgroup.cli.offset_exports import document_text
 
     if file is None:

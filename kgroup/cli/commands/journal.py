@@ -97,6 +97,8 @@ def show_entry(
 def _groups(entry: "Entry") -> list[str]:
     """The groups a change is about, however its plan names them."""
     named: Any = entry.plan.get("groups") or [entry.plan.get("group_id")]
+    if not isinstance(named, list):
+        return []
     names = [each.get("group_id") if isinstance(each, dict) else each for each in named]
     return [str(name) for name in names if name]
 

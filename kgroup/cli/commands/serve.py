@@ -51,18 +51,24 @@ def command(
     from kgroup.broker.server import serve
     from kgroup.cli.config import LocalTarget
 
-    target = env.target()
-    if not isinstance(target, LocalTarget):
-        raise ConfigError("serve runs the embedded cluster", "leave --bootstrap-server and --context out")
     if memory and env.flags.get("local"):
         raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")
+    # A remote cluster that was named for the other commands is none of --memory's business.
+    named = env.flags.keys() & {"bootstrap_server", "context"}
+    target = env.target() if named or not memory else None
+    if target is not None and not isinstance(target, LocalTarget):
+        origin = env.settings().settings["bootstrap.servers"].origin
+        raise ConfigError(
+            f"serve runs the embedded cluster, and {origin} names a remote one",
+            "--local DIR or --memory says where serve keeps its data",
+        )
     settings = dict(_pair(text) for text in set_ or ())
     if env.verbose:
         import logging
 
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     serve(
-        None if memory else target.directory,
+        None if memory or target is None else target.directory,
         port=port,
         brokers=brokers,
         partitions=partitions,
