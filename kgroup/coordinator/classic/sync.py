@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.rebalance import renew_session
+from kgroup.coordinator.classic.rebalance import renew_session, sync_timer
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
@@ -25,6 +25,8 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
     member = group.members[request.member_id]
     group.pending_sync.discard(member.member_id)
+    if not group.pending_sync:
+        step.cancel(sync_timer(group))
     if group.state is ClassicState.STABLE:
         return _synced(group, member.assignment)
     if member.sync is not None:

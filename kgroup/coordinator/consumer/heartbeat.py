@@ -180,14 +180,18 @@ def _reconcile(
     stable = current.state is MemberState.STABLE
     if stable and current.epoch == target.epoch and not subscription_changed:
         return current
-    image = step.state.image
-    subscribed = {
-        topic.topic_id for name in group.topics_of(member) if (topic := image.by_name.get(name)) is not None
-    }
-    return reconcile(
-        current,
-        Goal(target.epoch, target.partitions, subscribed, owned, subscription_changed, group.owner_epoch),
+    by_name, names = step.state.image.by_name, group.topics_of(member)
+    subscribed = {topic.topic_id for name in names if (topic := by_name.get(name)) is not None}
+    goal = Goal(
+        target.epoch,
+        target.partitions,
+        subscribed,
+        owned,
+        subscription_changed,
+        group.owner_epoch,
+        names_nothing=not names,
     )
+    return reconcile(current, goal)
 
 
 def refuse_if_full(step: Step, group: ConsumerGroup, member_id: str) -> None:

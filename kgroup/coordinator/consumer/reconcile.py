@@ -19,7 +19,8 @@ class Goal:
     """Where a member shall go: the target of `epoch`, and the topics it subscribes to now.
 
     `owned` is what the member says it owns, None when it does not say. `owner_epoch` tells at which
-    member epoch a partition is owned, or FREE.
+    member epoch a partition is owned, or FREE. `names_nothing` is on for a member without any
+    subscription; topics that are named need not exist.
     """
 
     epoch: int
@@ -28,6 +29,7 @@ class Goal:
     owned: Owned | None
     subscription_changed: bool
     owner_epoch: Callable[[bytes, int], int]
+    names_nothing: bool = False
 
     def still_owns(self, partitions: Epochs) -> bool:
         """Whether the member has not yet said that it gave all of these up."""
@@ -98,7 +100,7 @@ def _without_unsubscribed(current: Current, goal: Goal) -> Current:
     """Give up topics no longer subscribed to, in the present epoch."""
     dropped = {topic: p for topic, p in current.assigned.items() if topic not in goal.subscribed}
     # Without any subscription Kafka goes on even if nothing is held: the epoch becomes the previous one too.
-    nothing_left = not goal.subscribed and not current.revoking
+    nothing_left = goal.names_nothing and not current.revoking
     if not dropped and not nothing_left:
         return current
     kept = {topic: p for topic, p in current.assigned.items() if topic in goal.subscribed}

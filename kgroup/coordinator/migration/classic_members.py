@@ -96,8 +96,9 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
     if group.assignment_epoch > member.epoch and not revoking:
+        # An answer, not a refusal: the time to join again runs from here.
         _await_rejoin(step, group, member)
-        raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKey(SYNC, group.group_id, member.member_id))
     renew_session(step, group.group_id, member)
     image = step.state.image

@@ -6,9 +6,11 @@ import pytest
 from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
+from kgroup.coordinator.classic.rebalance import SYNC
 from kgroup.coordinator.consumer.group import InconsistentLog
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.timers import TimerKey
 from kgroup.domain import Topic, TopicImage
 from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as r
@@ -70,6 +72,33 @@ def test_a_member_without_partitions_that_unsubscribes_is_written_all_the_same()
     last = written(shard, before)[-1]
     assert last.key == r.ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="b")
     assert (last.value.member_epoch, last.value.previous_member_epoch) == (3, 3)  # type: ignore[union-attr]
+
+
+def test_a_member_that_names_topics_which_do_not_exist_is_not_written_anew() -> None:
+    """Kafka asks whether anything is named, not whether any of it exists."""
+    shard = shard_over()
+    ask(shard, beat("a", subscribed_topic_names=("never-made",)))
+    before = shard.log.end_offset
+    ask(shard, beat("a", 2, subscribed_topic_regex="u.*", topic_partitions=()), now_ms=NOW_MS + 20_000)
+    keys = [type(record.key) for record in written(shard, before)]
+    assert r.ConsumerGroupCurrentMemberAssignmentKey not in keys
+
+
+def test_no_timer_waits_for_syncs_when_all_have_come() -> None:
+    shard = shard_over()
+    join_classic(shard, (protocol("range"),), group_instance_id="A")
+    (reply,) = shard.wake(NOW_MS + 3_000)
+    joined = reply.response
+    timers = shard.coordinator.state.timers
+    sync = TimerKey(SYNC, "g")
+    assert sync in timers
+    request = SyncGroupRequest(
+        group_id="g",
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,  # type: ignore[attr-defined]
+    )
+    ask(shard, request, version=4, now_ms=NOW_MS + 3_001)
+    assert sync not in timers
 
 
 def test_the_groups_record_says_when_its_members_had_joined_not_when_the_leader_synced() -> None:
