@@ -67,3 +67,11 @@ def test_a_group_without_members_is_nothing_to_be_like(cluster, on_cluster):
     ran = on_cluster("simulate", "--like", "like-nobody")
     assert ran.code == ExitCode.USAGE
     assert "no members to be like" in ran.err
+
+
+@pytest.mark.parametrize("given", [("--scenario", "az-loss"), ("--members", "3"), ("--dynamic",)])
+def test_a_seed_plays_nothing_but_its_own_run(kgroup, given):
+    """A random run heeds no scenario and no size; it played something else without a word."""
+    ran = kgroup("simulate", "--seed", "7", *given)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert "--seed replays a random run" in ran.err

@@ -50,14 +50,14 @@ _COLUMNS = (
 def command(
     env: Env,
     scenario: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--scenario",
             metavar="NAME|FILE",
-            help="|".join(SCENARIOS) + ", or a YAML file.",
+            help="|".join(SCENARIOS) + f", or a YAML file. Default {SCENARIOS[0]}.",
             autocompletion=lambda incomplete: [s for s in SCENARIOS if s.startswith(incomplete)],
         ),
-    ] = "rolling-bounce",
+    ] = None,
     protocol: Annotated[
         str | None,
         typer.Option("--protocol", metavar="NAME", help="classic or consumer only; default both."),
@@ -88,7 +88,7 @@ def command(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Replay the random run of this seed instead."),
+        typer.Option("--seed", metavar="N", min=0, help="Replay the random run of this seed, alone."),
     ] = None,
 ) -> ExitCode:
     """Play a scenario on a simulated group of each kind, and say what it costs.
@@ -96,11 +96,16 @@ def command(
     Our own coordinator and members run in virtual time; nothing is asked of a cluster, except by --like.
     """
     if seed is not None:
+        shaped = {
+            "--scenario": scenario, "--protocol": protocol, "--static": static, "--members": members,
+            "--partitions": partitions, "--session-timeout": session_timeout, "--like": like, "--html": html,
+        }  # fmt: skip
+        _refuse_with_seed([name for name, value in shaped.items() if value is not None])
         return _replay(env, seed)
     from kgroup.simulation.planning import compare
     from kgroup.simulation.scenario import find
 
-    chosen = find(scenario)
+    chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
     results = compare(chosen, size, _kinds(protocol, static))
     if html is not None:
@@ -109,6 +114,15 @@ def command(
     data = {"scenario": chosen.name, "results": rows, "run": None}
     names = [f"{row['protocol']}-{'static' if row['static'] else 'dynamic'}" for row in rows]
     return show(env, Result(data, (Table(_COLUMNS, rows),), "results", names))
+
+
+def _refuse_with_seed(given: list[str]) -> None:
+    """A random run has its own groups and sizes: what it would not heed is refused."""
+    if given:
+        raise ConfigError(
+            f"--seed replays a random run, which has its own groups: {', '.join(given)} would not count",
+            "leave it out, or leave --seed out",
+        )
 
 
 def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:
@@ -171,7 +185,8 @@ def _live(env: Env, group_id: str) -> Live:
                 f"group {group_id} has no members to be like", "give --members and --partitions"
             )
         session, heartbeat = _timeouts(admin.cluster, group_id, from_settings=found.type == CONSUMER)
-    partitions = sum(len(entry.partitions) for m in found.members for entry in m.assignment)
+    counts = [member.partition_count for member in found.members]
+    partitions = None if None in counts else sum(count or 0 for count in counts)
     return Live(len(found.members), partitions or None, session, heartbeat)
 
 
