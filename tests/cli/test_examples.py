@@ -111,6 +111,11 @@ def test_blue_green(script, cluster, group, tmp_path):
     assert done.returncode == 0, done.stderr + done.stdout
     assert positions(cluster, f"{group}-v2") == positions(cluster, group)
     assert json.loads((tmp_path / f"{group}.json").read_text())["schema"] == "kgroup/offsets-export@1"
+    assert not (tmp_path / f"{group}-v2.json").exists()
+    commit_fully(cluster, f"{group}-v2", group, {0: (1, 0, "before")})
+    assert script("blue-green.sh", group, f"{group}-v2", str(tmp_path)).returncode == 0
+    (kept,) = json.loads((tmp_path / f"{group}-v2.json").read_text())["data"]["groups"]
+    assert kept["offsets"][0]["committed_offset"] == 1
     cluster.classic_group(f"{group}-v2", group, {"i-0": [0]})
     assert script("blue-green.sh", group, f"{group}-v2", str(tmp_path)).returncode == 4
 
