@@ -13,7 +13,16 @@ from typing import Any
 import kgroup
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, Failure, name_of
-from kgroup.cli.tables import Table, cell_text, clean, plain_lines, print_rich
+from kgroup.cli.tables import (
+    Table,
+    cell_text,
+    clean,
+    plain_lines,
+    print_rich,
+    stacked_lines,
+    too_narrow,
+    wrapped,
+)
 from kgroup.errors import ConfigError, KgroupError
 
 
@@ -190,7 +199,18 @@ def _print_blocks(env: Env, result: Result) -> None:
             _print_table(env, block, out.columns if of_main else None)
         else:
             for line in block.split("\n"):
-                print(clean(line))
+                _print_line(clean(line), out.terminal)
+
+
+def _print_line(line: str, terminal: bool) -> None:
+    """A line of text; on a terminal too narrow for it broken at blanks, below where its text begins."""
+    width = max(_terminal_width(), 20) if terminal else 0
+    if not terminal or len(line) <= width:
+        print(line)
+        return
+    indent = len(line) - len(line.lstrip()) + 2
+    for piece in wrapped(line, width, min(indent, width // 2)):
+        print(piece)
 
 
 def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:
@@ -200,6 +220,10 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
     longest = max(map(len, lines), default=0)
     width = _terminal_width() if out.terminal else longest
     painted = out.color and any(c.style for c in columns)
+    if longest > width and too_narrow(table, columns, out.headers, width):
+        for line in stacked_lines(table, columns, max(width, 20)):
+            print(line)
+        return
     # rich costs as much to import as all the rest: only where it makes a difference.
     if painted or longest > width:
         print_rich(table, columns, out.headers, out.color, max(width, 20))

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.tables import Column, Table, wrapped
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate_rehearse import Rehearsal, Step
     from kgroup.cli.history import Source
 
+READABLE = 100
+"""Records hold hundreds of characters: as text they are broken to lines of this length."""
 _STEPS = (
     Column("step", right=True),
     Column("phase"),
@@ -126,9 +128,10 @@ def _lines(done: "Rehearsal") -> Iterator[str]:
         yield ""
         yield f"{number:>3}  {step.phase:<9} {step.action}   → {_state(step)}"
         if step.error_code:
-            yield f"     REFUSED {step.error_code}: {step.message or 'no message'}"
+            refusal = f"     REFUSED {step.error_code}: {step.message or 'no message'}"
+            yield from wrapped(refusal, READABLE, 13)
         for record in step.records:
-            yield f"     {_record(record)}"
+            yield from wrapped(f"     {_record(record)}", READABLE, 13)
     kept = "the same" if done.offsets_kept else "NOT the same"
     yield ""
     yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"

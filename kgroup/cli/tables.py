@@ -79,6 +79,42 @@ def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Ite
         yield "  ".join(cells).rstrip()
 
 
+_READABLE = 12
+"""A column folded to less than this is no longer read at a glance."""
+
+
+def too_narrow(table: Table, columns: tuple[Column, ...], headers: bool, width: int) -> bool:
+    """Whether folding the columns into `width` would leave slivers."""
+    needed = 2 * (len(columns) - 1)
+    for column in columns:
+        longest = max((len(cell_text(row.get(column.key))) for row in table.rows), default=0)
+        needed += max(min(longest, _READABLE), len(column.heading) if headers else 0)
+    return needed > width
+
+
+def stacked_lines(table: Table, columns: tuple[Column, ...], width: int) -> Iterator[str]:
+    """Each row as a block of its own: the first cell, and below it a line for each that is not empty."""
+    named = max((len(column.heading) for column in columns), default=0)
+    for row in table.rows:
+        for number, column in enumerate(columns):
+            text = cell_text(row.get(column.key))
+            if number and text == "-":
+                continue
+            indent = "  " if number else ""
+            yield from wrapped(f"{indent}{column.heading:<{named}}  {text}", width, len(indent) + named + 2)
+
+
+def wrapped(line: str, width: int, indent: int) -> Iterator[str]:
+    """`line` in pieces of `width`, broken at blanks where there are some, all but the first indented."""
+    room = max(width - indent, 8)
+    while len(line) > width:
+        cut = line.rfind(" ", indent + 1, width + 1)
+        cut = cut if cut > indent else width
+        yield line[:cut].rstrip()
+        line = " " * min(indent, width - room) + line[cut:].lstrip()
+    yield line
+
+
 def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: bool, width: int) -> None:
     """Print through rich, which folds long cells to `width` and paints states."""
     from rich.console import Console

@@ -8,6 +8,7 @@ import pytest
 from repository import PACKAGE, ROOT, imported, modules, name_of, tracked
 
 import kgroup
+from kgroup.cli.registry import COMMANDS
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -45,6 +46,24 @@ def test_no_function_is_longer_than_60_lines():
 def test_libraries_that_belong_to_one_package(library, package):
     users = {path for path in modules() if library in imported(path)}
     assert [name_of(p) for p in users if not p.is_relative_to(PACKAGE / package)] == []
+
+
+_VERBS = "|".join(sorted(COMMANDS.keys() - {"explain", "simulate"}))
+COMMAND_WITH_A_NAME = re.compile(rf"\bkgroup (?:{_VERBS}) (?:[^{{}}]* )?$")
+
+
+def test_names_in_commands_to_paste_are_quoted():
+    """`kgroup describe {group_id}` would run what a group's name holds: kgroup.shell quotes it."""
+    found = []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            for before, value in zip(parts, parts[1:], strict=False):
+                text = before.value if isinstance(before, ast.Constant) else ""
+                quoted = isinstance(value, ast.FormattedValue) and isinstance(value.value, ast.Call)
+                if COMMAND_WITH_A_NAME.search(str(text)) and not quoted:
+                    found.append(f"{name_of(path)}:{node.lineno}")
+    assert found == []
 
 
 def test_no_path_of_a_machine_in_the_repository():

@@ -1,0 +1,45 @@
+"""Commands to paste into a shell: whatever a name holds, it stays one word and nothing of it is run."""
+
+from __future__ import annotations
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
+
+
+def word(text: str) -> str:
+    """`text` as one word of bash or zsh: as it is, in single quotes, or as $'…' when it does not print."""
+    if text and _PLAIN.issuperset(text):
+        return text
+    if text.isprintable():
+        return "'" + text.replace("'", "'\"'\"'") + "'"
+    escaped = (_escaped(character) for character in text)
+    return "$'" + "".join(escaped) + "'"
+
+
+def list_item(text: str) -> str:
+    """`text` as the one value of an option that takes comma lists (`items` reads it back)."""
+    return word(text.replace(",", "\\,"))
+
+
+def items(text: str) -> list[str]:
+    """The values of a comma list, blank ones left out; `\\,` is a comma in a value, not between two."""
+    parts = text.replace("\\,", "\0").split(",")
+    return [value for part in parts if (value := part.replace("\0", ",").strip())]
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def command(verb: str, *names: str, options: str = "") -> str:
+    """`kgroup VERB NAME… OPTIONS`, names quoted; behind `--` when one begins with a dash.
+
+    `options` are taken as they are: quote values in them with `word`.
+    """
+    words = [word(name) for name in names]
+    if any(name.startswith("-") for name in names):
+        return " ".join(["kgroup", verb, *([options] if options else []), "--", *words])
+    return " ".join(["kgroup", verb, *words, *([options] if options else [])])
