@@ -48,10 +48,10 @@ class Condition:
         if self.kind == "lag":
             return group.total_lag is not None and group.total_lag <= self.number
         if self.kind == "members":
-            return len(group.members) == self.number
+            return group.member_count == self.number
         if self.kind == "member":
             return any(
-                self.name in (m.instance_id, m.member_id) and m.state == "stable" for m in group.members
+                self.name in (m.instance_id, m.member_id) and m.state == "stable" for m in group.known_members
             )
         return group.state.lower() in ({"empty", "dead"} if self.kind == "empty" else {self.kind})
 
@@ -63,7 +63,7 @@ class Waited:
     group_id: str
     held: bool
     state: str
-    members: int
+    members: int | None
     total_lag: int | None
     waited_s: float
 
@@ -115,7 +115,7 @@ def raised(error: ItemError) -> KgroupError:
 
 
 def _waited(group_id: str, group: GroupDescription | None, condition: Condition, waited_s: float) -> Waited:
-    state, members, lag = ("absent", 0, None)
-    if group is not None:
-        state, members, lag = group.state, len(group.members), group.total_lag
-    return Waited(group_id, condition.holds(group), state, members, lag, round(waited_s, 3))
+    held, waited_s = condition.holds(group), round(waited_s, 3)
+    if group is None:
+        return Waited(group_id, held, "absent", 0, None, waited_s)
+    return Waited(group_id, held, group.state, group.member_count, group.total_lag, waited_s)

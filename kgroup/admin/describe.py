@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.members import classic_member, consumer_member, partitions_of, share_member
+from kgroup.admin.members import classic_member, consumer_member, partitions_of
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
     SHARE,
-    STREAMS,
     Description,
     GroupDescription,
     ItemError,
+    Member,
     Node,
     OffsetRow,
     TopicDescription,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from kgroup.admin.lag import Ends
     from kgroup.admin.offsets import Committed
 
-CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE = 69, 77
+DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
+INSTANCE_IDS_SINCE = 4
 _ANOTHER_TYPE = frozenset(
     {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
 )
@@ -80,12 +81,19 @@ def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> A
         answers.update(_as_consumer(request, rest))
         rest = [group for group in rest if _is_another_type(answers[group])]
     if rest:
-        answers.update(_as_classic(request, rest))
+        answers.update(_as_classic(request, rest, tells_instances(cluster, node)))
         rest = [group for group in rest if _is_another_type(answers[group])]
     if rest:
-        serves_share = cluster.transport.versions(node, SHARE_GROUP_DESCRIBE) is not None
-        answers.update(_as_listed(request, rest, serves_share))
+        from kgroup.admin.describe_listed import as_listed
+
+        answers.update(as_listed(cluster, node, request, rest))
     return answers
+
+
+def tells_instances(cluster: Cluster, node: int) -> bool:
+    """Whether DescribeGroups carries instance ids: from Kafka 2.4 on, a version after static members came."""
+    served = cluster.transport.versions(node, DESCRIBE_GROUPS)
+    return served is None or served[-1] >= INSTANCE_IDS_SINCE
 
 
 def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
@@ -95,14 +103,14 @@ def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
 def _as_consumer(request: Callable[[Message], Any], groups: Sequence[str]) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
-    answers: Answers[GroupDescription] = dict.fromkeys(groups, _not_found("", None))
+    answers: Answers[GroupDescription] = dict.fromkeys(groups, not_found(""))
     asked = tuple(group for group in groups if group)  # an empty id is an error for all of the batch
     for told in request(ConsumerGroupDescribeRequest(group_ids=asked)).groups if asked else ():
         if told.error_code:
             answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
             continue
         members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
-        answers[told.group_id] = _group(
+        answers[told.group_id] = described(
             told.group_id,
             CONSUMER,
             CONSUMER,
@@ -115,7 +123,9 @@ def _as_consumer(request: Callable[[Message], Any], groups: Sequence[str]) -> An
     return answers
 
 
-def _as_classic(request: Callable[[Message], Any], groups: Sequence[str]) -> Answers[GroupDescription]:
+def _as_classic(
+    request: Callable[[Message], Any], groups: Sequence[str], tells_instances: bool
+) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 
     answers: Answers[GroupDescription] = {}
@@ -123,61 +133,25 @@ def _as_classic(request: Callable[[Message], Any], groups: Sequence[str]) -> Ans
         if told.error_code:
             answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
         elif told.group_state == "Dead":  # what an unknown group is before version 6
-            answers[told.group_id] = _not_found(told.group_id, None)
+            answers[told.group_id] = not_found(told.group_id)
         else:
-            answers[told.group_id] = _group(
+            answers[told.group_id] = described(
                 told.group_id,
                 CLASSIC,
                 told.protocol_type,
                 told.group_state,
                 assignor=told.protocol_data or None,
-                members=tuple(classic_member(m, told.group_state, told.protocol_type) for m in told.members),
+                members=tuple(
+                    classic_member(m, told.group_state, told.protocol_type, tells_instances)
+                    for m in told.members
+                ),
             )
     return answers
 
 
-def _as_listed(
-    request: Callable[[Message], Any], groups: Sequence[str], serves_share: bool
-) -> Answers[GroupDescription]:
-    """Groups that are neither classic nor consumer, as the coordinator lists them; else not found."""
-    from kgroup.protocol.messages.list_groups import ListGroupsRequest
-
-    listed = {group.group_id: group for group in request(ListGroupsRequest()).groups}
-    answers: Answers[GroupDescription] = {}
-    for group_id in groups:
-        kind = listed[group_id].group_type.lower() if group_id in listed else ""
-        if kind == SHARE and serves_share:
-            answers[group_id] = _as_share(request, group_id)
-        elif kind in (SHARE, STREAMS):
-            known = listed[group_id]
-            left_out = ItemError("members", "NOT_SHOWN", f"kgroup does not read members of {kind} groups")
-            group = _group(group_id, kind, known.protocol_type, known.group_state)
-            answers[group_id] = replace(group, errors=(left_out,))
-        else:
-            answers[group_id] = _not_found(group_id, None)
-    return answers
-
-
-def _as_share(request: Callable[[Message], Any], group_id: str) -> GroupDescription | KgroupError:
-    from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
-
-    (told,) = request(ShareGroupDescribeRequest(group_ids=(group_id,))).groups
-    if told.error_code:
-        return refused(told.error_code, f"group {group_id}", told.error_message)
-    return _group(
-        group_id,
-        SHARE,
-        SHARE,
-        told.group_state,
-        assignor=told.assignor_name or None,
-        group_epoch=told.group_epoch,
-        assignment_epoch=told.assignment_epoch,
-        members=tuple(share_member(member) for member in told.members),
-    )
-
-
-def _group(group_id: str, kind: str, protocol_type: str, state: str, **known: Any) -> GroupDescription:
-    """A description with what is known by now, the rest unknown."""
+def described(group_id: str, kind: str, protocol_type: str, state: str, **known: Any) -> GroupDescription:
+    """A description with what is known by now, the rest unknown; `members` None for those not told."""
+    members: Sequence[Member] | None = known.get("members")
     return GroupDescription(
         group_id,
         kind,
@@ -189,14 +163,15 @@ def _group(group_id: str, kind: str, protocol_type: str, state: str, **known: An
         assignment_epoch=known.get("assignment_epoch"),
         coordinator=None,
         offsets_partition=None,
-        members=tuple(sorted(known.get("members", ()), key=lambda m: (m.name, m.member_id))),
+        members=None if members is None else tuple(sorted(members, key=lambda m: (m.name, m.member_id))),
         offsets=(),
         total_lag=None,
     )
 
 
-def _not_found(group_id: str, detail: str | None) -> BrokerRefused:
-    return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}", detail)
+def not_found(group_id: str) -> BrokerRefused:
+    """What a group that does not exist is answered with."""
+    return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
 
 
 def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
@@ -212,7 +187,7 @@ def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[
     for group in groups:
         stored = positions.get(group.group_id)
         known = {} if stored is None or isinstance(stored, KgroupError) else stored
-        never |= never_committed(known, group.members)
+        never |= never_committed(known, group.known_members)
         relevant |= known.keys() | never
     subscribed = {topic for group in groups for topic in _subscribed(group)}
     wanted = {p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}
@@ -234,7 +209,7 @@ class _Seen:
 
 
 def _subscribed(group: GroupDescription) -> set[str]:
-    return {topic for member in group.members for topic in member.subscribed_topics or ()}
+    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
 
 
 def _complete(
@@ -249,7 +224,7 @@ def _complete(
     else:
         stored = positions or {}
     # Share groups have no owner of a partition and keep their positions elsewhere (KIP-932).
-    offsets = () if group.type == SHARE else lag.rows(stored, group.members, seen.ends, seen.starts)
+    offsets = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
     errors += _unreadable(group.group_id, offsets)
     left_out = group.type != SHARE and not _all_positions(group, seen)
     if left_out:
@@ -276,7 +251,7 @@ def _all_positions(group: GroupDescription, seen: _Seen) -> bool:
     """
     from kgroup.admin.visibility import may_see
 
-    read = _subscribed(group) | {p.topic for m in group.members for p in partitions_of(m.assignment)}
+    read = _subscribed(group) | {p.topic for m in group.known_members for p in partitions_of(m.assignment)}
     return seen.all_topics or (bool(read) and may_see(read, seen.topics))
 
 

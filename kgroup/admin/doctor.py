@@ -21,6 +21,7 @@ from kgroup.admin.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.settings import broker_setting, group_settings
 from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import KgroupError
+from kgroup.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.events import Event
@@ -156,7 +157,7 @@ def _evidence(code: str, facts: _Facts) -> Iterator[str]:
 
 def _when_the_absent_expire(facts: _Facts) -> Iterator[str]:
     session = facts.session_ms
-    for member in facts.group.members:
+    for member in facts.group.known_members:
         if member.state != "left":
             continue
         left = [
@@ -208,25 +209,26 @@ def _restless(facts: _Facts) -> Iterator[Diagnosis]:
         yield _diagnosis(
             "KG111",
             f"{len(started)} rebalances since {_iso(facts.since_ms)}",
-            f"kgroup replay-log {facts.group.group_id} --since 1h tells each",
+            f"{command('replay-log', facts.group.group_id, options='--since 1h')} tells each",
             [f"{count} times: {cause}" for cause, count in causes],
         )
 
 
 def _expiring(facts: _Facts) -> Iterator[Diagnosis]:
     """An empty group whose newest record is older than nine tenths of the retention."""
-    if facts.group.members or not facts.history or not facts.retention_ms:
+    if facts.group.known_members or not facts.history or not facts.retention_ms:
         return
     if not any(row.committed_offset is not None for row in facts.group.offsets):
         return
     last = _last_write(facts.history)
     left = last + facts.retention_ms - facts.now_ms
     if left < facts.retention_ms // 10:
+        renew = command("reset-offsets", facts.group.group_id, options="--all-topics --to-current")
         yield _diagnosis(
             "KG307",
             f"nothing was written since {_iso(last)}: the last offset expires after "
             f"{_iso(last + facts.retention_ms)}",
-            f"kgroup reset-offsets {facts.group.group_id} --all-topics --to-current renews them",
+            f"{renew} renews them",
             [f"{RETENTION} is {facts.retention_ms // 60_000}"],
         )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from kgroup.admin.members import STABLE, partitions_of
 from kgroup.admin.models import CLASSIC, CONSUMER, SHARE, Finding, GroupDescription, Member
 from kgroup.domain import TopicPartition
+from kgroup.shell import command, list_item, word
 
 INFO, WARN, ERROR = "info", "warn", "error"
 SHOWN = 5
@@ -63,7 +64,7 @@ def find(group: GroupDescription, topics: PartitionCounts) -> tuple[Finding, ...
 
 
 def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for member in group.members:
+    for member in group.known_members:
         surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
         if member.state == "revoking":
@@ -78,25 +79,28 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.type == CLASSIC and group.state in ("PreparingRebalance", "CompletingRebalance"):
         waits = "members to rejoin" if group.state == "PreparingRebalance" else "the leader's assignment"
-        hint = f"kgroup wait {group.group_id} --for stable"
+        hint = command("wait", group.group_id, options="--for stable")
         yield f"{group.state}: the coordinator waits for {waits}; nothing is consumed until then", hint
 
 
 def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for member in group.members:
+    for member in group.known_members:
         if member.state == "left":
             held = _some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
+            away = f"--instance-id {list_item(member.name)}"
+            remove = command("remove-members", group.group_id, options=away)
             yield (
                 f"{member.name} shut down without leaving for good: {held} wait for it",
-                f"bring it back, or: kgroup remove-members {group.group_id} --instance-id {member.name}",
+                f"bring it back, or: {remove}",
             )
 
 
 def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    if group.type == SHARE or group.state != STABLE or not _subscriptions_known(group):
+    known = _subscriptions_known(group) and _assignments_known(group)
+    if group.type == SHARE or group.state != STABLE or not known:
         return
     held = frozenset().union(
-        *(partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in group.members)
+        *(partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in group.known_members)
     )
     wanted = {
         TopicPartition(topic, number)
@@ -108,41 +112,41 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    idle = [m for m in group.members if not m.assignment and not m.target_assignment]
-    if group.type != SHARE and group.state == STABLE and idle and not any(m.raw_assignment for m in idle):
-        yield f"{len(idle)} of {len(group.members)} members have no partitions: {_names(idle)}", None
+    idle = [m for m in group.known_members if m.assignment == () and not m.target_assignment]
+    if group.type != SHARE and group.state == STABLE and idle:
+        yield f"{len(idle)} of {len(group.known_members)} members have no partitions: {_names(idle)}", None
 
 
 def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for client_id, count in Counter(m.client_id for m in group.members).items():
+    for client_id, count in Counter(m.client_id for m in group.known_members).items():
         if count > 1:
             hint = "distinct client.id settings make quotas and broker logs tell them apart"
             yield f"{count} members share the client id {client_id!r}", hint
 
 
 def _mixed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    static = [m for m in group.members if m.instance_id is not None]
-    if static and len(static) < len(group.members):
-        dynamic = [m for m in group.members if m.instance_id is None]
+    static = [m for m in group.known_members if m.instance_id is not None]
+    if static and len(static) < len(group.known_members):
+        dynamic = [m for m in group.known_members if m.instance_id is None]
         yield f"{len(static)} static and {len(dynamic)} dynamic members: {_names(dynamic)} dynamic", None
 
 
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    classic = [m for m in group.members if m.protocol == CLASSIC]
+    classic = [m for m in group.known_members if m.protocol == CLASSIC]
     if group.type == CONSUMER and classic:
         yield (
-            f"{len(classic)} of {len(group.members)} members speak the classic protocol: {_names(classic)}",
-            f"kgroup upgrade watch {group.group_id}",
+            f"{len(classic)} of {group.member_count} members speak the classic protocol: {_names(classic)}",
+            command("upgrade watch", group.group_id),
         )
 
 
 def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    carrying = [m for m in group.members if m.user_data_bytes]
+    carrying = [m for m in group.known_members if m.user_data_bytes]
     if group.type == CLASSIC and carrying:
         sizes = ", ".join(f"{m.user_data_bytes} B" for m in carrying[:SHOWN])
         yield (
-            f"{len(carrying)} of {len(group.members)} assignments carry user data ({sizes})",
-            f"kgroup upgrade plan {group.group_id}",
+            f"{len(carrying)} of {len(group.known_members)} assignments carry user data ({sizes})",
+            command("upgrade plan", group.group_id),
         )
 
 
@@ -150,7 +154,9 @@ def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
     for row in group.offsets:
         committed, end = row.committed_offset, row.log_end_offset
         if committed is not None and end is not None and committed > end:
-            hint = f"kgroup reset-offsets {group.group_id} --to-latest, once the group is empty"
+            place = word(f"{row.topic}:{row.partition}")
+            reset = command("reset-offsets", group.group_id, options=f"--topic {place} --to-latest")
+            hint = f"once the group is empty: {reset}"
             yield f"{row.topic}-{row.partition}: {committed} is {committed - end} beyond the end {end}", hint
 
 
@@ -161,8 +167,8 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         if row.committed_offset is not None and _is_gone(row.topic, row.partition, topics)
     ]
     if gone:
-        names = " ".join(sorted({p.topic for p in gone}))
-        hint = f"kgroup offsets delete {group.group_id} --topic {names}"
+        names = sorted({p.topic for p in gone})
+        hint = command("offsets delete", group.group_id, options=_topic_options(names))
         yield f"offsets are committed for {_some(gone)}, which {_do(gone)} not exist", hint
 
 
@@ -177,19 +183,19 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
     if group.state == "Empty" and committed:
         yield (
             f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
-            f"kgroup offsets export {group.group_id} keeps a copy",
+            f"{command('offsets export', group.group_id)} keeps a copy",
         )
 
 
 def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    if not group.members or not _subscriptions_known(group):
+    if not group.known_members or not _subscriptions_known(group):
         return
     wanted = _subscribed(group)
     stale = {r.topic for r in group.offsets if r.committed_offset is not None and r.topic not in wanted}
     if stale:
-        names = " ".join(sorted(stale))
-        hint = f"kgroup offsets delete {group.group_id} --topic {names}"
-        yield f"offsets are committed for topics nobody subscribes to: {names}", hint
+        names = sorted(stale)
+        hint = command("offsets delete", group.group_id, options=_topic_options(names))
+        yield f"offsets are committed for topics nobody subscribes to: {' '.join(names)}", hint
 
 
 def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -224,13 +230,23 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
 }
 
 
+def _topic_options(topics: Iterable[str]) -> str:
+    return " ".join(f"--topic {word(topic)}" for topic in topics)
+
+
 def _subscriptions_known(group: GroupDescription) -> bool:
     """Whether every member's topics are told; a regex or another protocol type hides them."""
-    return bool(group.members) and all(m.subscribed_topics and not m.subscribed_regex for m in group.members)
+    members = group.known_members
+    return bool(members) and all(m.subscribed_topics and not m.subscribed_regex for m in members)
+
+
+def _assignments_known(group: GroupDescription) -> bool:
+    """Whether it is told who owns what."""
+    return group.members is not None and all(m.assignment is not None for m in group.members)
 
 
 def _subscribed(group: GroupDescription) -> set[str]:
-    return {topic for member in group.members for topic in member.subscribed_topics}
+    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
 
 
 def _is_gone(topic: str, partition: int, topics: PartitionCounts) -> bool:

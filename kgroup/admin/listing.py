@@ -61,12 +61,11 @@ def described(cluster: Cluster, listing: Listing) -> Listing:
 def _filled(group: GroupListing, found: GroupDescription | KgroupError) -> GroupListing:
     if isinstance(found, KgroupError):
         return group
-    untold = any(error.item == "members" for error in found.errors)
     return replace(
         group,
         type=group.type or found.type,
         state=group.state or found.state,
-        members=None if untold else len(found.members),
+        members=found.member_count,
     )
 
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.models import CLASSIC, CONSUMER, LEFT_FOR_NOW, Assignment, Member, TopicAssignment
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    LEFT_FOR_NOW,
+    STREAMS,
+    Assignment,
+    Member,
+    SubtopologyTasks,
+    Tasks,
+    TopicAssignment,
+)
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 
@@ -33,15 +43,19 @@ def partitions_of(assignment: Assignment | None) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(entry.topic, number) for entry in entries for number in entry.partitions)
 
 
-def classic_member(wire: Any, group_state: str, protocol_type: str) -> Member:
+def classic_member(wire: Any, group_state: str, protocol_type: str, tells_instances: bool = True) -> Member:
     """A member out of DescribeGroups.
 
     Subscription and assignment are decoded for the consumer protocol; bytes of other protocols, and
-    bytes that do not decode, are kept as base64. The broker tells the subscription of Stable groups only.
+    bytes that do not decode, are kept as base64. The broker tells both of Stable groups only.
+    `tells_instances` is False for Kafka 2.3, whose answer has the assignment in both places.
     """
     consumer = protocol_type == CONSUMER_PROTOCOL
-    wanted = _subscription(wire.member_metadata) if consumer else None
+    metadata = metadata_of(wire, tells_instances)
+    wanted = _subscription(metadata) if consumer else None
     assigned = _assignment(wire.member_assignment) if consumer else None
+    # A leader that gives a member nothing may send no bytes for it; while rebalancing the broker has none.
+    nothing = consumer and group_state == STABLE and not wire.member_assignment
     return Member(
         member_id=wire.member_id,
         instance_id=wire.group_instance_id,
@@ -51,14 +65,24 @@ def classic_member(wire: Any, group_state: str, protocol_type: str) -> Member:
         protocol=CLASSIC,
         member_epoch=None,
         state="stable" if group_state == STABLE else "rebalancing",
-        subscribed_topics=wanted.topics if wanted else (),
+        subscribed_topics=wanted.topics if wanted else None,
         subscribed_regex=None,
-        assignment=assignment_of(assigned.partitions) if assigned else (),
+        assignment=assignment_of(assigned.partitions) if assigned else () if nothing else None,
         target_assignment=None,
         user_data_bytes=len(assigned.user_data or b"") if assigned else None,
-        raw_metadata=None if wanted else _text(wire.member_metadata),
+        raw_metadata=None if wanted else _text(metadata),
         raw_assignment=None if assigned else _text(wire.member_assignment),
+        instance_id_known=tells_instances,
     )
+
+
+def metadata_of(wire: Any, tells_instances: bool) -> bytes:
+    """The metadata of a member out of DescribeGroups; empty where the assignment stands in its place.
+
+    Kafka 2.3 answers so, for every member (seen on 2.3.1); 2.4 and later do not.
+    """
+    misplaced = not tells_instances and wire.member_metadata == wire.member_assignment
+    return b"" if misplaced else bytes(wire.member_metadata)
 
 
 def consumer_member(wire: Any, assignment_epoch: int) -> Member:
@@ -72,7 +96,7 @@ def consumer_member(wire: Any, assignment_epoch: int) -> Member:
         rack_id=wire.rack_id,
         protocol=CLASSIC if wire.member_type == CLASSIC_MEMBER else CONSUMER,
         member_epoch=wire.member_epoch,
-        state=_phase(wire.member_epoch, assignment_epoch, has, target),
+        state=_phase(wire.member_epoch, assignment_epoch, partitions_of(has), partitions_of(target)),
         subscribed_topics=tuple(wire.subscribed_topic_names),
         subscribed_regex=wire.subscribed_topic_regex or None,
         assignment=has,
@@ -98,11 +122,62 @@ def share_member(wire: Any) -> Member:
     )
 
 
-def _phase(epoch: int, assignment_epoch: int, has: Assignment, target: Assignment) -> str:
+Sources = Mapping[tuple[str, int], tuple[TopicPartition, ...]]
+"""The partitions a task reads, by subtopology and number; without the tasks of which that is unknown."""
+
+
+def streams_member(
+    wire: Any, assignment_epoch: int, topics: tuple[str, ...] | None, sources: Sources
+) -> Member:
+    """A member out of StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
+    tasks, target = _tasks(wire.assignment), _tasks(wire.target_assignment)
+    return Member(
+        member_id=wire.member_id,
+        instance_id=wire.instance_id,
+        client_id=wire.client_id,
+        host=wire.client_host.removeprefix("/"),
+        rack_id=wire.rack_id,
+        protocol=CLASSIC if wire.is_classic else STREAMS,
+        member_epoch=wire.member_epoch,
+        state=_phase(wire.member_epoch, assignment_epoch, set(_each(tasks)), set(_each(target))),
+        subscribed_topics=topics,
+        subscribed_regex=None,
+        assignment=_read_by(tasks, sources),
+        target_assignment=_read_by(target, sources),
+        tasks=tasks,
+        target_tasks=target,
+    )
+
+
+def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
+    """The source partitions of the active tasks; None when those of one are not known."""
+    wanted = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
+    if any(task not in sources for task in wanted):
+        return None
+    return assignment_of(partition for task in wanted for partition in sources[task])
+
+
+def _tasks(wire: Any) -> Tasks:
+    def of(entries: Any) -> tuple[SubtopologyTasks, ...]:
+        found = (SubtopologyTasks(e.subtopology_id, tuple(sorted(e.partitions))) for e in entries)
+        return tuple(sorted(found, key=lambda e: e.subtopology_id))
+
+    return Tasks(of(wire.active_tasks), of(wire.standby_tasks), of(wire.warmup_tasks))
+
+
+def _each(tasks: Tasks) -> Iterator[tuple[str, str, int]]:
+    """Every task by its role, subtopology and number."""
+    for role in ("active", "standby", "warmup"):
+        for entry in getattr(tasks, role):
+            for number in entry.partitions:
+                yield role, entry.subtopology_id, number
+
+
+def _phase(epoch: int, assignment_epoch: int, owned: Collection[Any], wanted: Collection[Any]) -> str:
     """How far the member is on its way to its target; the describe answer counts what it is to revoke."""
     if epoch == LEFT_FOR_NOW:
         return "left"
-    owned, wanted = partitions_of(has), partitions_of(target)
+    owned, wanted = set(owned), set(wanted)
     if owned - wanted:
         return "revoking"
     if wanted - owned:

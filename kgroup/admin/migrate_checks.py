@@ -26,6 +26,7 @@ from kgroup.admin.migrate_models import (
     Seat,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER
+from kgroup.shell import command
 
 EMPTY = "Empty"
 POLICY = "group.consumer.migration.policy"
@@ -77,7 +78,7 @@ def _online(found: Evidence) -> Iterator[Check]:
             "state",
             WARN,
             f"the group is {found.group.state}: subscriptions are not shown, and all this may change",
-            f"wait until it is stable, then again: kgroup upgrade plan {found.group.group_id}",
+            f"wait until it is stable, then again: {command('upgrade plan', found.group.group_id)}",
             {"state": found.group.state},
         )
 
@@ -87,8 +88,8 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     from kgroup.admin.migrate_patterns import check_patterns
 
     group = found.group
-    classic = [member.name for member in group.members if member.protocol == CLASSIC]
-    evidence: dict[str, Any] = {"members": len(group.members), "classic": classic}
+    classic = [member.name for member in group.known_members if member.protocol == CLASSIC]
+    evidence: dict[str, Any] = {"members": len(group.known_members), "classic": classic}
     if not found.member_types:
         message = "it is a consumer group; unknown which members still speak the classic protocol: "
         told = Check(
@@ -100,12 +101,12 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
             "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
         )
         return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (done,))
-    count = f"{len(classic)} of {len(group.members)} members"
+    count = f"{len(classic)} of {len(group.known_members)} members"
     checks = [
         Check("type", OK, f"the group is converted; {count} still speak the classic protocol", None, evidence)
     ]
     checks += served(found)
-    checks += _room(found, len(group.members), any(m.instance_id for m in group.members))
+    checks += _room(found, len(group.known_members), any(m.instance_id for m in group.known_members))
     checks += check_patterns(patterns, found.topic_names, UPGRADE)
     return verdict_of(found, UPGRADE, checks)
 
@@ -159,7 +160,7 @@ def policy(found: Evidence, direction: str) -> Check:
     message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
     message += f" {REFUSAL if direction == UPGRADE else STRANDED}"
     hint = f"set it to bidirectional or {direction}, or stop all members and convert the empty group: "
-    return Check(code, BLOCK, message, hint + f"kgroup {direction} execute {found.group.group_id}", evidence)
+    return Check(code, BLOCK, message, hint + command(f"{direction} execute", found.group.group_id), evidence)
 
 
 def _protocol_type(found: Evidence) -> Check:
@@ -337,8 +338,7 @@ def _session_timeout(found: Evidence) -> Check:
     clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
     evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
     after = f"{int(ahead) / 1000:g} s" if ahead and ahead.isdigit() else "an unknown timeout"
-    hint = f"kafka-configs --alter --entity-type groups --entity-name {found.group.group_id}"
-    hint += f" --add-config {SESSION_TIMEOUT}=…"
+    hint = command("config set", found.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
     if not clients:
         message = f"unknown what the clients use (--read-log tells); from the group's config then: {after}"
         return Check("session_timeout", INFO, message, hint, evidence)

@@ -20,6 +20,7 @@ from kgroup.admin.migrate_models import (
     MigrationPlan,
 )
 from kgroup.admin.models import CLASSIC, LEFT_FOR_NOW
+from kgroup.shell import command
 
 MAX_SIZE = "group.max.size"
 MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
@@ -55,7 +56,7 @@ def _online(found: Evidence) -> Iterator[Check]:
 
 
 def _size(found: Evidence) -> Iterator[Check]:
-    members = found.group.members
+    members = found.group.known_members
     count, most, room = len(members), found.number(MAX_SIZE), found.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
     if most is None or room is None:
@@ -73,16 +74,16 @@ def _size(found: Evidence) -> Iterator[Check]:
 
 
 def _left(found: Evidence) -> Iterator[Check]:
-    away = [member.name for member in found.group.members if member.member_epoch == LEFT_FOR_NOW]
+    away = [member.name for member in found.group.known_members if member.member_epoch == LEFT_FOR_NOW]
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
         hint = "they hold the conversion up until they come back as classic ones or expire: "
-        hint += f"kgroup remove-members {found.group.group_id} --left-only"
+        hint += command("remove-members", found.group.group_id, options="--left-only")
         yield Check("left_for_now", WARN, message, hint, {"members": away})
 
 
 def _classic_members(found: Evidence) -> Check:
-    members = found.group.members
+    members = found.group.known_members
     classic = [member.name for member in members if member.protocol == CLASSIC]
     evidence = {"members": len(members), "classic": classic}
     message = (
@@ -96,7 +97,7 @@ def _classic_members(found: Evidence) -> Check:
 
 
 def _consequences(found: Evidence) -> Iterator[Check]:
-    patterns = sorted({m.subscribed_regex for m in found.group.members if m.subscribed_regex})
+    patterns = sorted({m.subscribed_regex for m in found.group.known_members if m.subscribed_regex})
     if patterns:
         message = (
             f"{len(patterns)} RE2 patterns are in use; classic clients match patterns of their own dialect"

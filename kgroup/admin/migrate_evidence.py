@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from kgroup.admin.describe import CONSUMER_GROUP_DESCRIBE, groups_only
+from kgroup.admin.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.members import metadata_of
 from kgroup.admin.migrate_models import Evidence, Logged, Seat
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
 from kgroup.admin.refusals import check, refused
@@ -26,7 +27,6 @@ API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
 FEATURES_SINCE = 3
 MEMBER_TYPES_SINCE = 1
-INSTANCE_IDS_SINCE = 4
 
 
 def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_log: bool = False) -> Evidence:
@@ -86,18 +86,20 @@ def _seats(cluster: Cluster, group: GroupDescription) -> tuple[GroupDescription,
         protocol_type=told.protocol_type,
         assignor=told.protocol_data or None,
     )
-    return now, tuple(sorted((seat_of(member) for member in told.members), key=lambda s: s.name))
+    tells = tells_instances(cluster, node.id) if (node := group.coordinator) is not None else True
+    return now, tuple(sorted((seat_of(member, tells) for member in told.members), key=lambda s: s.name))
 
 
-def seat_of(wire: Any) -> Seat:
+def seat_of(wire: Any, tells_instances: bool = True) -> Seat:
     """A member out of DescribeGroups, with its embedded bytes taken apart."""
+    metadata = metadata_of(wire, tells_instances)
     faults = []
     subscription, subscription_version = None, None
     assignment, assignment_version = Assignment(), None
     try:
-        if wire.member_metadata:
-            subscription_version = version_of(wire.member_metadata)
-            subscription = Subscription.decode(wire.member_metadata)
+        if metadata:
+            subscription_version = version_of(metadata)
+            subscription = Subscription.decode(metadata)
     except DecodeError as error:
         faults.append(f"subscription: {error.message}")
     try:
@@ -117,6 +119,7 @@ def seat_of(wire: Any) -> Seat:
         assigned=frozenset(assignment.partitions),
         user_data_bytes=len(assignment.user_data or b""),
         faults=tuple(faults),
+        instance_id_known=tells_instances,
     )
 
 

@@ -31,6 +31,7 @@ from kgroup.protocol.messages.join_group import (
 )
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kgroup.protocol.subscription import Subscription
+from kgroup.shell import command
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 TIMEOUT_MS = 45_000
@@ -83,7 +84,7 @@ def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
     leader = found.logged.leader if found.logged is not None else None
     steps = [
         RollStep(m.member_id, m.instance_id, m.client_id, m.host, m.member_id == leader if leader else None)
-        for m in found.group.members
+        for m in found.group.known_members
         if m.protocol != done
     ]
     return tuple(
@@ -146,10 +147,10 @@ def _described(cluster: Cluster, group_id: str) -> GroupDescription:
 def _refuse_unless_empty(group: GroupDescription, direction: str) -> None:
     if group.type == target_of(direction):
         raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
-    if group.state != EMPTY or group.members:
+    if group.state != EMPTY or group.known_members:
         raise SafetyRefused(
-            f"{group.group_id} is {group.state}, {len(group.members)} members: only empty groups convert",
-            f"roll its clients: kgroup {direction} execute {group.group_id}",
+            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
+            f"roll its clients: {command(f'{direction} execute', group.group_id)}",
         )
 
 

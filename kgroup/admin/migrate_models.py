@@ -60,7 +60,7 @@ class Seat:
     """One member of a classic group, down to the bytes the broker will look at.
 
     `subscription` and its version are None where the broker does not show it (rebalancing) or where it
-    does not parse; `faults` says what does not.
+    does not parse; `faults` says what does not. Without `instance_id_known` nobody says who is static.
     """
 
     member_id: str
@@ -73,6 +73,7 @@ class Seat:
     assigned: frozenset[TopicPartition]
     user_data_bytes: int
     faults: tuple[str, ...] = ()
+    instance_id_known: bool = True
 
     @property
     def name(self) -> str:

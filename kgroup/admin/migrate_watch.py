@@ -26,6 +26,7 @@ from kgroup.admin.models import (
 )
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
+from kgroup.shell import command, list_item
 
 WATCHING, DONE, STUCK = "watching", "done", "stuck"
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
@@ -102,8 +103,8 @@ class Tracker:
         """What a description shows; `blockers` are the plan's, by code, as message and hint."""
         self._account(now_ms, group, partitions)
         self._notice(now_ms, _signature(group))
-        self._most = max(self._most, len(group.members))
-        remaining = [member for member in group.members if not self._has_moved(member)]
+        self._most = max(self._most, len(group.known_members))
+        remaining = [member for member in group.known_members if not self._has_moved(member)]
         waits = self._since_when(now_ms, self._waits(group, remaining, blockers))
         stalled_ms = now_ms - self._changed_ms
         status = WATCHING
@@ -118,8 +119,8 @@ class Tracker:
             status=status,
             type=group.type,
             state=group.state,
-            members=len(group.members),
-            moved=len(group.members) - len(remaining),
+            members=len(group.known_members),
+            moved=len(group.known_members) - len(remaining),
             remaining=tuple(sorted(member.name for member in remaining)),
             group_epoch=group.group_epoch,
             assignment_epoch=group.assignment_epoch,
@@ -151,7 +152,7 @@ class Tracker:
     def _account(self, now_ms: int, group: GroupDescription, partitions: Collection[TopicPartition]) -> None:
         """Bound the time without owner since the last look, partition by partition."""
         # What a member that left for now keeps is read by nobody (as replay-log counts it).
-        present = [m for m in group.members if m.member_epoch != LEFT_FOR_NOW]
+        present = [m for m in group.known_members if m.member_epoch != LEFT_FOR_NOW]
         owners = {p: m.member_id for m in present for p in partitions_of(m.assignment)}
         self._known |= set(partitions) | owners.keys()
         if self._last_ms is not None:
@@ -168,7 +169,7 @@ class Tracker:
     def _is_done(self, group: GroupDescription, remaining: Collection[Member], stalled_ms: int) -> bool:
         if group.type != target_of(self.direction) or remaining or group.state not in (STABLE, EMPTY):
             return False
-        return len(group.members) >= self._most or stalled_ms >= self.settle_ms
+        return len(group.known_members) >= self._most or stalled_ms >= self.settle_ms
 
     def _waits(
         self,
@@ -181,18 +182,18 @@ class Tracker:
             what = "members to rejoin" if group.state == REBALANCING[0] else "the leader's assignment"
             found.append(("rebalancing", f"{group.state}: the coordinator waits for {what}", None))
         if group.state == EMPTY and group.type != target_of(self.direction):
-            hint = f"kgroup {self.direction} execute {group.group_id}"
+            hint = command(f"{self.direction} execute", group.group_id)
             found.append(("empty", "the group is empty and has not changed over", hint))
-        for member in group.members:
+        for member in group.known_members:
             found += _held_up(group, member)
         away = [m for m in remaining if m.member_epoch != LEFT_FOR_NOW]
         if away:
             names = ", ".join(sorted(m.name for m in away)[:SHOWN]) + (" …" if len(away) > SHOWN else "")
             found.append(
-                ("not_rolled", f"{len(away)} of {len(group.members)} to be restarted: {names}", None)
+                ("not_rolled", f"{len(away)} of {len(group.known_members)} to be restarted: {names}", None)
             )
-        elif 0 < len(group.members) < self._most:
-            there = f"{len(group.members)} members, {self._most} were there"
+        elif 0 < len(group.known_members) < self._most:
+            there = f"{len(group.known_members)} members, {self._most} were there"
             found.append(("fewer_members", f"{there}: a successor has not joined yet", None))
         return found
 
@@ -206,12 +207,13 @@ def _held_up(group: GroupDescription, member: Member) -> Iterator[tuple[str, str
     owned, wanted = partitions_of(member.assignment), partitions_of(member.target_assignment)
     if member.state == "left":
         hint = "start its successor under the same instance id, or: "
-        hint += f"kgroup remove-members {group.group_id} --instance-id {member.name}"
+        hint += command("remove-members", group.group_id, options=f"--instance-id {list_item(member.name)}")
         yield "left", f"{member.name} left for now and keeps {_some(owned)}", hint
     elif member.state == "revoking":
         yield "revoking", f"{member.name} has not given up {_some(owned - wanted)}", None
     elif member.state == "waiting":
-        holders = sorted({m.name for m in group.members if partitions_of(m.assignment) & (wanted - owned)})
+        missing, members = wanted - owned, group.known_members
+        holders = sorted({m.name for m in members if partitions_of(m.assignment) & missing})
         by = f", held by {', '.join(holders)}" if holders else ""
         yield "waiting", f"{member.name} waits for {_some(wanted - owned)}{by}", None
 
@@ -223,7 +225,7 @@ def _some(partitions: Collection[TopicPartition]) -> str:
 
 def _signature(group: GroupDescription) -> object:
     """What changes when something moves."""
-    members = {(m.member_id, m.protocol, m.member_epoch, m.state, m.assignment) for m in group.members}
+    members = {(m.member_id, m.protocol, m.member_epoch, m.state, m.assignment) for m in group.known_members}
     return group.type, group.state, group.group_epoch, group.assignment_epoch, frozenset(members)
 
 
@@ -277,7 +279,7 @@ class _Eyes:
 
     def partitions(self, group: GroupDescription) -> set[TopicPartition]:
         """Every partition of the topics the members name."""
-        names = {topic for member in group.members for topic in member.subscribed_topics}
+        names = {topic for member in group.known_members for topic in member.subscribed_topics or ()}
         return {
             TopicPartition(name, known.partition)
             for name, topic in self.cluster.topics(names).items()

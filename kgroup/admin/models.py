@@ -67,12 +67,33 @@ Assignment = tuple[TopicAssignment, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class SubtopologyTasks:
+    """Tasks of one subtopology of a Streams application, by partition number."""
+
+    subtopology_id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """What a member of a streams group runs (KIP-1071): active tasks, standby replicas, warm-up replicas."""
+
+    active: tuple[SubtopologyTasks, ...]
+    standby: tuple[SubtopologyTasks, ...]
+    warmup: tuple[SubtopologyTasks, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
     """One member of a group; None means that the protocol or the broker does not tell.
 
     `member_epoch` is -2 for a static member that left for now. `is_leader` and a classic member's epoch
-    are on no wire message. `raw_metadata` and `raw_assignment` (base64) are set when the bytes are not
-    those of the consumer protocol. `user_data_bytes` is what a custom assignor put into the assignment.
+    are on no wire message. `assignment` is None while a classic group rebalances, for bytes that are not
+    those of the consumer protocol, and for tasks without a topology; `()` is an assignment of nothing.
+    `raw_metadata` and `raw_assignment` (base64) are bytes that could not be read. `user_data_bytes` is what
+    a custom assignor put into the assignment. `instance_id` None is a dynamic member only where
+    `instance_id_known`: brokers before Kafka 2.4 do not tell instance ids. `tasks` are set in streams
+    groups, whose `assignment` is the source partitions of the active ones.
     """
 
     member_id: str
@@ -83,14 +104,17 @@ class Member:
     protocol: str
     member_epoch: int | None
     state: str
-    subscribed_topics: tuple[str, ...]
+    subscribed_topics: tuple[str, ...] | None
     subscribed_regex: str | None
-    assignment: Assignment
+    assignment: Assignment | None
     target_assignment: Assignment | None
     is_leader: bool | None = None
     user_data_bytes: int | None = None
     raw_metadata: str | None = None
     raw_assignment: str | None = None
+    instance_id_known: bool = True
+    tasks: Tasks | None = None
+    target_tasks: Tasks | None = None
 
     @property
     def name(self) -> str:
@@ -98,8 +122,10 @@ class Member:
         return self.instance_id or self.member_id
 
     @property
-    def partition_count(self) -> int:
-        """How many partitions the member has now."""
+    def partition_count(self) -> int | None:
+        """How many partitions the member has now; None when that is not known."""
+        if self.assignment is None:
+            return None
         return sum(len(entry.partitions) for entry in self.assignment)
 
 
@@ -150,9 +176,10 @@ class GroupDescription:
     """One group in full, whichever protocol it speaks.
 
     `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
-    `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `total_lag` is None
-    when any part of it is unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the
-    rows that say why. `errors` names parts that could not be read.
+    `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `members` is None
+    when the broker does not serve the request that tells them. `total_lag` is None when any part of it is
+    unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the rows that say why.
+    `errors` names parts that could not be read.
     """
 
     group_id: str
@@ -165,13 +192,23 @@ class GroupDescription:
     assignment_epoch: int | None
     coordinator: Node | None
     offsets_partition: int | None
-    members: tuple[Member, ...]
+    members: tuple[Member, ...] | None
     offsets: tuple[OffsetRow, ...]
     total_lag: int | None
     findings: tuple[Finding, ...] = ()
     errors: tuple[ItemError, ...] = ()
     lag_at_least: int | None = None
     unknown_partitions: int = 0
+
+    @property
+    def known_members(self) -> tuple[Member, ...]:
+        """The members that are told: none when nobody is in it, and none when it is not known who is."""
+        return self.members or ()
+
+    @property
+    def member_count(self) -> int | None:
+        """How many members there are; None when it is not known."""
+        return None if self.members is None else len(self.members)
 
 
 @dataclass(frozen=True, slots=True)

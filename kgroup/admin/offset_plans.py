@@ -23,6 +23,7 @@ from kgroup.admin.refusals import code_name
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.marks import Mark
+from kgroup.shell import command
 
 ABSENT = "absent"
 """The state of a group that does not exist: positions can be committed for it all the same."""
@@ -83,7 +84,7 @@ class PlannedGroup:
     group_id: str
     type: str | None
     state: str
-    members: int
+    members: int | None
     refusal: str | None = None
     hint: str | None = None
 
@@ -120,7 +121,7 @@ class GroupNow:
     group_id: str
     type: str | None
     state: str
-    members: int
+    members: int | None
     positions: Mapping[TopicPartition, Position]
     away: int = 0
     error: KgroupError | None = None
@@ -141,9 +142,9 @@ def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
         if isinstance(group, KgroupError):
             found[group_id] = GroupNow(group_id, None, ABSENT, 0, known, 0, error)
         else:
-            away = sum(member.state == "left" for member in group.members)
+            away = sum(member.state == "left" for member in group.known_members)
             found[group_id] = GroupNow(
-                group_id, group.type, group.state, len(group.members), known, away, error
+                group_id, group.type, group.state, group.member_count, known, away, error
             )
     return found
 
@@ -160,9 +161,12 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     if group.state in _INACTIVE:
         return None
     count = "1 member" if group.members == 1 else f"{group.members} members"
+    if group.members is None:
+        count = "an unknown number of members"
     hint = "stop its members first, or wait for that: --wait-empty"
     if group.away == group.members:
-        hint = f"all of them are away: kgroup remove-members {group.group_id} --left-only, or --remove-static"
+        remove = command("remove-members", group.group_id, options="--left-only")
+        hint = f"all of them are away: --remove-static, or before it: {remove}"
     return f"{group.group_id} is {group.state} with {count}: its members own the positions", hint
 
 

@@ -9,6 +9,7 @@ import fnmatch
 import hashlib
 import json
 import time
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -60,6 +61,7 @@ def plan(cluster: Cluster, group_id: str, selection: Selection, reason: str | No
     if selection.empty:
         raise SafetyRefused("no members selected", "name some, or use --all")
     group = _described(cluster, group_id)
+    _check_instances_told(group, selection)
     items = _items(group, selection)
     valid_while = validity(group)
     content = json.dumps([group_id, valid_while, [asdict(item) for item in items], reason], sort_keys=True)
@@ -85,7 +87,9 @@ def validity(group: GroupDescription) -> dict[str, int | str]:
         return {"group_epoch": group.group_epoch}
     if group.generation is not None:
         return {"generation": group.generation}
-    members = [(m.member_id, m.instance_id, asdict(m)["assignment"], m.raw_assignment) for m in group.members]
+    members = [
+        (m.member_id, m.instance_id, asdict(m)["assignment"], m.raw_assignment) for m in group.known_members
+    ]
     content = json.dumps([group.state, group.assignor, sorted(members, key=str)])
     return {"membership": hashlib.sha256(content.encode()).hexdigest()[:12]}
 
@@ -141,21 +145,33 @@ def _described(cluster: Cluster, group_id: str) -> GroupDescription:
 
 
 def _items(group: GroupDescription, selection: Selection) -> tuple[ItemResult, ...]:
-    chosen = [member for member in group.members if _is_chosen(member, selection)]
-    held = {m.instance_id for m in group.members}
-    known = {m.member_id for m in group.members}
+    members = group.known_members
+    chosen = [member for member in members if _is_chosen(member, selection)]
+    held = {m.instance_id for m in members}
+    known = {m.member_id for m in members}
     absent = [
         ItemResult(i, None, "not_found", None, _ABSENT) for i in selection.instance_ids if i not in held
     ]
     absent += [
         ItemResult(None, m, "not_found", None, _ABSENT) for m in selection.member_ids if m not in known
     ]
-    heirs = len(group.members) - len(chosen)
+    heirs = len(members) - len(chosen)
     present = [
         ItemResult(member.instance_id, member.member_id, "planned", None, _effect(member, heirs))
         for member in chosen
     ]
     return (*present, *dict.fromkeys(absent))
+
+
+def _check_instances_told(group: GroupDescription, selection: Selection) -> None:
+    """Nobody is "not in the group" by an id that the broker keeps to itself."""
+    if not selection.instance_ids or all(member.instance_id_known for member in group.known_members):
+        return
+    raise BrokerRefused(
+        ErrorCode.UNSUPPORTED_VERSION,
+        f"the coordinator of {group.group_id} neither tells instance ids nor removes members by them",
+        hint="Kafka 2.4 and later do; here name one member at a time with --member-id",
+    )
 
 
 def _is_chosen(member: Member, selection: Selection) -> bool:
@@ -175,6 +191,11 @@ _ABSENT = "not in the group: no-op"
 
 def _effect(member: Member, heirs: int) -> str:
     count = member.partition_count
+    if count is None:
+        size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
+        why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not tell now"
+        partitions = f"what it runs is unknown ({why})"
+        return f"removed now, {partitions}; if still running it rejoins at once as a new member"
     noun = "partition" if count == 1 else "partitions"
     fate = "go to others" if heirs else "are left without a reader"
     partitions = f"its {count} {noun} {fate}" if count else "it owns nothing"

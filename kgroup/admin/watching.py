@@ -44,7 +44,7 @@ def differences(
         known = after or before
         assert known is not None
         event = GROUP_APPEARED if before is None else GROUP_GONE
-        detail = {"type": known.type, "state": known.state, "members": len(known.members)}
+        detail = {"type": known.type, "state": known.state, "members": known.member_count}
         return (Change(event, group_id, None, None, detail),)
     return (*_of_group(before, after, lag), *_of_members(before, after))
 
@@ -67,10 +67,11 @@ def _epoch(group: GroupDescription) -> int | None:
 
 
 def _of_members(before: GroupDescription, after: GroupDescription) -> Iterator[Change]:
-    old = {member.member_id: member for member in before.members}
-    new = {member.member_id: member for member in after.members}
-    gone_by_instance = {m.instance_id: m for m in before.members if m.instance_id and m.member_id not in new}
-    for member in after.members:
+    old = {member.member_id: member for member in before.known_members}
+    new = {member.member_id: member for member in after.known_members}
+    gone = [m for m in before.known_members if m.member_id not in new]
+    gone_by_instance = {m.instance_id: m for m in gone if m.instance_id}
+    for member in after.known_members:
         if member.member_id in old:
             yield from _of_member(after.group_id, old[member.member_id], member)
         elif member.instance_id in gone_by_instance:
@@ -80,8 +81,8 @@ def _of_members(before: GroupDescription, after: GroupDescription) -> Iterator[C
         else:
             yield _change(JOINED, after.group_id, member, client_id=member.client_id, host=member.host)
             yield from _assignment(after.group_id, None, member)
-    replaced = {m.instance_id for m in after.members if m.member_id not in old}
-    for member in before.members:
+    replaced = {m.instance_id for m in after.known_members if m.member_id not in old}
+    for member in before.known_members:
         if member.member_id not in new and (member.instance_id is None or member.instance_id not in replaced):
             held = sorted(map(str, partitions_of(member.assignment)))
             yield _change(LEFT, after.group_id, member, held=held)

@@ -1,10 +1,19 @@
 """A described group as text and tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kgroup.admin.models import CONSUMER, GroupDescription, Member, TopicAssignment
-from kgroup.cli.rendering import STATE_STYLES, assignment_text, lag_text, ranges, short_member_id
+from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, TopicAssignment
+from kgroup.cli.rendering import (
+    STATE_STYLES,
+    UNKNOWN,
+    assignment_text,
+    lag_text,
+    owned_text,
+    ranges,
+    short_member_id,
+    tasks_text,
+)
 from kgroup.cli.tables import Column, Table
 
 _GROUP = Column("group_id", "GROUP", wide=True)
@@ -24,6 +33,7 @@ MEMBER_COLUMNS = (
     Column("lag", right=True),
     Column("subscribed", wide=True),
 )
+STREAMS_COLUMNS = (*MEMBER_COLUMNS, Column("tasks"), Column("target_tasks"))
 OFFSET_COLUMNS = (
     _GROUP,
     Column("topic"),
@@ -48,7 +58,7 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
         yield _totals(group)
     if "members" in sections and group.members:
         yield ""
-        yield Table(MEMBER_COLUMNS, member_rows(group, by, short))
+        yield Table(member_columns((group,)), member_rows(group, by, short))
     if "offsets" in sections and group.offsets:
         yield ""
         yield Table(OFFSET_COLUMNS, offset_rows(group, short))
@@ -58,6 +68,11 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
             yield f"{_MARKS.get(finding.severity, '!')} {finding.code} {finding.message}"
             if finding.hint:
                 yield f"  {finding.hint}"
+
+
+def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
+    """The columns of members: with their tasks where one of the groups is a streams group."""
+    return STREAMS_COLUMNS if any(group.type == STREAMS for group in groups) else MEMBER_COLUMNS
 
 
 def _headline(group: GroupDescription) -> str:
@@ -82,35 +97,46 @@ def _headline(group: GroupDescription) -> str:
 
 
 def _totals(group: GroupDescription) -> str:
-    static = sum(1 for member in group.members if member.instance_id is not None)
-    parts = [f"members {len(group.members)}" + (f" ({static} static)" if static else "")]
+    parts = [f"members {_count(group)}"]
     parts.append(f"partitions {len(group.offsets)}")
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
     return " · ".join([*parts, lag])
 
 
+def _count(group: GroupDescription) -> str:
+    if group.members is None:
+        return "unknown"
+    static = sum(1 for member in group.members if member.instance_id is not None)
+    if not all(member.instance_id_known for member in group.members):
+        return f"{len(group.members)} (static or not: this broker does not tell)"
+    return str(len(group.members)) + (f" ({static} static)" if static else "")
+
+
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[dict[str, Any]]:
-    """A row for each member, by instance id (dynamic members last) or by member id."""
+    """A row for each member, by instance id (dynamic members last) or by member id.
+
+    A member's lag is unknown when that of one of its partitions is.
+    """
     lags: dict[str, int | None] = {}
     for row in group.offsets:
         if row.member_id is not None and not row.gone:
             so_far = lags.get(row.member_id, 0)
             lags[row.member_id] = None if so_far is None or row.lag is None else so_far + row.lag
     members = sorted(
-        group.members,
+        group.known_members,
         key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
     )
     return [_member_row(group.group_id, member, lags.get(member.member_id), short) for member in members]
 
 
 def _member_row(group_id: str, member: Member, lag: int | None, short: bool) -> dict[str, Any]:
-    subscribed = list(member.subscribed_topics)
+    subscribed = list(member.subscribed_topics or ())
     if member.subscribed_regex:
         subscribed.append(f"/{member.subscribed_regex}/")
     return {
         "group_id": group_id,
-        "instance_id": member.instance_id,
+        "instance_id": member.instance_id if member.instance_id_known else UNKNOWN,
         "member_id": short_member_id(member.member_id) if short else member.member_id,
         "host": member.host,
         "client_id": member.client_id,
@@ -118,11 +144,13 @@ def _member_row(group_id: str, member: Member, lag: int | None, short: bool) -> 
         "protocol": member.protocol,
         "member_epoch": member.member_epoch,
         "state": _state(member),
-        "partitions": member.partition_count,
-        "assignment": assignment_text(member.assignment),
+        "partitions": UNKNOWN if member.partition_count is None else member.partition_count,
+        "assignment": owned_text(member),
         "target_assignment": _target(member),
         "lag": lag,
-        "subscribed": subscribed,
+        "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
+        "tasks": tasks_text(member.tasks),
+        "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
 
 
@@ -132,7 +160,7 @@ def _state(member: Member) -> str:
     kept = {(entry.topic, p) for entry in member.target_assignment for p in entry.partitions}
     going = [
         TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
-        for entry in member.assignment
+        for entry in member.assignment or ()
     ]
     return "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env import Env
 from kgroup.errors import ConfigError
+from kgroup.shell import word
 
 if TYPE_CHECKING:
     from kgroup.pipeline.inputs import Input, Since
@@ -87,6 +88,6 @@ def opened_store(folder: Path) -> "Store":
 
     store = Store(folder)
     if store.empty:
-        hint = f"kgroup pipeline run SEGMENTS --out {folder} makes them"
+        hint = f"kgroup pipeline run SEGMENTS --out {word(str(folder))} makes them"
         raise ConfigError(f"{folder} holds no tables of the pipeline", hint)
     return store

@@ -6,7 +6,7 @@ from typing import Any
 from kgroup.admin.models import ItemResult, Plan
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output import ItemError, Result
-from kgroup.cli.rendering import of_code_name, ranges
+from kgroup.cli.rendering import UNKNOWN, of_code_name, ranges
 from kgroup.cli.tables import Column, Table
 
 _PLANNED = (
@@ -95,14 +95,15 @@ def _headline(plan: Plan) -> str:
 
 def _members(plan: Plan) -> dict[str, Any]:
     """The members as they were when the plan was made; none for a plan that comes from a file."""
-    members: Any = plan.before.get("members", ())
+    members: Any = plan.before.get("members") or ()
     return {member["member_id"]: member for member in members}
 
 
 def _planned_row(item: ItemResult, seen: Mapping[str, Any]) -> dict[str, Any]:
     member = seen.get(item.member_id or "")
-    owned = [f"{a['topic']}:{ranges(a['partitions'])}" for a in member["assignment"]] if member else []
-    return {**_done_row(item), "host": member and member["host"], "partitions": " ".join(owned)}
+    told = member["assignment"] if member else ()
+    owned = UNKNOWN if told is None else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in told)
+    return {**_done_row(item), "host": member and member["host"], "partitions": owned}
 
 
 def _done_row(item: ItemResult) -> dict[str, Any]:

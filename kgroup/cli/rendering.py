@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from kgroup.admin.models import Assignment, ItemError
+from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
 from kgroup.cli.output import ItemError as Shown
 from kgroup.errors import ErrorCode
@@ -37,9 +37,37 @@ def ranges(numbers: Iterable[int]) -> str:
     return ",".join("-".join(map(str, part)) for part in parts)
 
 
+UNKNOWN = "?"
+"""What a table shows where a number or name is not known; "-" is none."""
+
+
 def assignment_text(assignment: Assignment) -> str:
     """`orders:0-2 pay:1`, or `-` for nothing."""
     return " ".join(f"{entry.topic}:{ranges(entry.partitions)}" for entry in assignment) or "-"
+
+
+def owned_text(member: Member) -> str:
+    """What a member owns; where that is not known, why."""
+    if member.assignment is not None:
+        return assignment_text(member.assignment)
+    if member.raw_assignment is not None:
+        from base64 import b64decode
+
+        return f"unknown ({len(b64decode(member.raw_assignment))} bytes)"
+    return "unknown"
+
+
+def tasks_text(tasks: Tasks | None) -> str | None:
+    """`active 0:0-2, standby 1:0`; None where the group has no tasks."""
+    if tasks is None:
+        return None
+    roles = (("active", tasks.active), ("standby", tasks.standby), ("warm-up", tasks.warmup))
+    told = [
+        f"{role} " + " ".join(f"{entry.subtopology_id}:{ranges(entry.partitions)}" for entry in entries)
+        for role, entries in roles
+        if entries
+    ]
+    return ", ".join(told) or "none"
 
 
 def short_member_id(member_id: str) -> str:

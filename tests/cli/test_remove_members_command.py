@@ -206,3 +206,19 @@ class TestQuestion:
         self.answer(monkeypatch, "")
         ran = on_cluster("remove-members", group, "--all", "--execute", "--yes")
         assert (ran.code, "[y/N]" in ran.err) == (0, False)
+
+
+@pytest.mark.parametrize("way", ["option", "file"])
+def test_an_instance_id_with_a_comma(on_cluster, cluster, tmp_path, way):
+    """librdkafka lets one be configured; `a,b` stays two ids (KIP-345's spelling)."""
+    group = f"comma-{way}"
+    cluster.classic_group(group, "orders", {"rack,1": [0, 1, 2], "rack": [3, 4, 5]})
+    ids = tmp_path / "ids"
+    ids.write_text("rack,1\n")
+    told = ("--instance-id", "rack\\,1") if way == "option" else ("--from-file", str(ids))
+    ran = on_cluster("remove-members", group, *told, "-o", "json")
+    assert [(i["instance_id"], i["result"]) for i in ran.document["data"]["items"]] == [("rack,1", "planned")]
+    both = on_cluster("remove-members", group, "--instance-id", "rack,1", "-o", "json").document["data"][
+        "items"
+    ]
+    assert {(i["instance_id"], i["result"]) for i in both} == {("rack", "planned"), ("1", "not_found")}

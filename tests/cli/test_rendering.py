@@ -1,11 +1,20 @@
 """Words for groups and members."""
 
+from dataclasses import replace
+
 import pytest
 
-from kgroup.admin.models import GroupDescription, Member, TopicAssignment
-from kgroup.cli.description import blocks, member_rows
+from kgroup.admin.models import (
+    GroupDescription,
+    Member,
+    OffsetRow,
+    SubtopologyTasks,
+    Tasks,
+    TopicAssignment,
+)
+from kgroup.cli.description import blocks, member_columns, member_rows
 from kgroup.cli.rendering import assignment_text, grouped, of_code_name, ranges, short_member_id
-from kgroup.cli.tables import Column, Table, cell_text, plain_lines
+from kgroup.cli.tables import Column, Table, cell_text, plain_lines, stacked_lines, too_narrow, wrapped
 
 
 @pytest.mark.parametrize(
@@ -115,3 +124,60 @@ def test_headline():
     assert headline.startswith("pay-svc   consumer (KIP-848)   Reconciling   assignor uniform   ")
     assert headline.endswith("   epoch 7 (assignment 7)   __consumer_offsets-3")
     assert totals == "members 1 · partitions 0 · lag 12 480"
+
+
+ROW = {"name": "orders", "what": "three short words", "long": "x:0-9 " * 20, "none": None}
+WIDE = Table(tuple(Column(name) for name in ("name", "what", "long", "none")), [ROW, ROW])
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 100])
+def test_a_row_that_does_not_fit_becomes_a_block(width):
+    lines = list(stacked_lines(WIDE, WIDE.columns, width))
+    assert max(map(len, lines)) <= width
+    assert " ".join("".join(lines).split()).count("x:0-9") == 40
+    assert not any("NONE" in line for line in lines)
+
+
+def test_when_a_table_is_folded_and_when_it_is_stacked():
+    told = {width: too_narrow(WIDE, WIDE.columns, True, width) for width in (30, 40, 60)}
+    assert told == {30: True, 40: False, 60: False}
+
+
+@pytest.mark.parametrize("line", ["word " * 40, "y" * 200, "  indented " + "z" * 90, "", "short"])
+def test_lines_are_broken_and_nothing_is_lost(line):
+    pieces = list(wrapped(line, 40, 6))
+    assert max(map(len, pieces)) <= 40
+    assert "".join("".join(pieces).split()) == "".join(line.split())
+    assert all(piece.startswith("      ") for piece in pieces[1:])
+
+
+def test_what_is_not_known_is_not_shown_as_nothing():
+    connect = member(assignment=None, raw_assignment="A" * 416, subscribed_topics=None)
+    silent = member(member_id="n", assignment=None, instance_id_known=False, protocol="classic")
+    raw, hidden = member_rows(group(connect, silent), "instance", short=False)
+    assert (raw["partitions"], raw["assignment"]) == ("?", "unknown (312 bytes)")
+    assert (hidden["partitions"], hidden["assignment"], hidden["instance_id"]) == ("?", "unknown", "?")
+    unknown = replace(group(), members=None)
+    assert "members unknown" in "\n".join(
+        map(str, blocks(unknown, ("summary", "members"), "instance", False))
+    )
+    assert "does not tell" in "\n".join(map(str, blocks(group(silent), ("summary",), "instance", False)))
+
+
+def test_a_members_lag_is_unknown_when_that_of_a_partition_is():
+    rows = tuple(
+        OffsetRow("orders", n, at, 9, None if at is None else 9 - at, None, None, "m", None)
+        for n, at in enumerate((4, None))
+    )
+    (row,) = member_rows(replace(group(member()), offsets=rows), "instance", short=False)
+    assert row["lag"] is None
+
+
+def test_tasks_of_streams_members():
+    tasks = Tasks((SubtopologyTasks("0", (0, 1)),), (SubtopologyTasks("1", (2,)),), ())
+    streams = replace(group(member(tasks=tasks, target_tasks=tasks)), type="streams")
+    (row,) = member_rows(streams, "instance", short=False)
+    assert (row["tasks"], row["target_tasks"]) == ("active 0:0-1, standby 1:2", "=")
+    assert "tasks" in {c.key for c in member_columns((streams,))} - {
+        c.key for c in member_columns((group(),))
+    }

@@ -87,7 +87,7 @@ def _result(
 ) -> Result:
     from dataclasses import asdict
 
-    from kgroup.cli.description import MEMBER_COLUMNS, OFFSET_COLUMNS, blocks, member_rows, offset_rows
+    from kgroup.cli.description import OFFSET_COLUMNS, blocks, member_columns, member_rows, offset_rows
     from kgroup.cli.rendering import exit_codes, shown_errors
 
     short = env.output.terminal and env.output.format == "table"
@@ -98,7 +98,7 @@ def _result(
         shown += blocks(group, sections, by, short)
     if "members" in sections:
         rows = [row for group in described.groups for row in member_rows(group, by, short=False)]
-        main = Table(MEMBER_COLUMNS, rows)
+        main = Table(member_columns(described.groups), rows)
     else:
         rows = [row for group in described.groups for row in offset_rows(group, short=False)]
         main = Table(OFFSET_COLUMNS, rows)

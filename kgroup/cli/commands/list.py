@@ -167,7 +167,7 @@ def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_o
     for group_id, found in described.items():
         if isinstance(found, KgroupError):
             errors.append(ItemError(group_id, code_name(found), found.message, found.hint))
-        elif (not static_only or any(m.instance_id for m in found.members)) and (
+        elif (not static_only or any(m.instance_id for m in found.known_members)) and (
             topic is None or _concerns(topic, found, positions.get(group_id))
         ):
             assert isinstance(found, GroupDescription)
@@ -183,8 +183,8 @@ def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_o
 
 def _concerns(topic: str, group: Any, positions: Any) -> bool:
     return (
-        any(topic in m.subscribed_topics for m in group.members)
-        or any(entry.topic == topic for m in group.members for entry in m.assignment)
+        any(topic in (m.subscribed_topics or ()) for m in group.known_members)
+        or any(entry.topic == topic for m in group.known_members for entry in m.assignment or ())
         or (isinstance(positions, dict) and any(p.topic == topic for p in positions))
     )
 

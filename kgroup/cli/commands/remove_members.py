@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup import shell
 from kgroup.cli.changes import Consent, read_plan, read_text, write_plan
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -25,20 +26,26 @@ InstanceIds = Annotated[
         "--instance",
         "--group-instance-ids",
         metavar="ID",
-        help="By group.instance.id; repeatable, comma lists.",
+        help="By group.instance.id; repeatable, comma lists (\\\\, is a comma in an id).",
         rich_help_panel=_PANEL,
     ),
 ]
 MemberIds = Annotated[
     list[str] | None,
     typer.Option(
-        "--member-id", metavar="ID", help="By member id; repeatable, comma lists.", rich_help_panel=_PANEL
+        "--member-id",
+        metavar="ID",
+        help="By member id; repeatable, comma lists as above.",
+        rich_help_panel=_PANEL,
     ),
 ]
 FromFile = Annotated[
     str | None,
     typer.Option(
-        "--from-file", metavar="FILE", help="Instance ids, one a line; - is stdin.", rich_help_panel=_PANEL
+        "--from-file",
+        metavar="FILE",
+        help="Instance ids as they are, one a line; - is stdin.",
+        rich_help_panel=_PANEL,
     ),
 ]
 Hosts = Annotated[
@@ -112,8 +119,9 @@ def command(
     if zookeeper or broker:
         env.note("--zookeeper and --broker are ignored: --bootstrap-server is all that is needed")
     listed = read_text(from_file).split("\n") if from_file else []
+    literal = [line.strip() for line in listed if line.strip()]
     selection = Selection(
-        instance_ids=_words([*(instance_id or ()), *listed]),
+        instance_ids=tuple(dict.fromkeys([*_words(instance_id), *literal])),
         member_ids=_words(member_id),
         hosts=tuple(host or ()),
         left_only=left_only,
@@ -134,8 +142,7 @@ def command(
 
 
 def _words(values: Iterable[str] | None) -> tuple[str, ...]:
-    words = (word.strip() for value in values or () for word in value.split(","))
-    return tuple(dict.fromkeys(word for word in words if word))
+    return tuple(dict.fromkeys(word for value in values or () for word in shell.items(value)))
 
 
 def _plan(
@@ -172,9 +179,8 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
         for group in admin.describe([group_id], offsets=False).groups:
             state = group.state
             if state in ("Stable", "Empty"):
-                members = f"{len(group.members)} members"
-                return f"{group_id} is {state} after {clock() - start:.1f} s, {members}"
+                return f"{group_id} is {state} after {clock() - start:.1f} s, {group.member_count} members"
         if clock() - start >= timeout_s:
             message = f"{group_id} is still {state} after {timeout_s:g} s"
-            return ItemError("TIMED_OUT", message, f"kgroup describe {group_id}", group_id)
+            return ItemError("TIMED_OUT", message, shell.command("describe", group_id), group_id)
         pause(0.2)

@@ -182,7 +182,7 @@ def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) ->
 
     said = []
     for described in admin.describe(groups, offsets=False).groups:
-        static = tuple(member.instance_id for member in described.members if member.instance_id)
+        static = tuple(member.instance_id for member in described.known_members if member.instance_id)
         if static:
             plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
             done = admin.execute(plan)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kgroup import shell
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -60,7 +61,7 @@ def command(
         ItemError(
             "TIMED_OUT",
             f"{w.group_id} is still {w.state} ({w.members} members) after {limit_s:g} s, not {for_}",
-            f"kgroup doctor {w.group_id}",
+            shell.command("doctor", w.group_id),
             w.group_id,
         )
         for w in late

@@ -7,6 +7,8 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, a
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
 TYPE = one_of("classic", "consumer", "share", "streams")
+_TASKS = array(record(subtopology_id=STRING, partitions=array(INTEGER)))
+TASKS = record(active=_TASKS, standby=_TASKS, warmup=_TASKS)
 
 MEMBER = record(
     member_id=STRING,
@@ -17,11 +19,14 @@ MEMBER = record(
     protocol=STRING,
     member_epoch=nullable(INTEGER),
     state=STRING,
-    subscribed_topics=array(STRING),
+    subscribed_topics=nullable(array(STRING)),
     subscribed_regex=nullable(STRING),
-    assignment=ASSIGNMENT,
+    assignment=nullable(ASSIGNMENT),
     target_assignment=nullable(ASSIGNMENT),
     is_leader=nullable(BOOLEAN),
+    instance_id_known=BOOLEAN,
+    tasks=nullable(TASKS),
+    target_tasks=nullable(TASKS),
 )
 OFFSET = record(
     topic=STRING,
@@ -53,7 +58,7 @@ GROUP = record(
     assignment_epoch=nullable(INTEGER),
     coordinator=nullable(NODE),
     offsets_partition=nullable(INTEGER),
-    members=array(MEMBER),
+    members=nullable(array(MEMBER)),
     offsets=array(OFFSET),
     total_lag=nullable(INTEGER),
     lag_at_least=nullable(INTEGER),

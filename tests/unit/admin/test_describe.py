@@ -10,14 +10,17 @@ from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.admin import Admin
+from kgroup.admin.conditions import Condition
 from kgroup.admin.models import TopicAssignment
-from kgroup.domain import offsets_partition_of
+from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, Unreachable
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import offset_fetch as of
 from kgroup.protocol.messages import share_group_describe as sgd
+from kgroup.protocol.messages import streams_group_describe as stg
+from kgroup.protocol.subscription import Assignment
 
 CONSUMER_GROUP_DESCRIBE, LIST_GROUPS, OFFSET_FETCH = 69, 16, 9
 
@@ -137,7 +140,30 @@ def test_other_protocol_types_are_shown_raw(admin: Admin, groups: Groups) -> Non
         "AQI=",
         "Aw==",
     )
-    assert group.members[0].assignment == ()
+    assert group.members[0].assignment is None
+    assert group.members[0].partition_count is None
+    assert group.findings == ()  # nobody knows that it is idle
+
+
+def test_kafka_2_3_tells_neither_instance_ids_nor_subscriptions(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    """Its DescribeGroups has the assignment where the metadata belongs, as seen on 2.3.1."""
+    fake.served |= {15: range(4), 69: None}
+    assigned = Assignment((TopicPartition("orders", 0),)).encode(0)
+    both = dg.DescribedGroupMember(member_id="m", member_metadata=assigned, member_assignment=assigned)
+    groups.add(classic_group("old", both))
+    (group,) = admin.describe(["old"]).groups
+    (member,) = group.known_members
+    assert (member.subscribed_topics, member.raw_metadata, member.instance_id_known) == (None, None, False)
+    assert member.assignment == (TopicAssignment("orders", (0,)),)
+
+
+def test_a_rebalancing_group_does_not_tell_who_owns_what(admin: Admin, groups: Groups) -> None:
+    silent = dg.DescribedGroupMember(member_id="m")
+    groups.add(classic_group("re", silent, state="PreparingRebalance"), classic_group("st", silent))
+    rebalancing, stable = admin.describe(["re", "st"]).groups
+    assert (rebalancing.known_members[0].assignment, stable.known_members[0].assignment) == (None, ())
 
 
 def test_bytes_that_are_no_assignment_are_shown_raw(admin: Admin, groups: Groups) -> None:
@@ -164,10 +190,72 @@ def test_share_and_streams_groups_are_described_as_what_they_are(
         return sgd.ShareGroupDescribeResponse(groups=(told,))
 
     fake.on(sgd.ShareGroupDescribeRequest, describe_share)
+    fake.served[89] = None
     share, streams = admin.describe(["sh", "st"]).groups
     assert (share.type, share.group_epoch, [m.member_id for m in share.members]) == ("share", 3, ["s1"])
     assert (share.offsets, share.findings) == ((), ())  # nobody owns a partition, so nobody is idle
     assert (streams.type, streams.state, streams.errors[0].item) == ("streams", "Stable", "members")
+    assert streams.members is None
+    (listed,) = [g for g in admin.list_groups(count_members=True).groups if g.group_id == "st"]
+    assert listed.members is None
+    assert not Condition.parse("members=0").holds(streams)
+
+
+def _tasks(**numbers: tuple[int, ...]) -> stg.Assignment:
+    return stg.Assignment(
+        **{
+            f"{role}_tasks": (stg.TaskIds(subtopology_id="0", partitions=told),)
+            for role, told in numbers.items()
+        }
+    )
+
+
+def _streams(*members: stg.Member, topics: tuple[str, ...] = ("orders",)) -> stg.StreamsGroupDescribeResponse:
+    subtopology = stg.Subtopology(subtopology_id="0", source_topics=topics)
+    told = stg.DescribedGroup(
+        group_id="st",
+        group_state="Reconciling",
+        group_epoch=4,
+        assignment_epoch=3,
+        topology=stg.Topology(subtopologies=(subtopology,)),
+        members=members,
+    )
+    return stg.StreamsGroupDescribeResponse(groups=(told,))
+
+
+def test_members_of_streams_groups_with_their_tasks(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+    """KIP-1071: active tasks as the partitions they read, standby and warm-up replicas told apart."""
+    groups.listed["st"] = "Streams"
+    has = _tasks(active=(0, 2), standby=(1,), warmup=(3,))
+    one = stg.Member(member_id="a", member_epoch=3, assignment=has, target_assignment=_tasks(active=(0,)))
+    fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _streams(one))
+    told = admin.describe(["st"])
+    (group,) = told.groups
+    (member,) = group.known_members
+    assert (told.errors, group.errors) == ((), ())
+    assert (group.type, group.group_epoch, group.assignment_epoch) == ("streams", 4, 3)
+    assert (member.protocol, member.member_epoch, member.state) == ("streams", 3, "revoking")
+    assert member.assignment == (TopicAssignment("orders", (0, 2)),)
+    assert member.tasks is not None
+    assert [member.tasks.standby[0].partitions, member.tasks.warmup[0].partitions] == [(1,), (3,)]
+    assert {(row.partition, row.member_id) for row in group.offsets} == {(0, "a"), (2, "a")}
+
+
+@pytest.mark.parametrize(("second", "owned"), [("audit", (0,)), ("not-to-be-seen", None)])
+def test_a_task_reads_the_partitions_that_there_are(
+    fake: FakeCluster, admin: Admin, groups: Groups, second: str, owned: tuple[int, ...] | None
+) -> None:
+    """Of several topics each has the partitions it has; where one cannot be seen, nobody knows."""
+    fake.topics["audit"] = 1
+    groups.listed["st"] = "Streams"
+    one = stg.Member(member_id="a", assignment=_tasks(active=(0, 1)), target_assignment=_tasks(active=(0, 1)))
+    answer = _streams(one, topics=("orders", second))
+    fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: answer)
+    (member,) = admin.describe(["st"], offsets=False).groups[0].known_members
+    if owned is None:
+        assert member.assignment is None
+    else:
+        assert member.assignment == (TopicAssignment(second, owned), TopicAssignment("orders", (0, 1)))
 
 
 def test_offsets_that_may_not_be_read_leave_the_members(

@@ -14,6 +14,7 @@ from kgroup.admin.journal import Journal
 from kgroup.admin.remove_members import Selection
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, StorageError
+from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 CLASSIC = classic_group(
@@ -240,8 +241,28 @@ def test_a_coordinator_that_moved_is_followed(admin: Admin, fake: FakeCluster, l
     assert nodes == [1, 2]
 
 
-def test_what_is_no_plan(admin: Admin, groups: Groups) -> None:
-    groups.listed = {"st": "Streams"}
+def test_a_worker_whose_assignment_cannot_be_read_does_not_own_nothing(admin: Admin, groups: Groups) -> None:
+    worker = DescribedGroupMember(member_id="w1", member_metadata=b"\1\2", member_assignment=b"\3" * 312)
+    groups.add(classic_group("connect", worker, protocol_type="connect"))
+    (item,) = admin.plan_remove_members("connect", Selection(all=True)).items
+    assert "what it runs is unknown (312 bytes that are not the consumer protocol's)" in item.effect
+
+
+def test_a_broker_that_tells_no_instance_ids_is_not_taken_for_a_group_without(
+    admin: Admin, fake: FakeCluster, groups: Groups
+) -> None:
+    """Kafka 2.3: DescribeGroups 0-3, LeaveGroup 0-2."""
+    fake.served |= {15: range(4), 13: range(3), 69: None}
+    with pytest.raises(BrokerRefused, match="neither tells instance ids nor removes") as refused:
+        admin.plan_remove_members("g", Selection(instance_ids=("a",)))
+    assert "Kafka 2.4" in str(refused.value.hint)
+    assert [i.result for i in admin.plan_remove_members("g", Selection(member_ids=("m3",))).items] == [
+        "planned"
+    ]
+
+
+def test_what_is_no_plan(admin: Admin, groups: Groups, fake: FakeCluster) -> None:
+    groups.listed, fake.served[89] = {"st": "Streams"}, None
     with pytest.raises(SafetyRefused, match="no members selected"):
         admin.plan_remove_members("g", Selection())
     with pytest.raises(SafetyRefused, match="streams group"):
