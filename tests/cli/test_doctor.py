@@ -1,6 +1,7 @@
 """`kgroup doctor`: findings with what shows them; only errors make a bad verdict."""
 
 import itertools
+import threading
 
 import jsonschema
 import pytest
@@ -8,7 +9,12 @@ from positions import commit_fully
 
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from kgroup.protocol.messages import txn_offset_commit
+from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
+from kgroup.protocol.subscription import Subscription
 
+SOON = ("--patience", "1s")
 _numbers = itertools.count()
 
 
@@ -55,6 +61,63 @@ def test_an_empty_group_and_when_its_offsets_expire(on_cluster, cluster, group):
     commit_fully(cluster, group, group, {0: (0, -1, "")})
     _, found = examined(on_cluster("doctor", group, "-o", "json"))
     assert "offsets.retention.minutes" in found["KG304"]["evidence"][0]
+
+
+def test_who_a_stuck_rebalance_waits_for(on_cluster, cluster, group):
+    """A third member joins, and the two of the generation before do not come: it was healthy, exit code 0."""
+    cluster.classic_group(group, group, {"i-0": [0], "i-1": [1]})
+    metadata = Subscription(topics=(group,)).encode(1)
+    threading.Thread(target=cluster._join, args=(group, "i-2", "", metadata), daemon=True).start()
+    while cluster.state(group) == "Stable":
+        pass
+    told, found = examined(
+        on_cluster("doctor", group, "--patience", "1s", "-o", "json"), ExitCode.BAD_VERDICT
+    )
+    stuck = found["KG112"]
+    assert (told["verdict"], told["healthy"], stuck["severity"]) == ("sick", False, "error")
+    assert "it waits for one or more of i-0, i-1 to rejoin" in stuck["message"]
+    facts = "\n".join(stuck["evidence"])
+    assert "generation 2 was complete at" in facts
+    assert "i-0 on 127.0.0.1 has committed nothing, taken out by" in facts
+    assert "not waited for: i-2 joined since" in facts
+    once = on_cluster("doctor", group, "--patience", "0s")
+    assert (once.code, "UNKNOWN" in once.out) == (ExitCode.PARTIAL, True)
+
+
+def test_offsets_that_a_transaction_leaves_open(on_cluster, cluster, group):
+    commit_fully(cluster, group, group, {0: (0, -1, "")})
+    ask = cluster.transport.request
+    producer = ask(None, InitProducerIdRequest(transactional_id=group, transaction_timeout_ms=60_000))
+    who = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    added = ask(None, AddOffsetsToTxnRequest(transactional_id=group, group_id=group, **who), max_version=3)
+    part = txn_offset_commit.TxnOffsetCommitRequestPartition(partition_index=1, committed_offset=0)
+    topic = txn_offset_commit.TxnOffsetCommitRequestTopic(name=group, partitions=(part,))
+    request = txn_offset_commit.TxnOffsetCommitRequest(
+        transactional_id=group, group_id=group, topics=(topic,), **who
+    )
+    written = ask(None, request, max_version=3)
+    assert (added.error_code, written.topics[0].partitions[0].error_code) == (0, 0)
+    told, found = examined(
+        on_cluster("doctor", group, "--patience", "1s", "-o", "json"), ExitCode.BAD_VERDICT
+    )
+    held = found["KG309"]
+    assert held["message"].startswith(f"offsets of {group}-1 are held open by a transaction for at least")
+    assert any(f"transactional id '{group}'" in fact and "Ongoing since" in fact for fact in held["evidence"])
+    assert any(fact.startswith(f"producer {producer.producer_id} wrote") for fact in held["evidence"])
+
+
+def test_what_may_be_left_out(on_cluster, cluster, group):
+    cluster.classic_group(group, group, {"i-0": [0, 1]})
+    assert on_cluster("doctor", group, "--without", "history,settings").code == ExitCode.OK
+    assert on_cluster("doctor", group, "--without", "spleen").code == ExitCode.USAGE
+    assert on_cluster("doctor").code == on_cluster("doctor", group, "--all-groups").code == ExitCode.USAGE
+
+
+def test_all_groups(on_cluster, cluster, group):
+    cluster.classic_group(group, group, {"i-0": [0]})
+    ran = on_cluster("doctor", "--all-groups", "--patience", "0s", "-o", "json")
+    assert ran.code == ExitCode.BAD_VERDICT
+    assert group in {told["group_id"] for told in ran.document["data"]["groups"]}
 
 
 def test_an_instance_id_that_changes_hands(on_cluster, cluster, group):

@@ -1,6 +1,6 @@
-"""`kgroup doctor`: what is wrong with a group, and what shows it."""
+"""`kgroup doctor`: what is wrong with groups, and what shows it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,11 +9,15 @@ import typer
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
+from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.doctor import Checkup
+    from kgroup.cli.output import ItemError
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
+_WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
+LOOKS = ("history", "settings", "transactions", "log-starts")
 
 
 @make(
@@ -21,45 +25,78 @@ _MARKS = {"info": "·", "warn": "!", "error": "!!"}
     examples=(
         ("kgroup doctor orders -b broker:9092", "who blocks, since when, what is about to be lost"),
         ("kgroup doctor 'pay*' -q || echo not healthy", "exit code 8 when a finding is an error"),
-        ("kgroup doctor orders --window 24h -o json", "with a day of history, for a script"),
+        ("kgroup doctor --all-groups --window 24h -o json", "with a day of history, for a script"),
+        ("kgroup doctor orders --without history,settings", "as one who may see the group and its topics"),
     ),
 )
 def command(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
     window: Annotated[
         str, typer.Option("--window", metavar="DURATION", help="How far back history counts. Default 1h.")
     ] = "1h",
+    without: Annotated[
+        str | None,
+        typer.Option(
+            "--without",
+            metavar="A,B,…",
+            help="Looks to leave out: " + ",".join(LOOKS) + ".",
+            autocompletion=lambda: LOOKS,
+        ),
+    ] = None,
+    patience: Annotated[
+        str,
+        typer.Option(
+            "--patience",
+            metavar="DURATION",
+            help="How long to look again at a group that rebalances or has offsets held open. Default 10s.",
+        ),
+    ] = "10s",
 ) -> ExitCode:
-    """Check groups: blocked rebalances, absent members, flapping ids, lost and expiring offsets; exit code 8.
+    """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.
 
-    Uses what describe shows, the broker's settings, and the group's history in __consumer_offsets where that
-    may be read; what could not be looked at is said. Only findings of severity error make a bad verdict.
+    Healthy, exit code 0, is a group of which all was looked at and no finding is an error; with one the code
+    is 8. What could not be looked at makes it unknown: code 6 for lack of rights, 7 when nobody answers, 5
+    else, or of some groups only. Uses what describe shows, settings, and the history in __consumer_offsets.
     """
-    from kgroup.admin.doctor import examine
-    from kgroup.cli.exit_codes import of_error
+    from kgroup.admin.doctor import examine_all
     from kgroup.cli.group_names import resolve
-    from kgroup.cli.output import ItemError, Result, show
     from kgroup.cli.session import identity, open_admin
-    from kgroup.cli.tables import Column, Table
-    from kgroup.errors import KgroupError
 
-    window_ms = int(parse_duration(window) * 1000)
-    checkups, errors, codes = [], [], []
+    left_out = _looks(without)
+    if bool(group) == all_groups:
+        raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
+    window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
     with open_admin(env) as admin:
-        for name in resolve(admin, group):
-            try:
-                checkups.append(examine(admin.cluster, name, window_ms=window_ms))
-            except KgroupError as error:
-                errors.append(ItemError.of(error, name))
-                codes.append(of_error(error))
+        names = resolve(admin, group or [])
+        names += [found.group_id for found in (admin.list_groups().groups if all_groups else ())]
+        found = examine_all(
+            admin.cluster, names, window_ms=window_ms, left_out=left_out, patience_s=patience_s
+        )
         where = identity(admin, env)
-    for checkup in checkups:
-        for reason in checkup.skipped:
-            env.note(f"{checkup.group.group_id}: not looked at: {reason}")
-    sick = [checkup for checkup in checkups if not checkup.healthy]
+    return _shown(env, found, where)
+
+
+def _looks(without: str | None) -> tuple[str, ...]:
+    chosen = tuple(name.strip() for name in (without or "").split(",") if name.strip())
+    for name in chosen:
+        if name not in LOOKS:
+            raise ConfigError(f"--without {name!r} is unknown", "one of " + ", ".join(LOOKS))
+    return chosen
+
+
+def _shown(env: Env, found: Any, where: Any) -> ExitCode:
+    from kgroup.cli.output import Result, show
+    from kgroup.cli.rendering import exit_codes, shown_errors
+    from kgroup.cli.tables import Column, Table
+
+    checkups = found.checkups
+    sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
+    unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
-    rows = [{"group_id": c.group.group_id, **asdict(found)} for c in checkups for found in c.findings]
+    rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
+    codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
     return show(
         env,
         Result(
@@ -67,12 +104,37 @@ def command(
             ["\n\n".join("\n".join(_text(checkup)) for checkup in checkups)] if checkups else [],
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
-            errors=errors,
-            exit_code=ExitCode.BAD_VERDICT if sick else of_batch(codes, bool(checkups)),
+            errors=[*shown_errors(found.errors), *_unseen(checkups)],
+            exit_code=ExitCode.BAD_VERDICT if sick else of_batch(codes, len(unknown) < len(checkups)),
             cluster=where,
             main=Table(columns, rows),
         ),
     )
+
+
+def _code_of(checkup: "Checkup") -> ExitCode:
+    """What an unknown verdict ends with: why it is unknown, where there is one reason that has a code."""
+    from kgroup.cli.rendering import of_code_name
+
+    reasons = {of_code_name(each.code) for each in checkup.unseen}
+    said = (ExitCode.NOT_AUTHORISED, ExitCode.UNREACHABLE)
+    return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)
+
+
+def _unseen(checkups: "Iterable[Checkup]") -> "list[ItemError]":
+    """What could not be looked at; the same of many groups is said once."""
+    from kgroup.cli.output import ItemError
+
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for checkup in checkups:
+        for each in checkup.unseen:
+            groups.setdefault((each.look, each.code, each.message), []).append(checkup.group.group_id)
+    told = []
+    for (look, code, message), names in groups.items():
+        more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""
+        hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
+        told.append(ItemError(code, f"{names[0]}{more}: not looked at: {look}: {message}", hint, names[0]))
+    return told
 
 
 def _json(checkup: "Checkup") -> dict[str, Any]:
@@ -80,20 +142,22 @@ def _json(checkup: "Checkup") -> dict[str, Any]:
         "group_id": checkup.group.group_id,
         "type": checkup.group.type,
         "state": checkup.group.state,
+        "verdict": checkup.verdict,
         "healthy": checkup.healthy,
         "findings": [asdict(found) for found in checkup.findings],
-        "skipped": list(checkup.skipped),
+        "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
     }
 
 
 def _text(checkup: "Checkup") -> Iterator[str]:
     group = checkup.group
-    verdict = "healthy" if checkup.healthy else "NOT HEALTHY"
-    yield f"{group.group_id}   {group.type}   {group.state}   {verdict}"
+    yield f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
     if not checkup.findings:
-        yield "nothing found"
+        yield "nothing found" + (" in what could be looked at" if checkup.unseen else "")
     for found in checkup.findings:
         yield f"{_MARKS[found.severity]} {found.code} {found.message}"
         yield from (f"     {fact}" for fact in found.evidence)
         if found.hint:
             yield f"     → {found.hint}"
+    for each in checkup.unseen:
+        yield f"? {each.look} not looked at: {each.message}"

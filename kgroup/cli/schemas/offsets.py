@@ -222,7 +222,8 @@ OFFSETS: Mapping[str, Schema] = {
                 group_id=STRING,
                 type=TYPE,
                 state=STRING,
-                healthy=BOOLEAN,
+                verdict=one_of("healthy", "sick", "unknown"),
+                healthy=nullable(BOOLEAN),
                 findings=array(
                     record(
                         code=STRING,

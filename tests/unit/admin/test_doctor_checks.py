@@ -1,51 +1,194 @@
-"""The check-up where little may be read: what is missing is said, what is known still counts."""
+"""The check-up: healthy is what was looked at and found so, stuck what a second look shows unchanged."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
 from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member
 
-from kgroup.admin.doctor import DOCTOR_CODES, examine
+from kgroup.admin.doctor import DOCTOR_CODES, LOOKS, Checkup, examine, examine_all
 from kgroup.admin.findings import CODES
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
+from kgroup.protocol.messages import describe_groups as dg
+from kgroup.protocol.messages import fetch as f
+from kgroup.protocol.messages import offset_fetch as of
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from kgroup.protocol.messages.fetch import FetchRequest, FetchResponse
+from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+STABLE = classic_group("g", classic_member("m1", "orders:0,1", "a"))
+WAITING = classic_group("g", dg.DescribedGroupMember(member_id="m1"), state="PreparingRebalance")
+READ = {"orders:0": 4, "orders:1": 4}
 
 
-def cluster(committed: dict[str, int], ends: int) -> FakeCluster:
-    """A group on a cluster that tells neither its settings nor the offsets topic."""
-    fake = FakeCluster(topics={"orders": 2, "__consumer_offsets": 50})
-    groups = Groups(fake).add(classic_group("g", classic_member("m1", "orders:0,1", "a")))
-    groups.committed["g"] = committed
-    groups.ends = {f"orders:{p}": ends for p in range(2)}
-    denied = DescribeConfigsResult(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    fake.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse(results=(denied,)))
-    fetch = FetchResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return fake.on(FetchRequest, lambda node, request: fetch)
+def cluster(committed: Mapping[str, int] = READ, group: dg.DescribedGroup = STABLE) -> FakeCluster:
+    """A group on a cluster whose logs are as long as what is committed by default, and empty offsets logs."""
+    fake = FakeCluster(topics={"orders": 2, OFFSETS_TOPIC: 4})
+    groups = Groups(fake).add(group)
+    groups.committed["g"] = dict(committed)
+    groups.ends = {f"orders:{p}": 4 for p in range(2)} | {f"{OFFSETS_TOPIC}:{p}": 0 for p in range(4)}
+    fake.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse())
+    fake.on(ListTransactionsRequest, lambda node, request: ListTransactionsResponse())
+    return fake.on(f.FetchRequest, lambda node, request: _nothing(request))
+
+
+def _nothing(request: f.FetchRequest, code: ErrorCode = ErrorCode.NONE) -> f.FetchResponse:
+    partitions = tuple(
+        f.PartitionData(partition_index=p.partition, error_code=code, high_watermark=0)
+        for p in request.topics[0].partitions
+    )
+    answer = f.FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=partitions)
+    return f.FetchResponse(responses=(answer,))
+
+
+def codes(found: Checkup) -> set[str]:
+    return {each.code for each in found.findings}
 
 
 def test_records_deleted_before_they_were_read() -> None:
     """The fake's logs are empty: they begin where they end."""
-    found = examine(cluster({"orders:0": 2, "orders:1": 4}, ends=4).cluster(), "g")
+    found = examine(cluster({"orders:0": 2, "orders:1": 4}).cluster(), "g")
     (diagnosis,) = [each for each in found.findings if each.code == "KG308"]
     assert diagnosis.evidence == ("orders-0: 2 records, from 2 to 4",)
-    assert not found.healthy
-    assert found.findings[0].severity == "error"
+    assert (found.verdict, found.healthy, found.findings[0].severity) == ("sick", False, "error")
 
 
-def test_what_may_not_be_read_is_skipped_and_said() -> None:
-    found = examine(cluster({"orders:0": 4, "orders:1": 4}, ends=4).cluster(), "g")
-    assert found.healthy
-    assert found.history_since_ms is None
-    told = " ".join(found.skipped)
-    assert "offsets retention" in told
-    assert "CLUSTER_AUTHORIZATION_FAILED" in told
-    assert "history" in told
+def test_all_looked_at_and_nothing_found() -> None:
+    found = examine(cluster().cluster(), "g")
+    assert (found.verdict, found.unseen, found.findings) == ("healthy", (), ())
+
+
+def test_history_that_may_not_be_read_makes_no_healthy_group() -> None:
+    """It said healthy, exit code 0."""
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    fake = cluster().on(f.FetchRequest, lambda node, request: _nothing(request, denied))
+    found = examine(fake.cluster(), "g")
+    assert (found.verdict, found.healthy, found.history_since_ms) == ("unknown", None, None)
+    assert [(each.look, each.code) for each in found.unseen] == [("history", "TOPIC_AUTHORIZATION_FAILED")]
+    assert examine(fake.cluster(), "g", left_out=["history"]).verdict == "healthy"
+
+
+def test_settings_are_asked_for_where_they_matter() -> None:
+    denied = DescribeConfigsResult(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    empty = classic_group("g", state="Empty")
+    for group, verdict in ((STABLE, "healthy"), (empty, "unknown")):
+        fake = cluster(group=group)
+        fake.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse(results=(denied,)))
+        assert examine(fake.cluster(), "g").verdict == verdict
+        assert examine(fake.cluster(), "g", left_out=["settings"]).verdict == "healthy"
+
+
+def test_offsets_that_may_not_be_read_make_no_healthy_group() -> None:
+    def deny(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        refused = of.OffsetFetchResponseGroup(group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return of.OffsetFetchResponse(groups=(refused,))
+
+    found = examine(cluster().on(of.OffsetFetchRequest, deny).cluster(), "g", left_out=LOOKS)
+    assert found.verdict == "unknown"
+    assert "GROUP_AUTHORIZATION_FAILED" in {each.code for each in found.unseen}
+
+
+def test_a_rebalance_that_goes_on_is_stuck() -> None:
+    found = examine(cluster(group=WAITING).cluster(), "g", patience_s=10)
+    (stuck,) = [each for each in found.findings if each.code == "KG112"]
+    assert (found.verdict, stuck.severity) == ("sick", "error")
+    assert stuck.message.startswith("PreparingRebalance for at least 10 s, and nothing is read")
+
+
+def test_a_rebalance_seen_once_is_neither_stuck_nor_healthy() -> None:
+    found = examine(cluster(group=WAITING).cluster(), "g", patience_s=0)
+    assert (found.verdict, "KG112" in codes(found)) == ("unknown", False)
+    assert [each.code for each in found.unseen] == ["SEEN_ONCE"]
+
+
+def test_a_rebalance_that_ends_meanwhile_is_none_to_speak_of() -> None:
+    looks = iter([WAITING, WAITING])
+
+    def describe(node: int, request: dg.DescribeGroupsRequest) -> dg.DescribeGroupsResponse:
+        return dg.DescribeGroupsResponse(groups=(next(looks, STABLE),))
+
+    fake = cluster(group=WAITING).on(dg.DescribeGroupsRequest, describe)
+    found = examine(fake.cluster(), "g", patience_s=60)
+    assert (found.verdict, found.group.state, codes(found)) == ("healthy", "Stable", set())
+    assert fake.time.now < 5
+
+
+def _held(fake: FakeCluster, looks: int) -> FakeCluster:
+    """orders-1 is held open by a transaction for so many looks at stable offsets."""
+    answer, left = fake.handlers[of.OffsetFetchRequest], [looks]
+
+    def fetch(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        told = answer(node, replace(request, require_stable=False))
+        if not request.require_stable or not left[0]:
+            return told  # type: ignore[return-value]
+        left[0] -= 1
+        part = of.OffsetFetchResponsePartitions(
+            partition_index=1, committed_offset=-1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
+        )
+        topic = of.OffsetFetchResponseTopics(name="orders", partitions=(part,))
+        return of.OffsetFetchResponse(groups=(of.OffsetFetchResponseGroup(group_id="g", topics=(topic,)),))
+
+    return fake.on(of.OffsetFetchRequest, fetch)
+
+
+def test_offsets_that_a_transaction_holds_open() -> None:
+    found = examine(_held(cluster(), 99).cluster(), "g", patience_s=5)
+    (held,) = [each for each in found.findings if each.code == "KG309"]
+    assert (found.verdict, held.severity) == ("sick", "error")
+    assert held.message == "offsets of orders-1 are held open by a transaction for at least 5 s"
+
+
+def test_a_transaction_that_ends_is_nothing_to_speak_of() -> None:
+    assert examine(_held(cluster(), 2).cluster(), "g", patience_s=60).verdict == "healthy"
+
+
+def test_a_broker_that_does_not_tell_stable_offsets_and_a_log_that_is_not_read() -> None:
+    """Kafka 2.4 serves OffsetFetch up to 6: the log tells instead, where it may be read."""
+    fake = cluster()
+    fake.served[9] = range(1, 7)
+    assert examine(fake.cluster(), "g", left_out=["history"]).verdict == "unknown"
+    assert examine(fake.cluster(), "g", left_out=["history", "transactions"]).verdict == "healthy"
+
+
+def test_a_group_that_cannot_be_described_is_an_error_beside_the_others() -> None:
+    found = examine_all(cluster().cluster(), ["nope", "g"])
+    assert [checkup.group.group_id for checkup in found.checkups] == ["g"]
+    assert [(error.item, error.code) for error in found.errors] == [("nope", "GROUP_ID_NOT_FOUND")]
+
+
+def test_each_offsets_partition_is_read_once_for_all_groups() -> None:
+    """A look a group at the whole log took 0.2 s each: minutes for a cluster."""
+    fake = cluster()
+    groups = Groups(fake)
+    groups.ends = {f"orders:{p}": 4 for p in range(2)} | {f"{OFFSETS_TOPIC}:{p}": 0 for p in range(4)}
+    names = [f"g-{n}" for n in range(500)]
+    groups.add(*(classic_group(name, classic_member("m", "orders:0,1")) for name in names))
+    groups.committed |= {name: dict(READ) for name in names}
+    found = examine_all(fake.cluster(), names)
+    assert [checkup.verdict for checkup in found.checkups] == ["healthy"] * 500
+    fetched = Counter(request.topics[0].partitions[0].partition for request in fake.requests(f.FetchRequest))
+    assert fetched == dict.fromkeys({offsets_partition_of(name, 4) for name in names}, 1)
+    assert len(fake.sent) < 50
 
 
 def test_codes_are_of_one_list() -> None:
     assert not CODES.keys() & DOCTOR_CODES.keys()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_left_out_is_not_asked_for(look: str) -> None:
+    fake = cluster(group=classic_group("g", state="Empty"))
+    examine(fake.cluster(), "g", left_out=[look])
+    kinds = {"history": f.FetchRequest, "settings": DescribeConfigsRequest}
+    if look in kinds:
+        assert fake.requests(kinds[look]) == []
+    stable = [r for r in fake.requests(of.OffsetFetchRequest) if r.require_stable]
+    assert (stable == []) == (look == "transactions")

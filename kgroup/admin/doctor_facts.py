@@ -1,0 +1,275 @@
+"""What a check-up looks at, gathered for many groups at once: each offsets partition is read once for all.
+
+A look that fails is noted with its reason, for every group it was for: the verdict is not made without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kgroup.admin.describe import groups_only
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import CLASSIC, SHARE, GroupDescription
+from kgroup.admin.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.open_transactions import OpenTransaction, open_transactions, unstable
+from kgroup.admin.refusals import code_name
+from kgroup.admin.settings import broker_setting, group_settings
+from kgroup.domain import TopicPartition, offsets_partition_of
+from kgroup.errors import ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.history.events import Event
+    from kgroup.history.live import LiveTopic
+    from kgroup.history.state import GroupState
+
+HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
+LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS)
+"""The looks that may be left out: then nothing is said about what they show."""
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+RETENTION = "offsets.retention.minutes"
+REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE or DAMAGED."""
+
+    look: str
+    code: str
+    message: str
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of one group; None is what could not be looked at, or was left out.
+
+    `history` are the events the log still holds, `state` the group as its records have it. `pending` are
+    offsets that a transaction holds open; `seen_for_s` tells how long the group was seen rebalancing, or
+    those offsets open, without a look that showed otherwise.
+    """
+
+    group: GroupDescription
+    now_ms: int
+    since_ms: int
+    patience_s: float
+    left_out: frozenset[str] = frozenset()
+    unseen: list[Unseen] = field(default_factory=list)
+    history: Sequence[Event] | None = None
+    state: GroupState | None = None
+    session_ms: int | None = None
+    retention_ms: int | None = None
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    pending: frozenset[TopicPartition] = frozenset()
+    transactions: tuple[OpenTransaction, ...] = ()
+    seen_for_s: float = 0.0
+
+    @property
+    def recent(self) -> list[Event]:
+        return [event for event in self.history or () if event.timestamp_ms >= self.since_ms]
+
+    @property
+    def seen_throughout(self) -> bool:
+        """Whether looking again until patience ran out showed no change."""
+        return 0 < self.patience_s <= self.seen_for_s
+
+    @property
+    def rebalances(self) -> bool:
+        """Whether a classic group waits for its members; a consumer group goes on reading meanwhile."""
+        return self.group.type == CLASSIC and self.group.state in REBALANCING
+
+    def miss(self, look: str, error: KgroupError) -> None:
+        self.unseen.append(Unseen(look, code_name(error), error.message))
+
+
+def gather(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
+    """Take every look that is not left out, for all groups together, and once more where time tells more."""
+    for look, take in _LOOKS:
+        chosen = [each for each in facts if look not in each.left_out]
+        if chosen:
+            take(cluster, chosen)
+    _look_again(cluster, facts, patience_s)
+    _name_transactions(cluster, [each for each in facts if each.pending])
+
+
+def _settings(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """When offsets of empty groups expire, and sessions of members that left: asked where that matters."""
+    retentions: dict[int, int | None | KgroupError] = {}
+    for each in facts:
+        group = each.group
+        if any(member.state == "left" for member in group.known_members):
+            try:
+                each.session_ms = _session_ms(cluster, group)
+            except KgroupError as error:
+                each.miss(SESSION_TIMEOUT, error)
+        if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:
+            continue
+        node = group.coordinator.id
+        if node not in retentions:
+            try:
+                minutes = broker_setting(cluster, node, RETENTION)
+                retentions[node] = int(minutes) * 60_000 if minutes else None
+            except KgroupError as error:
+                retentions[node] = error
+        known = retentions[node]
+        if isinstance(known, KgroupError):
+            each.miss(RETENTION, known)
+        else:
+            each.retention_ms = known
+
+
+def _session_ms(cluster: Cluster, group: GroupDescription) -> int | None:
+    values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
+    return int(values.get(SESSION_TIMEOUT) or 0) or None
+
+
+def _log_starts(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """Where the logs of committed partitions begin; ends that cannot be read are said by the description."""
+    wanted = {
+        TopicPartition(row.topic, row.partition)
+        for each in facts
+        for row in each.group.offsets
+        if row.error is None and row.committed_offset is not None
+    }
+    told = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
+    for each in facts:
+        mine = {TopicPartition(row.topic, row.partition) for row in each.group.offsets} & told.keys()
+        starts = {place: told[place] for place in sorted(mine)}
+        each.starts = {p: found.offset for p, found in starts.items() if isinstance(found, ListedOffset)}
+        errors = [(p, found) for p, found in starts.items() if isinstance(found, KgroupError)]
+        for place, error in errors[:1]:
+            more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+            each.miss(f"log start of {place}{more}", error)
+
+
+def _transactions(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """Offsets held open: what the coordinator says, and what the log says where it was read."""
+    for each in facts:
+        if each.state is not None:
+            each.pending = frozenset(p for places in each.state.pending.values() for p in places)
+    asked = {each.group.group_id: _places(each.group) for each in facts if _places(each.group)}
+    told = unstable(cluster, asked) if asked else {}
+    for each in facts:
+        found = told.get(each.group.group_id, frozenset())
+        if not isinstance(found, KgroupError):
+            each.pending |= found
+        elif each.state is None or not _too_old(found):
+            each.miss("open transactions", found)
+
+
+def _places(group: GroupDescription) -> frozenset[TopicPartition]:
+    if group.type == SHARE:
+        return frozenset()
+    return frozenset(TopicPartition(row.topic, row.partition) for row in group.offsets)
+
+
+def _history(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """The events of all groups: the topic's metadata once, each of its partitions once."""
+    from kgroup.history.live import LiveTopic
+
+    wanted = [each for each in facts if each.group.type != SHARE]
+    try:
+        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s) if wanted else None
+    except KgroupError as error:
+        for each in wanted:
+            each.miss(HISTORY, error)
+        return
+    if topic is None:
+        return
+    by_partition: dict[int, list[Facts]] = {}
+    for each in wanted:
+        number = offsets_partition_of(each.group.group_id, len(topic.partitions))
+        by_partition.setdefault(number, []).append(each)
+    for number, groups in sorted(by_partition.items()):
+        try:
+            _read(topic, number, groups)
+        except KgroupError as error:
+            for each in groups:
+                each.miss(HISTORY, error)
+
+
+def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
+    from kgroup.history.live import LiveLog
+    from kgroup.history.replay import replay
+
+    names = [each.group.group_id for each in groups]
+    story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, names=names)
+    events: dict[str, list[Event]] = {name: [] for name in names}
+    for event in story.events:
+        if event.group in events:
+            events[event.group].append(event)
+    states = story.folds[partition].states
+    for each in groups:
+        each.history = events[each.group.group_id]
+        each.state = states.get(each.group.group_id)
+        if story.bad:
+            what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{partition} could not be read"
+            each.unseen.append(Unseen(HISTORY, "DAMAGED", what))
+
+
+_LOOKS = (
+    (SETTINGS, _settings),
+    (LOG_STARTS, _log_starts),
+    (HISTORY, _history),
+    (TRANSACTIONS, _transactions),
+)
+
+
+def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
+    """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
+    clock, pause = cluster.retry.clock, cluster.retry.sleep
+    start = clock()
+    waiting = [each for each in facts if each.rebalances or each.pending]
+    failed: dict[str, KgroupError] = {}
+    while waiting and clock() - start < patience_s:
+        pause(min(INTERVAL_S, patience_s - (clock() - start)))
+        now = groups_only(cluster, [each.group.group_id for each in waiting if each.rebalances])
+        places = {each.group.group_id: each.pending for each in waiting if each.pending}
+        open_now = unstable(cluster, places) if places else {}
+        failed = {g: error for g, error in (now | open_now).items() if isinstance(error, KgroupError)}
+        for each in waiting:
+            _again(each, now.get(each.group.group_id), open_now.get(each.group.group_id))
+            each.seen_for_s = clock() - start
+        waiting = [each for each in waiting if each.rebalances or each.pending]
+    for each in waiting:
+        error = failed.get(each.group.group_id)
+        if patience_s <= 0 and each.rebalances:
+            once = f"it is {each.group.state}: seen once, nobody knows whether it gets on"
+            each.unseen.append(Unseen("a second look", "SEEN_ONCE", once))
+        elif error is not None and not (each.state is not None and _too_old(error)):
+            each.miss("a second look", error)
+
+
+def _too_old(error: KgroupError) -> bool:
+    return code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name
+
+
+def _again(
+    facts: Facts,
+    group: GroupDescription | KgroupError | None,
+    still_open: frozenset[TopicPartition] | KgroupError | None,
+) -> None:
+    if isinstance(group, GroupDescription) and group.state not in REBALANCING:
+        findings = tuple(finding for finding in facts.group.findings if finding.code != "KG102")
+        facts.group = replace(facts.group, state=group.state, findings=findings)
+    if isinstance(still_open, frozenset):
+        facts.pending &= still_open
+
+
+def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
+    """Who holds offsets open, where that may be seen: it adds to a finding, and decides nothing."""
+    held = {
+        each.group.group_id: each.group.offsets_partition
+        for each in facts
+        if each.group.offsets_partition is not None
+    }
+    if not held:
+        return
+    try:
+        found = open_transactions(cluster, held.values())  # type: ignore[arg-type]
+    except KgroupError:
+        return
+    for each in facts:
+        each.transactions = found.get(each.group.offsets_partition or -1, ())
