@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kgroup.admin.describe import groups_only
+from kgroup.admin.describe import describe, groups_only
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import CLASSIC, SHARE, GroupDescription
+from kgroup.admin.models import CLASSIC, SHARE, Description, GroupDescription
 from kgroup.admin.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kgroup.history.state import GroupState
 
 HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
-LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS)
+LAG, ASSIGNMENTS = "lag", "assignments"
+LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
 """The looks that may be left out: then nothing is said about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 RETENTION = "offsets.retention.minutes"
@@ -91,6 +92,8 @@ def gather(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
         if chosen:
             take(cluster, chosen)
     _look_again(cluster, facts, patience_s)
+    for each in facts:
+        _untold(each)
     _name_transactions(cluster, [each for each in facts if each.pending])
 
 
@@ -217,11 +220,29 @@ _LOOKS = (
 )
 
 
+def _untold(facts: Facts) -> None:
+    """What the group's description leaves unknown without a failure that says so."""
+    group = facts.group
+    opaque = [m for m in group.known_members if m.assignment is None]
+    if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
+        count = f"{len(opaque)} of {group.member_count} members"
+        facts.unseen.append(
+            Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not told in a known form")
+        )
+    if group.unknown_partitions and group.total_lag is None and LAG not in facts.left_out:
+        rows = [row for row in group.offsets if row.lag is None and not row.gone]
+        least = "" if group.lag_at_least is None else f"lag at least {group.lag_at_least}, "
+        first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}" if rows else "positions are not seen"
+        message = f"{least}of {group.unknown_partitions} partitions unknown; {first}"
+        facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
+
+
 def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
     """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
     clock, pause = cluster.retry.clock, cluster.retry.sleep
     start = clock()
     waiting = [each for each in facts if each.rebalances or each.pending]
+    rebalanced = [each for each in waiting if each.rebalances]
     failed: dict[str, KgroupError] = {}
     while waiting and clock() - start < patience_s:
         pause(min(INTERVAL_S, patience_s - (clock() - start)))
@@ -240,6 +261,21 @@ def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> 
             each.unseen.append(Unseen("a second look", "SEEN_ONCE", once))
         elif error is not None and not (each.state is not None and _too_old(error)):
             each.miss("a second look", error)
+    _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
+
+
+def _describe_settled(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """While a group rebalances nobody tells who owns what: those that are done are described anew."""
+    told = describe(cluster, [each.group.group_id for each in facts]) if facts else Description(())
+    groups = {group.group_id: group for group in told.groups}
+    for each in facts:
+        each.group = groups.get(each.group.group_id, each.group)
+        if each.rebalances:
+            again = "it rebalanced, was done, and rebalances again"
+            each.unseen.append(Unseen("a second look", "SEEN_ONCE", again))
+    for error in told.errors:
+        gone = next(each for each in facts if each.group.group_id == error.item)
+        gone.unseen.append(Unseen("a second look", error.code, error.message))
 
 
 def _too_old(error: KgroupError) -> bool:
@@ -252,8 +288,7 @@ def _again(
     still_open: frozenset[TopicPartition] | KgroupError | None,
 ) -> None:
     if isinstance(group, GroupDescription) and group.state not in REBALANCING:
-        findings = tuple(finding for finding in facts.group.findings if finding.code != "KG102")
-        facts.group = replace(facts.group, state=group.state, findings=findings)
+        facts.group = replace(facts.group, state=group.state)
     if isinstance(still_open, frozenset):
         facts.pending &= still_open
 
@@ -268,7 +303,7 @@ def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
     if not held:
         return
     try:
-        found = open_transactions(cluster, held.values())  # type: ignore[arg-type]
+        found = open_transactions(cluster, held.values())
     except KgroupError:
         return
     for each in facts:

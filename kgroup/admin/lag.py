@@ -63,11 +63,9 @@ def readers_known(group: GroupDescription) -> bool:
     """
     if group.state in ("Empty", "Dead"):
         return True
-    told = not any(error.item == "members" for error in group.errors)
-    rebalancing = group.type == CLASSIC and group.state != STABLE
-    return (
-        told and not rebalancing and not any(m.assignment is None or m.raw_assignment for m in group.members)
-    )
+    if group.members is None or (group.type == CLASSIC and group.state != STABLE):
+        return False
+    return all(member.assignment is not None for member in group.members)
 
 
 @dataclass(frozen=True, slots=True)

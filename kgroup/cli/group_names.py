@@ -47,6 +47,12 @@ def expand(admin: "Admin", names: Iterable[str], *, change: bool = False) -> Nam
     return Named(tuple(found), listing.errors)
 
 
+def every(admin: "Admin") -> Named:
+    """All groups, by id."""
+    listing = admin.list_groups()
+    return Named(tuple(group.group_id for group in listing.groups), listing.errors)
+
+
 def resolve(admin: "Admin", names: Iterable[str]) -> list[str]:
     """The groups of `expand`, for callers that tell what cannot be seen in another way."""
     return list(expand(admin, names).groups)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 _WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
-LOOKS = ("history", "settings", "transactions", "log-starts")
+LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignments")
 
 
 @make(
@@ -61,7 +61,7 @@ def command(
     else, or of some groups only. Uses what describe shows, settings, and the history in __consumer_offsets.
     """
     from kgroup.admin.doctor import examine_all
-    from kgroup.cli.group_names import resolve
+    from kgroup.cli.group_names import every, expand
     from kgroup.cli.session import identity, open_admin
 
     left_out = _looks(without)
@@ -69,13 +69,12 @@ def command(
         raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
     with open_admin(env) as admin:
-        names = resolve(admin, group or [])
-        names += [found.group_id for found in (admin.list_groups().groups if all_groups else ())]
+        named = every(admin) if all_groups else expand(admin, group or [])
         found = examine_all(
-            admin.cluster, names, window_ms=window_ms, left_out=left_out, patience_s=patience_s
+            admin.cluster, named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s
         )
         where = identity(admin, env)
-    return _shown(env, found, where)
+    return _shown(env, found, named.unseen, where)
 
 
 def _looks(without: str | None) -> tuple[str, ...]:
@@ -86,9 +85,9 @@ def _looks(without: str | None) -> tuple[str, ...]:
     return chosen
 
 
-def _shown(env: Env, found: Any, where: Any) -> ExitCode:
+def _shown(env: Env, found: Any, unseen: Any, where: Any) -> ExitCode:
     from kgroup.cli.output import Result, show
-    from kgroup.cli.rendering import exit_codes, shown_errors
+    from kgroup.cli.rendering import exit_codes, of_seen, shown_errors
     from kgroup.cli.tables import Column, Table
 
     checkups = found.checkups
@@ -96,7 +95,9 @@ def _shown(env: Env, found: Any, where: Any) -> ExitCode:
     unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
+    untold = (*found.errors, *unseen)
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
+    code = of_seen(of_batch(codes, len(unknown) < len(checkups)), unseen)
     return show(
         env,
         Result(
@@ -104,8 +105,8 @@ def _shown(env: Env, found: Any, where: Any) -> ExitCode:
             ["\n\n".join("\n".join(_text(checkup)) for checkup in checkups)] if checkups else [],
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
-            errors=[*shown_errors(found.errors), *_unseen(checkups)],
-            exit_code=ExitCode.BAD_VERDICT if sick else of_batch(codes, len(unknown) < len(checkups)),
+            errors=[*shown_errors(untold), *_unseen(checkups)],
+            exit_code=ExitCode.BAD_VERDICT if sick else code,
             cluster=where,
             main=Table(columns, rows),
         ),

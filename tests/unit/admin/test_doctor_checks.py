@@ -158,6 +158,22 @@ def test_a_broker_that_does_not_tell_stable_offsets_and_a_log_that_is_not_read()
     assert examine(fake.cluster(), "g", left_out=["history", "transactions"]).verdict == "healthy"
 
 
+def test_a_lag_that_is_not_known_makes_no_healthy_group() -> None:
+    """One partition committed, one read and never committed: it was healthy, lag 0."""
+    found = examine(cluster({"orders:0": 4}).cluster(), "g")
+    (unseen,) = found.unseen
+    assert (found.verdict, unseen.look, unseen.code) == ("unknown", "lag", "LAG_UNKNOWN")
+    assert unseen.message.startswith("lag at least 0, of 1 partitions unknown; orders-1: ")
+    assert examine(cluster({"orders:0": 4}).cluster(), "g", left_out=["lag"]).verdict == "healthy"
+
+
+def test_assignments_of_another_protocol_make_no_healthy_group() -> None:
+    worker = dg.DescribedGroupMember(member_id="w", member_metadata=b"\1\2", member_assignment=b"\3")
+    connect = classic_group("g", worker, protocol_type="connect")
+    found = examine(cluster({}, connect).cluster(), "g")
+    assert (found.verdict, [each.look for each in found.unseen]) == ("unknown", ["assignments"])
+
+
 def test_a_group_that_cannot_be_described_is_an_error_beside_the_others() -> None:
     found = examine_all(cluster().cluster(), ["nope", "g"])
     assert [checkup.group.group_id for checkup in found.checkups] == ["g"]
