@@ -16,6 +16,7 @@ from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import fetch as f
+from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -159,12 +160,24 @@ def test_a_broker_that_does_not_tell_stable_offsets_and_a_log_that_is_not_read()
 
 
 def test_a_lag_that_is_not_known_makes_no_healthy_group() -> None:
-    """One partition committed, one read and never committed: it was healthy, lag 0."""
-    found = examine(cluster({"orders:0": 4}).cluster(), "g")
+    """One partition committed, one with records read and never committed: it was healthy, lag 0."""
+    fake = cluster({"orders:0": 4})
+    at_end = fake.handlers[lo.ListOffsetsRequest]
+
+    def list_offsets(node: int, request: lo.ListOffsetsRequest) -> lo.ListOffsetsResponse:
+        told = at_end(node, request)
+        assert isinstance(told, lo.ListOffsetsResponse)
+        if request.topics[0].name == OFFSETS_TOPIC or request.topics[0].partitions[0].timestamp == -1:
+            return told
+        parts = tuple(replace(part, offset=0) for part in told.topics[0].partitions)
+        return replace(told, topics=(replace(told.topics[0], partitions=parts),))
+
+    fake.on(lo.ListOffsetsRequest, list_offsets)
+    found = examine(fake.cluster(), "g")
     (unseen,) = found.unseen
     assert (found.verdict, unseen.look, unseen.code) == ("unknown", "lag", "LAG_UNKNOWN")
     assert unseen.message.startswith("lag at least 0, of 1 partitions unknown; orders-1: ")
-    assert examine(cluster({"orders:0": 4}).cluster(), "g", left_out=["lag"]).verdict == "healthy"
+    assert examine(fake.cluster(), "g", left_out=["lag"]).verdict == "healthy"
 
 
 def test_assignments_of_another_protocol_make_no_healthy_group() -> None:
