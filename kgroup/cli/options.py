@@ -123,6 +123,11 @@ def _shared(
 _SHARED = inspect.signature(_shared)
 
 
+def shared_names() -> tuple[str, ...]:
+    """The parameters that every command has, as `Env.of` takes them."""
+    return tuple(_SHARED.parameters)
+
+
 @functools.cache
 def _takes_value() -> dict[str, bool]:
     """Every shared option by its spellings, and whether a value follows it."""
@@ -180,9 +185,21 @@ def command(
         result = get_command(app)
         assert isinstance(result, KgroupCommand)
         result.path, result.examples, result.has_json = path, examples, has_json
+        if "_KGROUP_COMPLETE" in os.environ:
+            _offer(result)
         return result
 
     return decorate
+
+
+def _offer(command: KgroupCommand) -> None:
+    """Give the parameters that have no completion of their own one by what they take."""
+    from kgroup.cli.completions import complete, offer_for
+
+    for parameter in command.params:
+        offer = offer_for(command.path, parameter)
+        if offer is not None and parameter._custom_shell_complete is None:
+            parameter._custom_shell_complete = complete(offer)
 
 
 def group(name: str, help_line: str, *commands: KgroupCommand) -> TyperGroup:

@@ -65,6 +65,38 @@ def test_completion_asks_the_program(tmp_path):
         assert ran.stdout.split() == offered, words
 
 
+def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path):
+    cluster.create_topic("complete-me", 1)
+    cluster.classic_group("complete-group", "complete-me", {"pod-0": [0]})
+    config_file.write_text("contexts: {staging: {local: /x/y}}\n")
+    environ = {
+        **os.environ,
+        "_KGROUP_COMPLETE": "complete_bash",
+        "KGROUP_BOOTSTRAP_SERVER": cluster.bootstrap,
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+
+    def offered(words, **more):
+        count = len(words.split()) - (not words.endswith(" "))
+        return run(env={**environ, **more, "COMP_WORDS": words, "COMP_CWORD": str(count)}).stdout.split()
+
+    assert offered("kgroup describe complete-g") == ["complete-group"]
+    assert offered("kgroup list --topic complete-m") == ["complete-me"]
+    assert offered("kgroup cluster topics complete-m") == ["complete-me"]
+    assert offered("kgroup remove-members complete-group --instance-id po") == ["pod-0"]
+    assert offered("kgroup wait complete-group --for member=p") == ["member=pod-0"]
+    assert offered("kgroup wait complete-group --for st") == ["stable"]
+    assert offered("kgroup list --state Sta") == ["Stable"]
+    assert offered("kgroup context use st") == ["staging"]
+    # Kept for a moment, for this cluster alone; a cluster that does not answer offers nothing.
+    cluster.create_topic("complete-later", 1)
+    assert offered("kgroup list --topic complete-") == ["complete-me"]
+    dead = {"KGROUP_BOOTSTRAP_SERVER": "127.0.0.1:1"}
+    assert offered("kgroup list --topic complete-", **dead) == []
+    assert offered(f"kgroup -b {cluster.bootstrap} describe complete-g", **dead) == ["complete-group"]
+    assert (tmp_path / "cache" / "kgroup" / "completion.json").stat().st_mode & 0o777 == 0o600
+
+
 def test_bash_takes_the_script():
     subprocess.run(["bash", "-n", "completions/kgroup.bash"], check=True, cwd=Path(__file__).parents[2])
 

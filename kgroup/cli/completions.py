@@ -1,0 +1,184 @@
+"""What the shell offers for a word: groups, topics, instance ids, contexts, states and conditions.
+
+A cluster is asked for a second at most and its answer kept for a few more, since a shell asks at every key.
+Nothing is ever said on a failure: an empty offer is all a completion can tell.
+"""
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env import Env
+from kgroup.errors import KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+
+PATIENCE_S = 1.0
+KEPT_S = 15.0
+STATES = ("Assigning", "CompletingRebalance", "Dead", "Empty", "PreparingRebalance", "Reconciling", "Stable")
+Offer = Callable[[Any, str], Iterable[str]]
+
+
+def complete(offer: Offer) -> Callable[[Any, Any, str], list[str]]:
+    """`offer` in the form in which a parameter asks for it: the offered words that begin as typed."""
+
+    def asked(ctx: Any, parameter: Any, incomplete: str) -> list[str]:
+        if parameter.param_type_name == "option":
+            ctx = _without_option(ctx)
+        with contextlib.suppress(KgroupError, OSError, ValueError):
+            return sorted(word for word in offer(ctx, incomplete) if word.startswith(incomplete))
+        return []
+
+    return asked
+
+
+def _without_option(ctx: Any) -> Any:
+    """The context with what was typed in front of the option whose value is being typed.
+
+    At an option without a value the parser gives up, and keeps nothing of the words in front of it.
+    """
+    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    words = [word for word in typed.split()[1:] if word not in ctx.command.path.split()]
+    while words and not words[-1].startswith("-"):
+        words.pop()
+    return ctx.command.make_context(ctx.info_name, words[:-1], resilient_parsing=True)
+
+
+def offer_for(path: str, parameter: Any) -> Offer | None:
+    """What to offer for a parameter of the command `path`, by what its metavar says it takes."""
+    kind = (parameter.metavar or parameter.name or "").strip("[]{}….").upper()
+    if path == "cluster topics" and kind == "GLOB":
+        return topics
+    if path in ("context use", "context show") and kind == "NAME":
+        return contexts
+    if "--instance-id" in parameter.opts or "--instance" in parameter.opts:
+        return None if path == "member run" else instances
+    return _BY_KIND.get(kind)
+
+
+def groups(ctx: Any, incomplete: str) -> Iterable[str]:
+    """The groups of the cluster that the words so far name."""
+    return _of_cluster(ctx, "groups", lambda admin: [g.group_id for g in admin.list_groups().groups])
+
+
+def topics(ctx: Any, incomplete: str) -> Iterable[str]:
+    """The topics of the cluster, internal ones left out."""
+    return _of_cluster(ctx, "topics", lambda admin: [t.name for t in admin.topics() if not t.internal])
+
+
+def instances(ctx: Any, incomplete: str) -> Iterable[str]:
+    """The instance ids in the groups named so far, behind those of a comma list already typed."""
+    named = ctx.params.get("group") or ()
+    wanted = [named] if isinstance(named, str) else list(named)
+    done = incomplete.rpartition(",")[0]
+    found = _of_cluster(ctx, f"instances of {wanted}", lambda admin: _instances(admin, wanted))
+    return [f"{done},{name}" if done else name for name in found]
+
+
+def _instances(admin: "Admin", group_ids: list[str]) -> list[str]:
+    described = admin.describe(group_ids, offsets=False).groups if group_ids else ()
+    members = (member for group in described for member in group.known_members)
+    return [member.instance_id for member in members if member.instance_id]
+
+
+def contexts(ctx: Any, incomplete: str) -> Iterable[str]:
+    """The contexts of the config file."""
+    from kgroup.cli.config import load_config
+
+    return load_config().contexts
+
+
+def states(ctx: Any, incomplete: str) -> Iterable[str]:
+    """The states groups may be in."""
+    return STATES
+
+
+def conditions(ctx: Any, incomplete: str) -> Iterable[str]:
+    """What one may wait for; behind `member=` the instance ids of the groups."""
+    from kgroup.admin.conditions import KINDS
+
+    if incomplete.startswith("member="):
+        return [f"member={name}" for name in instances(ctx, "")]
+    return [kind.partition("=")[0] + ("=" if "=" in kind else "") for kind in KINDS]
+
+
+_BY_KIND: dict[str, Offer] = {
+    **dict.fromkeys(("GROUP", "GLOB", "FROM", "TO"), groups),
+    "TOPIC": topics,
+    "STATE": states,
+    "CONDITION": conditions,
+}
+
+
+def _of_cluster(ctx: Any, what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
+    """The answer of the cluster the words so far name, or the one kept from a moment ago."""
+    from kgroup.cli.options import shared_names
+
+    values = {name: ctx.params.get(name) for name in shared_names()}
+    env = Env.of("completion", values, os.environ)
+    where = {s.name: s.value for s in env.settings().settings.values() if s.name != "timeout"}
+    key = json.dumps([what, sorted(where.items())])
+    kept = _Kept()
+    found = kept.find(key)
+    if found is None:
+        found = _ask(env, ask)
+        kept.put(key, found)
+    return found
+
+
+def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
+    from dataclasses import replace
+
+    from kgroup.admin.admin import Admin
+    from kgroup.cli.session import connection_of
+    from kgroup.client.transport import SocketTransport
+
+    connection = connection_of(env)
+    if isinstance(connection, Path):
+        # A folder that nobody serves would have to be opened, locked and read for it.
+        return []
+    transport = SocketTransport(replace(connection, request_timeout_s=PATIENCE_S))
+    try:
+        return ask(Admin(transport, timeout_s=PATIENCE_S))
+    finally:
+        transport.close()
+
+
+class _Kept:
+    """Answers of the last few seconds, in a file of the user's own."""
+
+    def __init__(self) -> None:
+        from platformdirs import user_cache_path
+
+        self._path = user_cache_path("kgroup") / "completion.json"
+        self._now = time.time()
+        self._answers: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            read = json.loads(self._path.read_text(encoding="utf-8"))
+            self._answers = {k: v for k, v in read.items() if 0 <= self._now - v["time"] < KEPT_S}
+
+    def find(self, key: str) -> list[str] | None:
+        """What was answered; None for what was not asked lately."""
+        found = self._answers.get(_digest(key))
+        return None if found is None else list(found["words"])
+
+    def put(self, key: str, words: list[str]) -> None:
+        """Keep an answer; that it cannot be written is no matter."""
+        self._answers[_digest(key)] = {"time": self._now, "words": words}
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(self._answers, file)
+
+
+def _digest(key: str) -> str:
+    """Settings may be secrets: the file holds no more of them than this."""
+    from hashlib import sha256
+
+    return sha256(key.encode()).hexdigest()
