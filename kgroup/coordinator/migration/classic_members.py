@@ -49,11 +49,11 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
         and step.version >= MEMBER_ID_REQUIRED_SINCE
     ):
         return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+    before = _member(step, group, request, member_id)
     try:
         subscription = Subscription.decode(request.protocols[0].metadata)
     except DecodeError as error:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
-    before = _member(step, group, request, member_id)
     after = replace(before, metadata=_metadata(step, before, request, subscription))
     after = _advance(step, group, before, after, _owned(step.state.image, subscription))
     return JoinGroupResponse(
