@@ -6,6 +6,7 @@ import logging
 from functools import cached_property
 
 from kgroup.broker.call import Answer, Api, Call, Silence
+from kgroup.broker.fetch_sessions import FetchSessions
 from kgroup.broker.producers import ProducerStates
 from kgroup.broker.script import Script
 from kgroup.broker.tickets import Tickets
@@ -34,6 +35,7 @@ class Dispatcher:
         self.transactions = Transactions(cluster, self.tickets, self.watchers)
         self.script: Script | None = None
         self._partitions: dict[str, int] = {}
+        self._sessions: dict[int, FetchSessions] = {}
 
     @property
     def wakeups(self) -> Wakeups:
@@ -46,6 +48,13 @@ class Dispatcher:
 
         own = registry.PRIVATE_APIS if not self.cluster.group_config.client_assignors else ()
         return {api.key: api for api in ALL if api.key not in own}
+
+    def sessions(self, node: int) -> FetchSessions:
+        """The fetch sessions of a broker."""
+        found = self._sessions.get(node)
+        if found is None:
+            found = self._sessions[node] = FetchSessions(self.cluster.settings.fetch_sessions_max)
+        return found
 
     def versions(self, key: int) -> range | None:
         """The versions of an API that are served; None for none."""

@@ -67,6 +67,7 @@ class BrokerSettings:
     """1 makes every append survive a power loss; any other number leaves that to the system (as Kafka)."""
     message_max_bytes: int = _number("message.max.bytes", 1_048_588)
     fetch_max_bytes: int = _number("fetch.max.bytes", 57_671_680, low=1024)
+    fetch_sessions_max: int = _number("max.incremental.fetch.session.cache.slots", 1000)
     request_max_bytes: int = _number("socket.request.max.bytes", 104_857_600, low=1)
     connections_max: int = _number("max.connections", INT32_MAX)
     connections_max_idle_ms: int = _number("connections.max.idle.ms", 600_000, low=1, high=1 << 53)

@@ -1,4 +1,4 @@
-"""Fetch, without fetch sessions: every request names all its partitions (KIP-227 allows it).
+"""Fetch, with fetch sessions or without (KIP-227).
 
 Everything in a log is replicated, so the high watermark is its end. A read_committed consumer gets nothing
 from the first open transaction on, and the list of aborted ones to skip (KIP-98).
@@ -7,9 +7,12 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 from __future__ import annotations
 
 import struct
+from itertools import groupby
+from typing import NamedTuple
 
 from kgroup.broker.call import Answer, Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.fetch_sessions import IDS_SINCE, Answers, Named, Plan, Wanted
 from kgroup.broker.handlers.partitions import check_leader_epoch, partition_log, topic_name
 from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
@@ -27,6 +30,8 @@ from kgroup.protocol.messages.fetch import (
 )
 
 READ_COMMITTED = 1
+STORAGE_ERROR_SINCE = 6
+_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 _BATCH_START = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _DELTA_AT = 23  # bytes of a batch before its last offset delta
@@ -36,48 +41,94 @@ def fetch(desk: Dispatcher, call: Call) -> Answer:
     """Answer at once if there is enough to read or something to report; else park until there is."""
     request = call.body
     assert isinstance(request, FetchRequest)
-    if request.session_id:
-        return refuse(request, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, None)
-    response, size, failed = read(desk, call, request)
-    wait_ms = request.max_wait_ms
-    if failed or size >= request.min_bytes or wait_ms <= 0 or not request.topics:
-        return response
-    ParkedFetch(desk, call, request)
+    sessions = desk.sessions(call.node)
+    try:
+        plan = sessions.plan(
+            request, call.version, wanted_by(desk, request, call.version), desk.clock.now_ms()
+        )
+    except Refused as refused:
+        return FetchResponse(error_code=refused.code)
+    found = read(desk, call, plan)
+    if found.enough or request.max_wait_ms <= 0:
+        return respond(desk, call, plan, found)
+    ParkedFetch(desk, call, plan)
     return None
 
 
-def read(desk: Dispatcher, call: Call, request: FetchRequest) -> tuple[FetchResponse, int, bool]:
-    """The response as of now, the bytes of records in it, and whether a partition has an error.
+def wanted_by(desk: Dispatcher, request: FetchRequest, version: int) -> dict[Named, Wanted]:
+    """The partitions a request names; one that is named again counts once, with what was asked for last."""
+    wanted: dict[Named, Wanted] = {}
+    by_id = version >= IDS_SINCE
+    for topic in request.topics:
+        topic_id = topic.topic_id
+        name = desk.cluster.catalog.image.name_of(topic_id) if by_id else topic.topic
+        label = topic_id if by_id else topic.topic
+        for partition in topic.partitions:
+            wanted[label, partition.partition] = Wanted(topic.topic, topic_id, name, partition)
+    return wanted
+
+
+class Found(NamedTuple):
+    """What was read, those partitions last that nobody knows; and whether that is worth an answer now."""
+
+    answers: Answers
+    enough: bool
+
+
+def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
+    """What there is as of now.
 
     The first batch found is returned whatever its size, so that a consumer always gets on (KIP-74).
     """
-    left = min(request.max_bytes, desk.cluster.settings.fetch_max_bytes)
+    request = call.body
+    assert isinstance(request, FetchRequest)
+    most = left = min(request.max_bytes, desk.cluster.settings.fetch_max_bytes)
     total, failed = 0, False
     committed = request.isolation_level == READ_COMMITTED
-    responses = []
-    for topic in request.topics:
-        found = []
-        for partition in topic.partitions:
-            try:
-                name = topic_name(desk, topic.topic, topic.topic_id)
-                data = _partition(
-                    desk, call.node, name, partition, left, must_progress=total == 0, committed=committed
-                )
-            except Refused as refused:
-                data = _failed(partition.partition, refused.code)
-            except OffsetOutOfRange:
-                data = _failed(partition.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-            except StorageError:
-                data = _failed(partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
-            size = len(data.records or b"")
-            total += size
-            left -= size
-            failed = failed or data.error_code != 0
-            found.append(data)
-        responses.append(
-            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(found))
+    known: Answers = []
+    unknown: Answers = []
+    for key, wanted in plan.partitions:
+        try:
+            name = _name(desk, wanted, plan.by_id)
+            data = _partition(
+                desk, call.node, name, wanted.ask, left, must_progress=total == 0, committed=committed
+            )
+        except Refused as refused:
+            data = _failed(wanted.ask.partition, refused.code)
+        except OffsetOutOfRange:
+            data = _failed(wanted.ask.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except StorageError:
+            old = call.version < STORAGE_ERROR_SINCE
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if old else ErrorCode.KAFKA_STORAGE_ERROR
+            data = _failed(wanted.ask.partition, code)
+        if data.error_code in _UNKNOWN:
+            unknown.append((key, wanted, data))
+            continue
+        size = len(data.records or b"")
+        total += size
+        left -= size
+        failed = failed or data.error_code != 0
+        known.append((key, wanted, data))
+    if plan.unknown is None:
+        plan.unknown = {key for key, _, _ in unknown}
+    gone = len(unknown) > len(plan.unknown)
+    return Found(known + unknown, failed or gone or not known or total >= min(request.min_bytes, most))
+
+
+def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResponse:
+    """The answer with what was read; in a session, with what is new."""
+    try:
+        session_id, answers = desk.sessions(call.node).answered(plan, found.answers, desk.clock.now_ms())
+    except Refused as refused:
+        assert plan.session is not None
+        return FetchResponse(error_code=refused.code, session_id=plan.session.id)
+    responses = [
+        FetchableTopicResponse(
+            topic=topic, topic_id=topic_id, partitions=tuple(data for _, _, data in of_topic)
         )
-    return FetchResponse(responses=tuple(responses)), total, failed
+        for (topic, topic_id), of_topic in groupby(answers, lambda each: (each[1].topic, each[1].topic_id))
+    ]
+    return FetchResponse(session_id=session_id, responses=tuple(responses))
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchResponse:
@@ -99,16 +150,16 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchRespo
 class ParkedFetch:
     """A fetch that waits for `min_bytes` to arrive, for a partition to fail, or for its time to run out."""
 
-    __slots__ = ("_call", "_deadline", "_desk", "_keys", "_request")
+    __slots__ = ("_call", "_deadline", "_desk", "_keys", "_plan")
 
-    def __init__(self, desk: Dispatcher, call: Call, request: FetchRequest) -> None:
+    def __init__(self, desk: Dispatcher, call: Call, plan: Plan) -> None:
+        request = call.body
+        assert isinstance(request, FetchRequest)
         self._desk = desk
         self._call = call
-        self._request = request
+        self._plan = plan
         self._keys: list[Key] = [
-            (topic_name(desk, topic.topic, topic.topic_id), partition.partition)
-            for topic in request.topics
-            for partition in topic.partitions
+            (wanted.name, wanted.ask.partition) for _, wanted in plan.partitions if wanted.name is not None
         ]
         desk.watchers.watch(self._keys, self.grown)
         self._deadline: Deadline = desk.wakeups.at(desk.clock.now_ms() + request.max_wait_ms, self.expire)
@@ -116,19 +167,32 @@ class ParkedFetch:
 
     def grown(self) -> None:
         """One of the partitions is not what it was."""
-        response, size, failed = read(self._desk, self._call, self._request)
-        if failed or size >= self._request.min_bytes:
-            self.forget()
-            self._call.answer(response)
+        found = read(self._desk, self._call, self._plan)
+        if found.enough:
+            self._answer(found)
 
     def expire(self) -> None:
         """The time is over: answer with what there is."""
-        self.forget()
-        self._call.answer(read(self._desk, self._call, self._request)[0])
+        self._answer(read(self._desk, self._call, self._plan))
 
     def forget(self) -> None:
         self._deadline.cancel()
         self._desk.watchers.unwatch(self._keys, self.grown)
+
+    def _answer(self, found: Found) -> None:
+        self.forget()
+        self._call.answer(respond(self._desk, self._call, self._plan, found))
+
+
+def _name(desk: Dispatcher, wanted: Wanted, by_id: bool) -> str:
+    """The topic's name; a session keeps the one it found first, whatever the id stands for later."""
+    if wanted.name is None:
+        wanted.name = topic_name(desk, wanted.topic, wanted.topic_id)
+    elif by_id:
+        topic = desk.cluster.catalog.topics.get(wanted.name)
+        if topic is not None and topic.topic_id != wanted.topic_id:
+            raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
+    return wanted.name
 
 
 def _partition(
