@@ -60,7 +60,7 @@ class PartitionProducers:
     @property
     def last_stable_offset(self) -> int:
         """Up to here, every transaction has ended."""
-        return self._transactions.first_unstable_offset(self._log.end_offset)
+        return max(self._transactions.first_unstable_offset(self._log.end_offset), self._log.start_offset)
 
     def aborted_between(self, start: int, end: int) -> list[tuple[int, int]]:
         """Producer id and first offset of each aborted transaction with records between the two."""

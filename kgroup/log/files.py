@@ -19,6 +19,8 @@ CLEANED = ".cleaned"
 SWAP = ".swap"
 START_OFFSET = "log-start-offset"
 """Checkpoint of a log whose start lies inside its first segment."""
+KAFKAS_START_OFFSETS = "log-start-offset-checkpoint"
+"""Where Kafka keeps the starts of all logs of a folder."""
 CLEANED_TO = "cleaner-offset"
 """Checkpoint of how far compaction has come."""
 
@@ -77,6 +79,37 @@ def read_checkpoint(folder: Path, name: str) -> int | None:
         raise StorageError(
             f"{path} holds {text[:40]!r}, not an offset", hint=f"delete {path}; it is made anew when needed"
         ) from None
+
+
+def adopt_start_offsets(folder: Path) -> None:
+    """Give each partition of a copy of a Kafka's folder the start that its log had there.
+
+    Raises StorageError for a file that is not what Kafka writes, or a folder that cannot be written.
+    """
+    path = folder / KAFKAS_START_OFFSETS
+    if not path.exists():
+        return
+    try:
+        for name, offset in _start_offsets(path.read_text(encoding="utf-8")).items():
+            if (folder / name).is_dir() and not (folder / name / START_OFFSET).exists():
+                write_checkpoint(folder / name, START_OFFSET, offset)
+    except ValueError:
+        raise StorageError(
+            f"{path} is not a list of offsets",
+            hint="copy it again; without it, records that were deleted come back",
+        ) from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be taken over: {error.strerror}") from None
+
+
+def _start_offsets(text: str) -> dict[str, int]:
+    """Partition folder → offset, from Kafka's form: version, count, then `topic partition offset` lines."""
+    version, count, *lines = text.splitlines()
+    entries = [line.split() for line in lines]
+    starts = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}
+    if int(version) != 0 or int(count) != len(starts):
+        raise ValueError
+    return starts
 
 
 def commit_swap(folder: Path, base_offset: int) -> None:

@@ -15,6 +15,7 @@ from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.log.files import adopt_start_offsets
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
@@ -188,6 +189,7 @@ class Cluster:
 
     def _open(self, config: Mapping[str, str], offsets_partitions: int | None) -> None:
         if not self.catalog.topics and self._folder is not None:
+            adopt_start_offsets(self._folder)
             for topic in adoptable(self._folder, self.catalog):
                 self.catalog.add(topic)
         known = self.catalog.topics.get(OFFSETS_TOPIC)
