@@ -1,5 +1,5 @@
 # kgroup: every target does its own set-up. Python 3.11 or newer is all it needs; only `interop` wants
-# Java 17, Maven, Go and Chromium as well.
+# Java 17, Maven, Go, Node and Chromium as well.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -60,7 +60,14 @@ check: setup spark ## Style, types (those of PySpark too), layers
 .PHONY: interop
 interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.toolchain
+	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios
+
+.PHONY: foreign
+foreign: export KGROUP_FOREIGN = full
+foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
+	@$(BIN)/python -m tests.interop.foreign.builds
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000

@@ -28,8 +28,8 @@ def missing(*programs: str) -> list[str]:
 
 def kafka_jars() -> Path:
     """Folder with Kafka's broker, tools and clients and all they need at run time (from Maven)."""
-    with _locked():
-        return _built("jars", [HERE / "java" / "pom.xml"], _copy_jars)
+    with locked():
+        return built("jars", [HERE / "java" / "pom.xml"], _copy_jars)
 
 
 def kafka_classpath() -> str:
@@ -41,9 +41,9 @@ def driver_classpath() -> str:
     """Class path of our Java driver together with Kafka's jars."""
     jars = kafka_classpath()
     sources = sorted((HERE / "java" / "src").rglob("*.java"))
-    with _locked():
+    with locked():
         made_from = [HERE / "java" / "pom.xml", *sources]
-        classes = _built("classes", made_from, lambda to: _javac(jars, sources, to))
+        classes = built("classes", made_from, lambda to: _javac(jars, sources, to))
     return f"{classes}{os.pathsep}{jars}"
 
 
@@ -51,19 +51,19 @@ def go_driver() -> Path:
     """Our franz-go driver's executable."""
     folder = HERE / "go"
     sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.glob("*.go"))]
-    with _locked():
-        return _built("go", sources, lambda to: _go_build(folder, to)) / "driver"
+    with locked():
+        return built("go", sources, lambda to: _go_build(folder, to)) / "driver"
 
 
 @contextlib.contextmanager
-def _locked() -> Iterator[None]:
+def locked() -> Iterator[None]:
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _built(name: str, sources: list[Path], build) -> Path:  # type: ignore[no-untyped-def]
+def built(name: str, sources: list[Path], build) -> Path:  # type: ignore[no-untyped-def]
     """`CACHE/name` as built from exactly these sources; half a build is never kept."""
     product, stamp = CACHE / name, CACHE / f"{name}.stamp"
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
@@ -79,19 +79,19 @@ def _built(name: str, sources: list[Path], build) -> Path:  # type: ignore[no-un
 
 def _copy_jars(to: Path) -> None:
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-    _run(["mvn", "-q", "-B", *goal], HERE / "java")
+    run(["mvn", "-q", "-B", *goal], HERE / "java")
 
 
 def _javac(jars: str, sources: list[Path], to: Path) -> None:
     lint = "-Xlint:all,-processing,-path"
-    _run(["javac", "--release", "17", lint, "-cp", jars, "-d", str(to), *map(str, sources)], to)
+    run(["javac", "--release", "17", lint, "-cp", jars, "-d", str(to), *map(str, sources)], to)
 
 
 def _go_build(folder: Path, to: Path) -> None:
-    _run(["go", "build", "-o", str(to / "driver"), "."], folder)
+    run(["go", "build", "-o", str(to / "driver"), "."], folder)
 
 
-def _run(command: list[str], cwd: Path) -> None:
+def run(command: list[str], cwd: Path) -> None:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         said = f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"

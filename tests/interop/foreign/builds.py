@@ -1,0 +1,118 @@
+"""The foreign clients, fetched with Maven, Go and npm and built into `.cache/interop/` (see toolchain.py).
+
+`python -m tests.interop.foreign.builds` builds those that `chosen` asks for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from ..toolchain import built, locked, missing, run
+
+HERE = Path(__file__).resolve().parent
+SAMPLE = ("2.3.1", "3.3.2", "3.7.2", "4.0.2")
+EVERY = (
+    *(
+        "2.3.1",
+        "2.8.2",
+        "3.0.2",
+        "3.1.2",
+        "3.2.3",
+        "3.3.2",
+        "3.4.1",
+        "3.5.2",
+        "3.6.2",
+        "3.7.2",
+        "3.8.1",
+        "3.9.2",
+    ),
+    *("4.0.2", "4.1.2", "4.2.1", "4.3.1"),
+)
+FULL = os.environ.get("KGROUP_FOREIGN") == "full"
+
+
+def chosen() -> tuple[str, ...]:
+    """Versions of the Java client: a sample, or with KGROUP_FOREIGN=full one of each minor."""
+    return EVERY if FULL else SAMPLE
+
+
+def java_driver(version: str) -> str:
+    """Class path of the Java driver with the client of one version, and nothing else of Kafka."""
+    jars = _client_jars(version)
+    oldest = _client_jars(EVERY[0])
+    sources = sorted((HERE / "java" / "src" / "clients").rglob("*.java"))
+    with locked():
+        made_from = [HERE / "java" / "clients.xml", *sources]
+        classes = built("foreign-classes", made_from, lambda to: _javac(oldest, sources, to))
+    return f"{classes}{os.pathsep}{jars}{os.sep}*"
+
+
+def apps() -> str:
+    """Class path of Kafka Streams, Kafka Connect and our Streams program."""
+    pom, sources = HERE / "java" / "apps.xml", sorted((HERE / "java" / "src" / "streams").rglob("*.java"))
+    with locked():
+        jars = built("foreign-apps", [pom], lambda to: _fetch(pom, to))
+        classes = built("foreign-streams", [pom, *sources], lambda to: _javac(jars, sources, to))
+    return f"{classes}{os.pathsep}{jars}{os.sep}*"
+
+
+def go_driver() -> Path:
+    """The executable with sarama and kafka-go."""
+    folder = HERE / "go"
+    sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.glob("*.go"))]
+    with locked():
+        return (
+            built(
+                "foreign-go", sources, lambda to: run(["go", "build", "-o", str(to / "driver"), "."], folder)
+            )
+            / "driver"
+        )
+
+
+def js_driver() -> Path:
+    """The script with kafkajs, its modules beside it."""
+    folder = HERE / "js"
+    sources = [folder / "package.json", *sorted(folder.glob("*.js"))]
+    with locked():
+        return built("foreign-js", sources, lambda to: _npm(sources, to)) / "driver.js"
+
+
+def _client_jars(version: str) -> Path:
+    pom = HERE / "java" / "clients.xml"
+    with locked():
+        return built(f"foreign-{version}", [pom], lambda to: _fetch(pom, to, version))
+
+
+def _fetch(pom: Path, to: Path, version: str = "") -> None:
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
+    run(["mvn", "-q", "-B", "-f", str(pom), f"-Dclient.version={version}", *goal], to)
+
+
+def _javac(jars: Path, sources: list[Path], to: Path) -> None:
+    lint = "-Xlint:all,-processing,-path,-serial"
+    run(["javac", "--release", "17", lint, "-cp", f"{jars}/*", "-d", str(to), *map(str, sources)], to)
+
+
+def _npm(sources: list[Path], to: Path) -> None:
+    for source in sources:
+        shutil.copy(source, to)
+    run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], to)
+
+
+def main() -> str | None:
+    """Build all that is chosen; what is missing from PATH if something is."""
+    if absent := missing("java", "javac", "mvn", "go", "node", "npm"):
+        return f"the foreign clients need {', '.join(absent)} on PATH"
+    for version in chosen():
+        java_driver(version)
+    apps()
+    go_driver()
+    js_driver()
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

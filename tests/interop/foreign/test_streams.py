@@ -1,0 +1,153 @@
+"""Kafka Streams: exactly once, static members, standbys; killed, restarted, killed for good."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..driver import Driver
+from ..jvm import LIGHT_JVM, java
+from ..waiting import eventually
+from . import builds
+from .conftest import Play
+from .programs import Run
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
+PARTITIONS = 4
+SETTINGS = {
+    "processing.guarantee": "exactly_once_v2",
+    "num.standby.replicas": "1",
+    "replication.factor": "1",
+    "commit.interval.ms": "200",
+    "statestore.cache.max.bytes": "0",
+    "main.consumer.session.timeout.ms": "6000",
+    "main.consumer.heartbeat.interval.ms": "500",
+    "main.consumer.auto.offset.reset": "earliest",
+    "producer.transaction.timeout.ms": "6000",
+}
+
+
+class Streams:
+    """The instances of one application on one server."""
+
+    def __init__(self, run: Run, folder: Path) -> None:
+        self.run = run
+        self.folder = folder
+        self.out = f"{run.name}-out"
+        self.instances: dict[str, Driver] = {}
+        self._starts = itertools.count()
+
+    def start(self, name: str) -> None:
+        """Start an instance, with the state it left behind if it ran before."""
+        own = {
+            "application.id": self.run.name,
+            "bootstrap.servers": self.run.server.bootstrap,
+            "client.id": name,
+            "main.consumer.group.instance.id": name,
+            "state.dir": str(self.folder / name),
+        }
+        settings = [f"{key}={value}" for key, value in {**SETTINGS, **own}.items()]
+        names = (f"{self.run.name}-in", self.out)
+        command = java("kgroup.foreign.WordCount", *names, *settings, jvm=LIGHT_JVM, classpath=builds.apps())
+        log = self.folder / f"{name}-{next(self._starts)}.log"
+        self.instances[name] = Driver(command, log)
+
+    def kill(self, name: str) -> None:
+        killed = self.instances.pop(name)
+        killed.process.kill()
+        killed.close()
+
+    def settle(self, step: str) -> None:
+        """Wait until every instance runs and all tasks are somebody's; how many each has is told."""
+        tasks = [f"{sub}_{number}" for sub in (0, 1) for number in range(PARTITIONS)]
+        alone = len(self.instances) == 1
+
+        def shared() -> list[dict[str, Any]]:
+            rows = [each.call("state") for each in self.instances.values()]
+            assert all(row["state"] == "RUNNING" for row in rows), rows
+            assert sorted(task for row in rows for task in row["active"]) == tasks, rows
+            standby = [] if alone else [f"1_{number}" for number in range(PARTITIONS)]
+            assert sorted(task for row in rows for task in row["standby"]) == standby, rows
+            return rows
+
+        rows = eventually(shared, 60, step)
+        self.run.tell(step, sorted(len(row["active"]) for row in rows))
+
+    def feed(self, lines: int, since: int) -> None:
+        rows = [[n % PARTITIONS, f"{WORDS[n % 5]} {WORDS[n % 3]}"] for n in range(since, since + lines)]
+        self.run.call("producer.send", name=f"{self.run.name}-feed", topic=f"{self.run.name}-in", rows=rows)
+
+    def counted(self, total: int) -> list[list[Any]]:
+        """What is committed of the output once all words are counted."""
+
+        def seen() -> list[list[Any]]:
+            rows: list[list[Any]] = self.run.call("read", topic=self.out, isolation="read_committed")["rows"]
+            assert len(rows) >= total, f"{len(rows)} of {total}"
+            return rows
+
+        return eventually(seen, 60, f"{total} counts", every=0.5)
+
+    def close(self) -> None:
+        for each in self.instances.values():
+            each.close()
+        self.instances.clear()
+
+
+def word_count(run: Run, folder: Path) -> None:
+    run.topic(PARTITIONS, "-in")
+    run.topic(2, "-out")
+    run.call("producer.open", name=f"{run.name}-feed", config={})
+    app = Streams(run, folder)
+    try:
+        app.start("s0")
+        app.start("s1")
+        app.settle("two instances")
+        run.tell("described", _described(run))
+        app.feed(100, 0)
+        app.counted(200)
+        app.feed(100, 100)
+        app.kill("s1")
+        app.feed(100, 200)
+        app.start("s1")
+        app.settle("the killed one is back")
+        app.counted(600)
+        run.tell("described again", _described(run))
+        app.feed(100, 300)
+        app.kill("s1")
+        app.feed(100, 400)
+        app.settle("the other took over")
+        rows = app.counted(1000)
+    finally:
+        app.close()
+    counts = defaultdict(list)
+    for _, _, word, count in rows:
+        counts[word].append(int(count))
+    wanted = Counter(word for n in range(500) for word in (WORDS[n % 5], WORDS[n % 3]))
+    assert counts == {word: list(range(1, number + 1)) for word, number in wanted.items()}
+    run.tell("counts", sorted(counts.items()))
+    offsets = run.call("admin.offsets", group=run.name)
+    run.tell("offsets", {key: value[0] for key, value in offsets.items() if key.startswith(f"{run.name}-in")})
+
+
+def _described(run: Run) -> list[Any]:
+    def stable() -> dict[str, Any]:
+        found: dict[str, Any] = run.call("admin.describe", group=run.name)
+        assert found["state"] == "Stable" and len(found["members"]) == 2, found
+        return found
+
+    found = eventually(stable, 30)
+    return [found["assignor"], [(member["instance"], member["host"]) for member in found["members"]]]
+
+
+def test_word_count_is_exact_through_kills(play: Play, tmp_path: Path) -> None:
+    def streams(run: Run) -> None:
+        folder = tmp_path / run.server.kind
+        folder.mkdir()
+        word_count(run, folder)
+
+    play(streams, "4.0.2")
