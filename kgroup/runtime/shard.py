@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import EndMarker, Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
-from kgroup.domain import TopicImage
+from kgroup.domain import OFFSETS_TOPIC, TopicImage
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.batches import Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+
+log = logging.getLogger(__name__)
 
 
 class Shard:
@@ -19,7 +23,8 @@ class Shard:
 
     An outcome that cannot be appended never happened: the coordinator is thrown away and loaded from
     the log again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
-    Generations that members were told of are not given out again.
+    Generations that members were told of are not given out again. One whose records have no encoding is
+    refused with UNKNOWN_SERVER_ERROR before anything is appended, and the coordinator stays.
     `counters` may be shared by shards; a reload goes on counting where it was.
     """
 
@@ -88,7 +93,7 @@ class Shard:
     def end_transaction(self, marker: EndMarker, now_ms: int) -> tuple[bool, list[Reply]]:
         """Append a transaction's end and apply it: whether that was done, and the replies this released."""
         try:
-            self._append(Outcome(marker=marker), now_ms)
+            self._append(Outcome(marker=marker), [], now_ms)
         except StorageError:
             return False, self._start_over(None, now_ms)
         return True, []
@@ -112,14 +117,18 @@ class Shard:
     def _settle(self, outcome: Outcome, now_ms: int, ticket: Ticket | None = None) -> list[Reply]:
         if outcome.records or outcome.marker is not None:
             try:
-                self._append(outcome, now_ms)
+                encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in outcome.records]
+            except Exception as error:
+                return self._refuse(outcome, ticket, error)
+            try:
+                self._append(outcome, encoded, now_ms)
             except StorageError:
                 return self._start_over(ticket, now_ms)
         for reply in outcome.replies:
             self._waiting.pop(reply.ticket, None)
         return outcome.replies
 
-    def _append(self, outcome: Outcome, now_ms: int) -> None:
+    def _append(self, outcome: Outcome, encoded: list[LogRecord], now_ms: int) -> None:
         """Replay the records, then append them: what a restart could not replay must never reach the log.
 
         Whatever is raised leaves the coordinator ahead of the log, or in between: it must be loaded anew.
@@ -127,7 +136,6 @@ class Shard:
         records, coordinator = outcome.records, self.coordinator
         producer = outcome.producer
         if records:
-            encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in records]
             producer_id = -1 if producer is None else producer.producer_id
             coordinator.replay_all(records, self.log.end_offset, producer_id)
             if producer is None:
@@ -151,6 +159,15 @@ class Shard:
                 control=True,
             )
             coordinator.end_transaction(marker.producer_id, committed=marker.committed)
+
+    def _refuse(self, outcome: Outcome, ticket: Ticket | None, error: Exception) -> list[Reply]:
+        """Refuse whoever the outcome was for: what has no encoding was neither appended nor replayed."""
+        log.error("%s-%d: a record cannot be written: %s", OFFSETS_TOPIC, self.partition, error)
+        tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
+        if ticket is not None:
+            tickets[ticket] = None
+        refused = [(t, request) for t in tickets if (request := self._waiting.pop(t, None)) is not None]
+        return [Reply(t, refusal(request.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, request in refused]
 
     def _start_over(self, ticket: Ticket | None, now_ms: int) -> list[Reply]:
         own = self._waiting.pop(ticket, None) if ticket is not None else None
