@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,8 @@ from kgroup.errors import ErrorCode, Refused
 
 if TYPE_CHECKING:
     import re2
+
+LONGEST_QUOTE = 1000
 
 
 class Pattern(Protocol):
@@ -38,8 +41,8 @@ def compile_regex(pattern: str) -> Pattern:
         assert fault is not None
         raise Refused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: "
-            f"{fault.reason} at position {fault.position}.",
+            f"SubscribedTopicRegex `{_shortened(pattern)}` is not a valid regular expression: "
+            f"{_shortened(fault.reason)} at position {fault.position}.",
         ) from None
     return compiled
 
@@ -62,6 +65,11 @@ def fault_of(pattern: str) -> Fault | None:
     return Fault(reason, _position(pattern, kind, fragment))
 
 
+def _shortened(text: str) -> str:
+    """What a message quotes of a text: a response has no room for two as long as a string can be."""
+    return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "..."
+
+
 def _error(pattern: str) -> str | None:
     import re2
 
@@ -76,20 +84,31 @@ def _error(pattern: str) -> str | None:
 def _position(pattern: str, kind: str, fragment: str) -> int:
     """Where RE2's complaint points: it quotes the offending part but does not say where that is.
 
-    RE2 reads from the left, so the place is the first at which the text so far draws the complaint.
+    RE2 reads from the left, so the place is the first at which the text so far draws the complaint. Every
+    longer text draws it too: the first one is searched for by halves, as the text may be long.
     """
     if kind == "unexpected )":
-        return next((i for i, c in enumerate(pattern) if c == ")" and _complains(pattern[: i + 1], kind)), 0)
+        ends = [i + 1 for i, c in enumerate(pattern) if c == ")"]
+        return _first_complaint(pattern, kind, ends, 1)
     if kind == "missing )":
         return len(pattern)
+    if kind == "missing ]":
+        return len(pattern) - len(fragment)
     if kind.startswith("trailing"):
         return len(pattern) - 1
-    start = pattern.find(fragment)
+    if not fragment:  # it is about the whole, as "pattern too large"
+        return 0
+    ends, start = [], pattern.find(fragment)
     while start >= 0:
-        if _complains(pattern[: start + len(fragment)], kind):
-            return start
+        ends.append(start + len(fragment))
         start = pattern.find(fragment, start + 1)
-    return 0
+    return _first_complaint(pattern, kind, ends, len(fragment))
+
+
+def _first_complaint(pattern: str, kind: str, ends: list[int], width: int) -> int:
+    """Where the offending part begins, which ends at one of `ends`; 0 if none of them draws the complaint."""
+    found = bisect_left(ends, True, key=lambda end: _complains(pattern[:end], kind))
+    return ends[found] - width if found < len(ends) else 0
 
 
 def _complains(text: str, kind: str) -> bool:

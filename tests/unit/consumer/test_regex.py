@@ -2,6 +2,7 @@
 
 import pytest
 
+from kgroup.coordinator.consumer import regex
 from kgroup.coordinator.consumer.regex import Fault, compile_regex, fault_of, matching_topics
 from kgroup.errors import ErrorCode, Refused
 
@@ -20,6 +21,7 @@ def test_a_pattern_matches_whole_names_only():
         ("ab[c", "missing ]: [c", 2),
         ("a(b", "missing ): a(b", 3),
         ("(a)b)c)", "unexpected ): (a)b)c)", 4),
+        ("a[b][", "missing ]: [", 4),
         ("x|*a", "no argument for repetition operator: *", 2),
         ("a*|b**", "bad repetition operator: **", 4),
         ("a(?=b)", "invalid perl operator: (?=", 1),
@@ -47,3 +49,37 @@ def test_an_invalid_pattern_is_refused_by_name_and_printed_nowhere(capfd):
         "SubscribedTopicRegex `orders-[` is not a valid regular expression: missing ]: [ at position 7."
     )
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "position"),
+    [
+        pytest.param("()" * 8000 + ")", 16_000, id="unexpected )"),
+        pytest.param("a*" * 5000 + "a**" * 5000, 10_001, id="one of many alike"),
+        pytest.param("(?=" + "[(?=]" * 4000, 0, id="fragment at the start"),
+        pytest.param("[(?=]" * 4000 + "(?=", 20_000, id="fragment at the end"),
+        pytest.param("|".join(".*a.{1000}" for _ in range(200)), 0, id="pattern too large"),
+    ],
+)
+def test_a_long_malformed_pattern_is_looked_at_a_few_times(
+    pattern: str, position: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every look costs the length of the pattern, and a heartbeat that carries one waits for all of them."""
+    looked: list[str] = []
+    real = regex._error
+
+    def counted(text: str) -> str | None:
+        looked.append(text)
+        return real(text)
+
+    monkeypatch.setattr(regex, "_error", counted)
+    found = fault_of(pattern)
+    assert found is not None
+    assert found.position == position
+    assert len(looked) <= 2 + len(pattern).bit_length()
+
+
+def test_the_refusal_of_the_longest_pattern_fits_a_response() -> None:
+    with pytest.raises(Refused) as refused:
+        compile_regex("(" * 32_767)
+    assert len(refused.value.message or "") < 3000
