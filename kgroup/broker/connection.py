@@ -1,19 +1,25 @@
-"""One client's connection: bytes to calls, answers to bytes, in order and one call at a time."""
+"""One client's connection: bytes to calls, answers to bytes, in order and one call at a time.
+
+A connection is served in turns: after a few requests, or a good many bytes, all others come first
+(docs/decisions/0013-turns-on-the-loop.md).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.call import Call, Silence
 from kgroup.broker.handlers.api_versions import unsupported
-from kgroup.errors import DecodeError
+from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
-from kgroup.protocol.codec import Codec, Message, codec_of
-from kgroup.protocol.headers import RequestHeader
+from kgroup.protocol.codec import Message
+from kgroup.protocol.compiler import bounded_reader
+from kgroup.protocol.headers import skip_tags
 
 if TYPE_CHECKING:
     from kgroup.broker.dispatch import Dispatcher
@@ -23,10 +29,15 @@ log = logging.getLogger(__name__)
 
 READ_AHEAD = 64 * 1024  # bytes taken in while a call is parked or the peer does not read
 WRITE_AHEAD = 256 * 1024  # bytes of answers waiting for the peer, beyond which no more is read
-API_VERSIONS = 18
+TURN_REQUESTS = 8  # served before the others have their turn
+TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
+PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
+REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
+PRODUCE, API_VERSIONS = 0, 18
 LENGTH = struct.Struct(">i")
 HEADER = struct.Struct(">hhih")
 FRAME = struct.Struct(">ii")
+KEY_END = 6  # bytes of a frame that tell its length and its API
 
 
 @dataclass(slots=True)
@@ -34,7 +45,7 @@ class Route:
     """What a connection needs to know about one version of one API."""
 
     version: int
-    reader: Codec
+    read: Callable[[bytes, int, int], tuple[Any, int]]
     flexible_request: bool
     head: bytes  # room for length and correlation id, and the empty tags of a flexible header
     response: type[Message]
@@ -58,7 +69,7 @@ class Routes:
             request, response = registry.header_versions(key, version)
             self._routes[index] = found = Route(
                 version,
-                codec_of(registry.request_class(key), version),
+                bounded_reader(registry.request_class(key), version, REQUEST_ITEMS),
                 request == 2,
                 bytes(8 + response),
                 registry.response_class(key),
@@ -69,8 +80,8 @@ class Routes:
 class Connection(asyncio.Protocol):
     """Requests are served in order, the next one when the answer to the last is on its way (as Kafka does).
 
-    What a peer can make us keep is bounded: one frame, a read-ahead, one answer. Bytes that are no request
-    close this connection and touch nothing else.
+    What a peer can make us keep is bounded: one frame, a read-ahead, one answer; so is what it can have done
+    before it is another's turn. Bytes that are no request close this connection and touch nothing else.
     """
 
     def __init__(self, server: Server, node: int) -> None:
@@ -78,11 +89,15 @@ class Connection(asyncio.Protocol):
         self._dispatcher = server.dispatcher
         self._routes = server.routes
         self._limit = server.dispatcher.cluster.settings.request_max_bytes
+        self._longest = min(self._limit, PLAIN_REQUEST_BYTES)
         self._node = node
         self._host = ""
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
-        self._needed = 4  # bytes in the buffer before a frame can be complete
+        self._needed = 4  # bytes in the buffer before anything new can be told
+        self._spent = 0  # bytes of this turn
+        self._queued = False  # the next turn is arranged for
+        self._ended = False  # the peer sends nothing more
         self._out: list[bytes | bytearray] = []
         self._out_size = 0
         self._parked: tuple[Route, int, Call] | None = None
@@ -115,23 +130,28 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.stirred = True
-        if self._buffer:
-            self._buffer += data
-            if len(self._buffer) < self._needed:
-                return
-            data = bytes(self._buffer)
-            self._buffer.clear()
-        self._consume(data)
+        buffer = self._buffer
+        if not buffer:
+            self._take_turn(data)
+            return
+        buffer += data
+        if self._queued or self._parked is not None or self._choked:
+            if len(buffer) > READ_AHEAD:
+                self._pause()
+        elif len(buffer) >= self._needed:
+            self._take_turn(buffer)
 
-    def eof_received(self) -> None:
-        """Nothing more will come, so nothing is owed: let the transport close."""
+    def eof_received(self) -> bool:
+        """Whether to stay open: only for requests that came whole and wait for their turn."""
+        self._ended = self._queued and self._parked is None and not self._choked
+        return self._ended
 
     def pause_writing(self) -> None:
         self._choked = True
 
     def resume_writing(self) -> None:
         self._choked = False
-        self._go_on()
+        self._queue()
 
     def close(self) -> None:
         """Send what was answered, then close."""
@@ -143,33 +163,46 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _consume(self, data: bytes) -> None:
+    def _take_turn(self, data: bytes | bytearray) -> None:
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
-        pos, end = 0, len(data)
-        needed = 4
+        pos, end, needed = 0, len(data), 4
+        left, self._spent = TURN_REQUESTS, 0
         while self._parked is None and not self._choked and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
-            if not 0 <= size <= self._limit:
+            stop = pos + 4 + size
+            if not 0 <= size <= self._longest and not self._may_be_long(size, data[pos + 4 : pos + KEY_END]):
                 self._give_up(f"a frame of {size} bytes")
                 return
-            stop = pos + 4 + size
             if stop > end:
-                needed = 4 + size
+                needed = 4 + size if size <= self._longest or end - pos >= KEY_END else KEY_END
                 break
-            if pos == 0 and stop == end:
-                self._serve(data, 4)
+            if not left or self._spent > TURN_BYTES:
+                self._queue()
+                break
+            left -= 1
+            self._spent += 4 + size
+            if type(data) is bytes:
+                self._serve(data, pos + 4) if stop == end else self._serve(data[pos + 4 : stop], 0)
             else:
-                self._serve(data[pos + 4 : stop], 0)
+                self._serve(bytes(memoryview(data)[pos + 4 : stop]), 0)
             pos = stop
             if self._transport is None or self._transport.is_closing():
                 return
         if self._out:
             self._flush()
-        if pos < end:
+        if data is self._buffer:
+            del self._buffer[:pos]
+        elif pos < end:
             self._buffer += data[pos:] if pos else data
         self._needed = needed
-        if (self._parked is not None or self._choked) and len(self._buffer) > READ_AHEAD:
+        waiting = self._queued or self._parked is not None or self._choked
+        if waiting and len(self._buffer) > READ_AHEAD:
             self._pause()
+
+    def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
+        """Whether a frame may have this size, as far as is known: one that begins with Produce's `key`."""
+        known = len(key) == KEY_END - 4
+        return 0 <= size <= self._limit and (not known or int.from_bytes(key, "big") == PRODUCE)
 
     def _serve(self, frame: bytes, pos: int) -> None:
         try:
@@ -188,11 +221,11 @@ class Connection(asyncio.Protocol):
                 pos = stop
             if route.flexible_request:
                 if frame[pos]:
-                    pos = RequestHeader.decode(frame[pos:])[1]
+                    pos = skip_tags(frame, pos, REQUEST_ITEMS)
                 else:
                     pos += 1
             # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
-            body, _ = route.reader.read(frame, pos, len(frame))
+            body, _ = route.read(frame, pos, len(frame))
         except (DecodeError, struct.error, IndexError, UnicodeDecodeError) as error:
             self._give_up(f"bytes that are no request ({error})")
             return
@@ -200,19 +233,44 @@ class Connection(asyncio.Protocol):
         answer = self._dispatcher.handle(call)
         if answer is None:
             self._parked = route, correlation, call
-        else:
-            self._send(route, correlation, answer)
-
-    def _send(self, route: Route, correlation: int, answer: Answer) -> None:
-        if answer is None or isinstance(answer, Silence):
+        elif isinstance(answer, Silence):
             if answer is Silence.HANG_UP:
                 self._give_up("what could not be done, and wants no answer")
-            return
+        else:
+            self._send(route, correlation, call, answer)
+
+    def _send(self, route: Route, correlation: int, call: Call, answer: Message) -> None:
         out = bytearray(route.head)
-        answer.encode_into(out, route.version)
-        FRAME.pack_into(out, 0, len(out) - 4, correlation)
+        try:
+            answer.encode_into(out, route.version)
+            FRAME.pack_into(out, 0, len(out) - 4, correlation)
+        except Exception as error:
+            self._send_refusal(route, correlation, call, error)
+            return
+        self._queue_out(out)
+
+    def _send_refusal(self, route: Route, correlation: int, call: Call, error: Exception) -> None:
+        """In place of an answer that has no encoding, as one with a string longer than strings can be."""
+        name = registry.name_of(call.body.API)
+        self._server.complaints.say(
+            log,
+            f"the answer to {name} v{route.version}",
+            f"cannot be encoded, {self._host} is refused: {error}",
+        )
+        refusal = self._dispatcher.apis[call.body.API].refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        out = bytearray(route.head)
+        try:
+            refusal.encode_into(out, route.version)
+            FRAME.pack_into(out, 0, len(out) - 4, correlation)
+        except Exception:
+            self._give_up(f"a request of {name} that cannot even be refused")
+            return
+        self._queue_out(out)
+
+    def _queue_out(self, out: bytearray) -> None:
         self._out.append(out)
         self._out_size += len(out)
+        self._spent += len(out)
         if self._out_size > READ_AHEAD:
             self._flush()
 
@@ -227,25 +285,36 @@ class Connection(asyncio.Protocol):
         if parked is None or self._transport is None:
             return
         if response is not None:
-            self._send(parked[0], parked[1], response)
+            self._send(*parked, response)
             if self._out:
                 self._flush()
         if self._buffer or self._paused:
+            self._queue()
+
+    def _queue(self) -> None:
+        """Have the next turn when everybody else has had theirs."""
+        if not self._queued:
+            self._queued = True
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _go_on(self) -> None:
+        self._queued = False
         if self._transport is None or self._parked is not None or self._choked:
             return
         if self._buffer:
-            data = bytes(self._buffer)
-            self._buffer.clear()
-            self._consume(data)
-        if self._paused and self._parked is None and not self._choked and self._transport is not None:
+            self._take_turn(self._buffer)
+        if self._transport.is_closing() or self._queued:
+            return
+        if self._ended:
+            self.close()
+        elif self._paused and self._parked is None and not self._choked:
             self._paused = False
             self._transport.resume_reading()
 
     def _pause(self) -> None:
-        if not self._paused and self._transport is not None and not self._transport.is_closing():
+        if self._paused or self._ended:
+            return
+        if self._transport is not None and not self._transport.is_closing():
             self._paused = True
             self._transport.pause_reading()
 
@@ -256,7 +325,10 @@ class Connection(asyncio.Protocol):
             return
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        self._send(route, HEADER.unpack_from(frame, pos)[2], unsupported())
+        out = bytearray(route.head)
+        unsupported().encode_into(out, 0)
+        FRAME.pack_into(out, 0, len(out) - 4, HEADER.unpack_from(frame, pos)[2])
+        self._queue_out(out)
 
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)

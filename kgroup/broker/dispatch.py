@@ -79,7 +79,7 @@ class Dispatcher:
         except Refused as refused:
             return api.refuse(call.body, refused.code, refused.message)
         except StorageError as error:
-            log.error("%s: %s", registry.name_of(api.key), error.message)
+            self.cluster.complaints.say(log, registry.name_of(api.key), error.message)
             return api.refuse(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
         except Exception:
             log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)

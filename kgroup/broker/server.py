@@ -14,6 +14,8 @@ from pathlib import Path
 
 from kgroup.broker.connection import Connection, Routes
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.listener import Listener
+from kgroup.broker.prepared import import_all
 from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster
 
@@ -31,7 +33,8 @@ class Server:
         self.dispatcher = Dispatcher(cluster)
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
-        self._listeners: list[asyncio.Server] = []
+        self.complaints = cluster.complaints
+        self._listeners: list[Listener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -42,12 +45,13 @@ class Server:
 
         KgroupError if one is in use.
         """
+        import_all()
         self._loop = asyncio.get_running_loop()
         bound: dict[int, tuple[str, int]] = {}
         for node in range(self.cluster.brokers):
-            listener = await self._listen(node, port + node if port else 0)
+            listener = self._listen(node, port + node if port else 0)
             self._listeners.append(listener)
-            bound[node] = HOST, listener.sockets[0].getsockname()[1]
+            bound[node] = listener.address
         self.cluster.announce(bound, self.metrics_at)
         self.dispatcher.wakeups.on_earlier = self._arm
         self.dispatcher.wakeups.next_ms()
@@ -70,8 +74,6 @@ class Server:
         await asyncio.sleep(0)  # lets transports send what they hold before they are cut off
         for connection in tuple(self.connections):
             connection.abort()
-        for listener in self._listeners:
-            await listener.wait_closed()
         self._listeners.clear()
 
     def opened(self, connection: Connection) -> None:
@@ -92,10 +94,9 @@ class Server:
             connection.abort()
         return len(idle)
 
-    async def _listen(self, node: int, port: int) -> asyncio.Server:
-        assert self._loop is not None
+    def _listen(self, node: int, port: int) -> Listener:
         try:
-            return await self._loop.create_server(lambda: Connection(self, node), HOST, port, backlog=1024)
+            return Listener(HOST, port, lambda: Connection(self, node), self.complaints)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
@@ -116,9 +117,11 @@ class Server:
 
     def _wake(self) -> None:
         self._timer = None
-        self.dispatcher.wakeups.run(self.cluster.clock.now_ms())
-        if self._timer is None:
-            self._arm()
+        try:
+            self.dispatcher.wakeups.run(self.cluster.clock.now_ms())
+        finally:
+            if self._timer is None:
+                self._arm()
 
     def _look_for_idle(self) -> None:
         assert self._loop is not None
@@ -127,11 +130,11 @@ class Server:
         self._idle_timer = self._loop.call_later(seconds, self._look_for_idle)
 
     def _keep_logs_short(self) -> None:
-        """Compact at most one log of state, then leave the loop to its requests again."""
+        """Compact at most one log of state, then leave the loop to its requests again; whatever happens."""
         assert self._loop is not None
-        self.cluster.compact_one()
         seconds = self.cluster.settings.cleaner_backoff_ms / 1000
         self._cleaner_timer = self._loop.call_later(seconds, self._keep_logs_short)
+        self.cluster.compact_one()
 
 
 def serve(

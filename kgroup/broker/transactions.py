@@ -208,7 +208,8 @@ class Transactions:
             found = self._cluster.log(TRANSACTION_TOPIC, partition)
             assert found is not None
             allocate = self._cluster.catalog.allocate_producer_id
-            shard = TransactionShard(partition, found, config, allocate, self._write)
+            complaints = self._cluster.complaints
+            shard = TransactionShard(partition, found, config, allocate, self._write, complaints)
             shard.load()
             if before is not None:
                 shard.begin(self._cluster.clock.now_ms())

@@ -19,6 +19,13 @@ def compile_codec(cls: type[Message], version: int, flexible: bool) -> Codec:
     return Codec(Writer(version, flexible).compile(cls), Reader(version, flexible).compile(cls))
 
 
+def bounded_reader(
+    cls: type[Message], version: int, most: int
+) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    """A reader that raises DecodeError for more than `most` items in all arrays and tag sections together."""
+    return Reader(version, version >= cls.FLEXIBLE, most).compile(cls)
+
+
 class _Source:
     """Lines of a function under construction, with the constants it closes over."""
 
@@ -33,6 +40,7 @@ class _Source:
             "uvarint_in": primitives.read_uvarint,
             "short": primitives.short,
             "long": primitives.long,
+            "many": primitives.many,
             "new": object.__new__,
             "pack": struct.pack,
             "unpack_from": struct.unpack_from,
@@ -217,7 +225,13 @@ class Writer(_Source):
 class Reader(_Source):
     """Generates `compiled(buf, pos, end) -> (message, pos)`."""
 
+    def __init__(self, version: int, flexible: bool, most: int | None = None) -> None:
+        super().__init__(version, flexible)
+        self.most = most
+
     def compile(self, cls: type[Struct]) -> Callable[[bytes, int, int], tuple[Any, int]]:
+        if self.most is not None:
+            self.emit("items = 0")
         result = self.struct(cls)
         self.emit(f"return {result}, pos")
         return self.function("def compiled(buf, pos, end):")
@@ -304,6 +318,12 @@ class Reader(_Source):
         self.emit("else:")
         self.depth += 1
 
+    def counted(self, size: str) -> None:
+        """Emit the counting of items, where they are."""
+        if self.most is not None:
+            self.emit(f"items += {size}")
+            self.emit(f"if items > {self.most}: raise many(pos, {self.most})")
+
     def bytes(self, local: str, shape: Shape) -> None:
         size = self.length("h" if shape.kind == "string" else "i")
         decode = ".decode()" if shape.kind == "string" else ""
@@ -316,6 +336,7 @@ class Reader(_Source):
         assert item is not None
         size = self.length("i")
         self.guarded(size, local, shape)
+        self.counted(size)
         if item.kind == "fixed":
             width = struct.calcsize(">" + item.code)
             self.emit(f"{local} = unpack_from('>%d{item.code}' % {size}, buf, pos); pos += {size} * {width}")
@@ -341,6 +362,7 @@ class Reader(_Source):
         self.depth += 1
         count, tag, size, stop = self.name("n"), self.name("t"), self.name("n"), self.name("e")
         self.emit(f"{count}, pos = uvarint_in(buf, pos)")
+        self.counted(count)
         self.emit(f"for _ in range({count}):")
         self.depth += 1
         self.emit(f"{tag}, pos = uvarint_in(buf, pos); {size}, pos = uvarint_in(buf, pos)")

@@ -12,6 +12,8 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.primitives import read_uvarint, short
 from kgroup.protocol.registry import header_versions, request_class, response_class
 
+MAX_TAGS = 1 << 16
+
 _LENGTH = struct.Struct(">i")
 _REQUEST = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
@@ -52,7 +54,7 @@ class RequestHeader:
             elif size != -1:
                 raise short(pos, size, len(data))
             if header_versions(key, version)[0] == 2:
-                pos = _skip_tags(data, pos)
+                pos = skip_tags(data, pos)
         except (struct.error, IndexError):
             raise DecodeError(f"request header: cut short at {len(data)} bytes") from None
         except UnicodeDecodeError as error:
@@ -106,7 +108,7 @@ def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Mess
     pos = 4
     if header_versions(api_key, version)[1] == 1:
         try:
-            pos = _skip_tags(frame, pos)
+            pos = skip_tags(frame, pos)
         except IndexError:
             raise DecodeError(f"response header: cut short at {len(frame)} bytes") from None
     return correlation, decode_body(response_class(api_key), frame, pos, version)
@@ -120,8 +122,11 @@ def decode_body(cls: type[Message], frame: bytes, pos: int, version: int) -> Mes
     return found
 
 
-def _skip_tags(data: bytes, pos: int) -> int:
+def skip_tags(data: bytes, pos: int, most: int = MAX_TAGS) -> int:
+    """The position behind a tag section none of which is known; raises DecodeError or IndexError."""
     count, pos = read_uvarint(data, pos)
+    if count > most:
+        raise DecodeError(f"{count} tagged fields before byte {pos}, {most} are allowed")
     for _ in range(count):
         _, pos = read_uvarint(data, pos)
         size, pos = read_uvarint(data, pos)

@@ -60,3 +60,8 @@ def short(pos: int, size: int, end: int) -> DecodeError:
 def long(pos: int, size: int) -> DecodeError:
     """The error for a string above the length Kafka allows."""
     return DecodeError(f"a string of {size} bytes at byte {pos}, {MAX_STRING} are allowed")
+
+
+def many(pos: int, most: int) -> DecodeError:
+    """The error for more items than one message may have."""
+    return DecodeError(f"more than {most} items before byte {pos}")

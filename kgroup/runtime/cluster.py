@@ -20,6 +20,7 @@ from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
 from kgroup.runtime.clock import Clock, SystemClock
+from kgroup.runtime.complaints import Complaints
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.shard import Shard
 from kgroup.runtime.topic_settings import TopicSettings
@@ -57,6 +58,7 @@ class Cluster:
         self.brokers = brokers
         self.settings, self.group_config = read_settings(config or {})
         self.clock: Clock = clock or SystemClock()
+        self.complaints = Complaints(self.clock)
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
@@ -165,7 +167,9 @@ class Cluster:
             assert found is not None
             self._reloads += 1
             seed = self._seed + self._reloads
-            shard = Shard(partition, found, self.group_config, seed, self.catalog.image, self.counters)
+            shard = Shard(
+                partition, found, self.group_config, seed, self.catalog.image, self.counters, self.complaints
+            )
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
                     shard.group_config_changed(group_id, settings)
@@ -239,8 +243,9 @@ class Cluster:
             found = self.log(topic, partition)
             if isinstance(found, PartitionLog) and dirty_ratio(found) >= MIN_DIRTY_RATIO:
                 return compact(found, now_ms=now_ms) is not None
-        except KgroupError as error:
-            log.error("%s-%d cannot be compacted: %s", topic, partition, error.message)
+        except (KgroupError, OSError) as error:
+            told = error.message if isinstance(error, KgroupError) else str(error)
+            self.complaints.say(log, f"compaction of {topic}-{partition}", f"tried again later: {told}")
         return False
 
     def _topics_changed(self) -> list[Reply]:

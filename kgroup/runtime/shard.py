@@ -14,6 +14,8 @@ from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.batches import Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from kgroup.runtime.clock import SystemClock
+from kgroup.runtime.complaints import Complaints
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +38,12 @@ class Shard:
         seed: int,
         image: TopicImage,
         counters: Counters | None = None,
+        complaints: Complaints | None = None,
     ) -> None:
         self.partition = partition
         self.log = log
         self._counters = Counters() if counters is None else counters
+        self._complaints = Complaints(SystemClock()) if complaints is None else complaints
         self._config, self._seed, self._image = config, seed, image
         self._group_configs: dict[str, dict[str, str]] = {}
         self._waiting: dict[Ticket, Request] = {}
@@ -94,8 +98,8 @@ class Shard:
         """Append a transaction's end and apply it: whether that was done, and the replies this released."""
         try:
             self._append(Outcome(marker=marker), [], now_ms)
-        except StorageError:
-            return False, self._start_over(None, now_ms)
+        except StorageError as error:
+            return False, self._start_over(None, now_ms, error)
         return True, []
 
     def group_config_changed(self, group_id: str, settings: dict[str, str]) -> None:
@@ -122,8 +126,8 @@ class Shard:
                 return self._refuse(outcome, ticket, error)
             try:
                 self._append(outcome, encoded, now_ms)
-            except StorageError:
-                return self._start_over(ticket, now_ms)
+            except StorageError as error:
+                return self._start_over(ticket, now_ms, error)
         for reply in outcome.replies:
             self._waiting.pop(reply.ticket, None)
         return outcome.replies
@@ -162,14 +166,17 @@ class Shard:
 
     def _refuse(self, outcome: Outcome, ticket: Ticket | None, error: Exception) -> list[Reply]:
         """Refuse whoever the outcome was for: what has no encoding was neither appended nor replayed."""
-        log.error("%s-%d: a record cannot be written: %s", OFFSETS_TOPIC, self.partition, error)
+        subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"
+        self._complaints.say(log, subject, f"cannot be encoded, its request is refused: {error}")
         tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
         if ticket is not None:
             tickets[ticket] = None
         refused = [(t, request) for t in tickets if (request := self._waiting.pop(t, None)) is not None]
         return [Reply(t, refusal(request.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, request in refused]
 
-    def _start_over(self, ticket: Ticket | None, now_ms: int) -> list[Reply]:
+    def _start_over(self, ticket: Ticket | None, now_ms: int, error: StorageError) -> list[Reply]:
+        subject = f"{OFFSETS_TOPIC}-{self.partition}"
+        self._complaints.say(log, subject, f"nothing can be appended, requests are refused: {error.message}")
         own = self._waiting.pop(ticket, None) if ticket is not None else None
         replies = self.abandon()
         if own is not None and ticket is not None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from kgroup.coordinator.transactions.config import TransactionConfig
 from kgroup.coordinator.transactions.coordinator import TransactionCoordinator
 from kgroup.coordinator.transactions.outcome import Markers, Outcome
 from kgroup.coordinator.transactions.state import Record
+from kgroup.domain import TRANSACTION_TOPIC
 from kgroup.errors import DecodeError, ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.transaction_records import TransactionLogKey, decode_key, decode_value
+from kgroup.runtime.clock import SystemClock
+from kgroup.runtime.complaints import Complaints
+
+log = logging.getLogger(__name__)
 
 
 class TransactionShard:
@@ -29,12 +35,14 @@ class TransactionShard:
         config: TransactionConfig,
         new_producer_id: Callable[[], int],
         write_markers: Callable[[Markers], bool],
+        complaints: Complaints | None = None,
     ) -> None:
         self.partition = partition
         self.log = log
         self._config = config
         self._new_producer_id = new_producer_id
         self._write_markers = write_markers
+        self._complaints = Complaints(SystemClock()) if complaints is None else complaints
         self.coordinator = TransactionCoordinator(config, new_producer_id)
 
     def load(self) -> None:
@@ -61,6 +69,10 @@ class TransactionShard:
         try:
             self._append(outcome.records, now_ms)
         except StorageError as error:
+            subject = f"{TRANSACTION_TOPIC}-{self.partition}"
+            self._complaints.say(
+                log, subject, f"nothing can be appended, requests are refused: {error.message}"
+            )
             self.load()
             self.begin(now_ms)
             raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from kgroup.broker.call import Answer, Api, Call, Silence
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import partition_log, topic_name
@@ -21,6 +23,8 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+
+log = logging.getLogger(__name__)
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
 ZSTD_SINCE = 7
@@ -78,6 +82,7 @@ def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduc
         except Refused as refused:
             found.append(_refused(data.index, refused.code, refused.message))
         except StorageError as error:
+            desk.cluster.complaints.say(log, "Produce", error.message)
             found.append(_refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, error.message))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
 
