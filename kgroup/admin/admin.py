@@ -202,7 +202,7 @@ class Admin:
         return self._journal
 
     def _begin(self, command: str, plan: Mapping[str, object], before: Mapping[str, object]) -> str:
-        return self.journal.begin(command, self.cluster.metadata(()).cluster_id, plan, before)
+        return self.journal.begin(command, self.cluster.cluster_id(), plan, before)
 
     def _end(self, entry: str, error: KgroupError) -> None:
         from kgroup.admin.refusals import code_name

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.refusals import code_name
+from kgroup.admin.visibility import RIGHTS
+from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
 
 GONE = "gone"
+SHORTEST_LOOK_S = 1.0
+"""A look gets as much time as is left of the waiting, but not less than a broker far away needs."""
+_RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
 KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
 
 
@@ -18,7 +24,7 @@ KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
 class Condition:
     """`stable`, `empty`, `gone`, `lag=N` (at most N records), `members=N`, `member=ID` (in and settled).
 
-    For `empty` a group that does not exist will do; for the others it has to.
+    For `empty` a group that does not exist will do; for the others it has to. What is not known is not so.
     """
 
     kind: str
@@ -58,52 +64,153 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How waiting for one group ended: whether the condition held, the last state seen, and how long."""
+    """How waiting for one group ended: whether the condition held, the last state seen, and how long.
+
+    `state` is None for a group never seen, "absent" for one that does not exist; `members` and `total_lag`
+    are None where they are not known. `unseen` is why the last look failed.
+    """
 
     group_id: str
     held: bool
-    state: str
+    state: str | None
     members: int | None
     total_lag: int | None
     waited_s: float
+    lag_at_least: int | None = None
+    unseen: ItemError | None = None
+
+
+Find = Callable[[], tuple[Sequence[str], Sequence[ItemError]]]
+"""The groups meant now, and why there may be more of them."""
+
+
+class Looks:
+    """One look after the other at the same groups, through the outages between them.
+
+    A look that fails for a passing reason (a broker restarts, a coordinator moves) leaves what was seen
+    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look.
+    """
+
+    def __init__(self, cluster: Cluster, find: Find, *, offsets: bool, until: float) -> None:
+        self._cluster = cluster
+        self._find = find
+        self._offsets = offsets
+        self._until = until
+        self._names: Sequence[str] | None = None
+        self.seen: dict[str, GroupDescription | None] = {}
+        self.unseen: tuple[ItemError, ...] = ()
+        self.failed: dict[str, ItemError] = {}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The groups meant; none as long as the cluster was not reached to tell."""
+        return self._names or ()
+
+    @property
+    def problems(self) -> dict[str, ItemError]:
+        """What the last look could not see, by group, and by what else hides groups."""
+        return {error.item: error for error in self.unseen} | self.failed
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last look told everything that more looks can tell."""
+        return not self.failed and all(error.code in RIGHTS for error in self.unseen)
+
+    def again(self, pending: Collection[str] | None = None) -> None:
+        """Look at the groups, or at the pending ones of them, in the time that is left."""
+        left = max(self._until - self._cluster.retry.clock(), SHORTEST_LOOK_S)
+        with self._cluster.within(left):
+            try:
+                if self._names is None or self.unseen:
+                    names, unseen = self._find()
+                    self._names, self.unseen = names, tuple(unseen)
+                    pending = None
+            except KgroupError as error:
+                if not is_passing(error):
+                    raise
+                self.unseen = (ItemError("cluster", code_name(error), error.message, error.hint),)
+                return
+            wanted = self.names if pending is None else [name for name in self.names if name in pending]
+            now = groups_now(self._cluster, wanted, offsets=self._offsets)
+        self.failed = {
+            name: ItemError(name, code_name(found), found.message, found.hint)
+            for name, found in now.items()
+            if isinstance(found, KgroupError)
+        }
+        self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
 
 
 def wait_for(
     cluster: Cluster,
-    group_ids: Iterable[str],
+    groups: Iterable[str] | Find,
     condition: Condition,
     timeout_s: float,
     interval_s: float = 0.2,
-) -> tuple[Waited, ...]:
+    note: Callable[[str], None] = lambda text: None,
+) -> tuple[tuple[Waited, ...], tuple[ItemError, ...]]:
     """Look at the groups until the condition holds for all of them, or time is up; at least once.
 
-    Raises what describing raises, but not for a group that does not exist.
+    How it ended for each, and what could not be seen at the end. Lives through outages, which it gives to
+    `note`; raises what more looks would not change, but not for a group that does not exist.
     """
     clock, pause = cluster.retry.clock, cluster.retry.sleep
     start = clock()
-    wanted = list(dict.fromkeys(group_ids))
+    wanted = () if callable(groups) else tuple(dict.fromkeys(groups))
+    find = groups if callable(groups) else lambda: (wanted, ())
+    looks = Looks(cluster, find, offsets=condition.needs_offsets, until=start + timeout_s)
     ended: dict[str, Waited] = {}
+    told: str | None = None
     while True:
-        pending = [group_id for group_id in wanted if group_id not in ended or not ended[group_id].held]
-        for group_id, group in groups_now(cluster, pending, offsets=condition.needs_offsets).items():
-            ended[group_id] = _waited(group_id, group, condition, clock() - start)
+        looks.again([name for name in looks.names if name not in ended or not ended[name].held])
+        for name in looks.names:
+            if name not in ended or not ended[name].held:
+                ended[name] = _waited(name, looks, condition, clock() - start)
+        reason = next((error.message for error in (*looks.unseen, *looks.failed.values())), None)
+        if reason and reason != told:
+            note(f"not all can be seen now: {reason}")
+        told = reason
         left = start + timeout_s - clock()
-        if all(waited.held for waited in ended.values()) or left <= 0:
-            return tuple(ended[group_id] for group_id in wanted)
+        held = bool(ended) and all(waited.held for waited in ended.values())
+        if (held and looks.complete) or left <= 0:
+            return tuple(ended[name] for name in looks.names), looks.unseen
         pause(min(interval_s, left))
 
 
 def groups_now(
     cluster: Cluster, group_ids: Iterable[str], *, offsets: bool
-) -> Mapping[str, GroupDescription | None]:
-    """Each group, None for one that does not exist; raises for one that cannot be described."""
+) -> Mapping[str, GroupDescription | None | KgroupError]:
+    """Each group, None for one that does not exist, or the passing reason why it cannot be described now.
+
+    Raises reasons that do not pass.
+    """
     wanted = list(group_ids)
-    told = describe(cluster, wanted, offsets=offsets)
-    for error in told.errors:
-        if error.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
-            raise raised(error)
-    found = {group.group_id: group for group in told.groups}
-    return {group_id: found.get(group_id) for group_id in wanted}
+    try:
+        told = describe(cluster, wanted, offsets=offsets)
+    except KgroupError as error:
+        if not is_passing(error):
+            raise
+        return dict.fromkeys(wanted, error)
+    found: dict[str, GroupDescription | None | KgroupError] = dict.fromkeys(wanted)
+    found |= {group.group_id: group for group in told.groups}
+    for failed in told.errors:
+        if failed.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
+            found[failed.item] = _passing(raised(failed))
+    return found
+
+
+def is_passing(error: KgroupError) -> bool:
+    """Whether another look a little later may succeed without anybody changing anything."""
+    if isinstance(error, OutcomeUnknown):
+        return not error.futile
+    if isinstance(error, BrokerRefused):
+        return error.code in NOT_PROCESSED or error.code in _RETRIABLE
+    return isinstance(error, Unreachable)
+
+
+def _passing(error: KgroupError) -> KgroupError:
+    if not is_passing(error):
+        raise error
+    return error
 
 
 def raised(error: ItemError) -> KgroupError:
@@ -114,8 +221,13 @@ def raised(error: ItemError) -> KgroupError:
     return BrokerRefused(code, error.message, hint=error.hint)
 
 
-def _waited(group_id: str, group: GroupDescription | None, condition: Condition, waited_s: float) -> Waited:
-    held, waited_s = condition.holds(group), round(waited_s, 3)
+def _waited(group_id: str, looks: Looks, condition: Condition, waited_s: float) -> Waited:
+    failed, waited_s = looks.failed.get(group_id), round(waited_s, 3)
+    if group_id not in looks.seen:
+        return Waited(group_id, False, None, None, None, waited_s, unseen=failed)
+    group = looks.seen[group_id]
+    held = failed is None and condition.holds(group)
     if group is None:
-        return Waited(group_id, held, "absent", 0, None, waited_s)
-    return Waited(group_id, held, group.state, group.member_count, group.total_lag, waited_s)
+        return Waited(group_id, held, "absent", 0, None, waited_s, unseen=failed)
+    members, total, least = group.member_count, group.total_lag, group.lag_at_least
+    return Waited(group_id, held, group.state, members, total, waited_s, least, failed)

@@ -18,9 +18,11 @@ def plan(described: Answers[GroupDescription]) -> tuple[GroupResult, ...]:
 def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
     if isinstance(found, KgroupError):
         return _failed(group_id, found)
+    code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
-        code = ErrorCode.NON_EMPTY_GROUP.name
         return GroupResult(group_id, "failed", code, f"has {len(found.members)} members: would be refused")
+    if found.state not in ("Empty", "Dead"):
+        return GroupResult(group_id, "failed", code, f"is {found.state}: would be refused")
     return GroupResult(group_id, "planned", None, "deleted with all its offsets")
 
 

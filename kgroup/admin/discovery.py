@@ -5,7 +5,9 @@ Coordinators are remembered and forgotten when a broker denies the role or stops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
@@ -30,6 +32,23 @@ class Cluster:
         self.transport = transport
         self.retry = retry or Retry()
         self._coordinators: dict[str, Node] = {}
+        self._cluster_id: str | None = None
+
+    def cluster_id(self, *, ask: bool = True) -> str | None:
+        """The id in the metadata, asked for (if at all) only when no answer has told it yet."""
+        if self._cluster_id is None and ask:
+            self.metadata(())
+        return self._cluster_id
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Let what is asked meanwhile take no longer than this in all, retries included."""
+        before = self.retry
+        self.retry = replace(before, timeout_s=min(before.timeout_s, seconds))
+        try:
+            yield
+        finally:
+            self.retry = before
 
     def brokers(self) -> tuple[Node, ...]:
         """The brokers alive now, by id."""
@@ -46,6 +65,7 @@ class Cluster:
             answer = self.transport.request(None, request, min_version=4, timeout_s=left_s)
             assert isinstance(answer, MetadataResponse)
             check(answer.error_code, "Metadata")
+            self._cluster_id = answer.cluster_id
             return answer
 
         return self.retry.call(ask, idempotent=True)

@@ -17,9 +17,10 @@ from typing import Any
 
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import SHARE, GroupDescription
+from kgroup.admin.models import SHARE, GroupDescription, ItemError
 from kgroup.admin.offsets import committed
 from kgroup.admin.refusals import code_name
+from kgroup.admin.visibility import sees_every_topic, unseen_positions
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.marks import Mark
@@ -116,7 +117,10 @@ class OffsetsPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupNow:
-    """A group and its positions at one moment; `error` when they could not be read."""
+    """A group and its positions at one moment; `error` when they could not be read.
+
+    `unseen` says that there may be more positions, of topics that this principal may not see.
+    """
 
     group_id: str
     type: str | None
@@ -125,6 +129,7 @@ class GroupNow:
     positions: Mapping[TopicPartition, Position]
     away: int = 0
     error: KgroupError | None = None
+    unseen: ItemError | None = None
 
 
 def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
@@ -132,19 +137,21 @@ def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
     wanted = list(dict.fromkeys(group_ids))
     described = groups_only(cluster, wanted)
     positions = committed(cluster, [g for g in wanted if not _is_share(described[g])])
+    complete = sees_every_topic(cluster) if positions else True
     found = {}
     for group_id in wanted:
+        unseen = None if complete or _is_share(described[group_id]) else unseen_positions(group_id)
         group, stored = described[group_id], positions.get(group_id, {})
         error = group if isinstance(group, KgroupError) and not _is_absent(group) else None
         if isinstance(stored, KgroupError):
             error, stored = error or (None if _is_absent(stored) else stored), {}
         known = {p: Position(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
         if isinstance(group, KgroupError):
-            found[group_id] = GroupNow(group_id, None, ABSENT, 0, known, 0, error)
+            found[group_id] = GroupNow(group_id, None, ABSENT, 0, known, 0, error, unseen)
         else:
             away = sum(member.state == "left" for member in group.known_members)
             found[group_id] = GroupNow(
-                group_id, group.type, group.state, group.member_count, known, away, error
+                group_id, group.type, group.state, group.member_count, known, away, error, unseen
             )
     return found
 

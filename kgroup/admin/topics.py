@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import ClusterStatus, Node, TopicDescription
 from kgroup.admin.refusals import refused
+from kgroup.admin.visibility import sees_every_topic, unseen_topics
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -18,22 +19,25 @@ NO_NODE = -1
 
 
 def cluster_status(cluster: Cluster) -> ClusterStatus:
-    """Brokers, controller and sizes, internal topics included."""
+    """Brokers, controller and sizes, internal topics included; sizes unknown where topics may be hidden."""
     told = cluster.metadata(None)
+    all_seen = sees_every_topic(cluster)
     partitions = [partition for topic in told.topics for partition in topic.partitions]
     nodes = sorted(told.brokers, key=lambda broker: broker.node_id)
     return ClusterStatus(
         cluster_id=told.cluster_id,
         controller_id=None if told.controller_id == NO_NODE else told.controller_id,
         brokers=tuple(Node(broker.node_id, broker.host, broker.port) for broker in nodes),
-        topics=len(told.topics),
-        partitions=len(partitions),
-        leaderless=sum(partition.leader_id < 0 for partition in partitions),
+        topics=len(told.topics) if all_seen else None,
+        partitions=len(partitions) if all_seen else None,
+        leaderless=sum(partition.leader_id < 0 for partition in partitions) if all_seen else None,
+        topics_seen=len(told.topics),
+        errors=() if all_seen else (unseen_topics(),),
     )
 
 
 def topics(cluster: Cluster, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
-    """The topics named, or all, by name; raises the first failure of one that was named."""
+    """The topics named, or all that can be seen, by name; raises the first failure of one that was named."""
     found = cluster.topics(names)
     for topic in found.values():
         if isinstance(topic, KgroupError) and names is not None:

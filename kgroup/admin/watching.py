@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgroup.admin.members import partitions_of
-from kgroup.admin.models import GroupDescription, Member
+from kgroup.admin.models import GroupDescription, ItemError, Member
 
+NOT_SEEN, SEEN_AGAIN = "not_seen", "seen_again"
 GROUP_APPEARED, GROUP_GONE, STATE, EPOCH, TYPE = (
     "group_appeared",
     "group_gone",
@@ -29,6 +30,17 @@ class Change:
     member_id: str | None
     instance_id: str | None
     detail: Mapping[str, Any]
+
+
+def sight_changes(before: Mapping[str, ItemError], now: Mapping[str, ItemError]) -> tuple[Change, ...]:
+    """What got out of sight between two looks and why, and what is seen again."""
+    lost = [
+        Change(NOT_SEEN, name, None, None, {"code": error.code, "reason": error.message})
+        for name, error in now.items()
+        if name not in before
+    ]
+    again = [Change(SEEN_AGAIN, name, None, None, {}) for name in before if name not in now]
+    return (*lost, *again)
 
 
 def differences(

@@ -25,11 +25,12 @@ class Named:
     unseen: "tuple[ItemError, ...]" = ()
 
 
-def expand(admin: "Admin", names: Iterable[str], *, change: bool = False) -> Named:
+def expand(admin: "Admin", names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
     """Group ids in the order named, those of a pattern by id, none twice; patterns alone ask the cluster.
 
     A plain id need not exist. Failure for a pattern without a match: NOT_FOUND where all groups are seen.
-    With `change`, SafetyRefused for a pattern that is also the id of one group among others.
+    With `change`, SafetyRefused for a pattern that is also the id of one group among others. With `waiting`,
+    a pattern may match nothing as long as not all groups are seen.
     """
     wanted = list(names)
     if not any(map(is_glob, wanted)):
@@ -39,7 +40,7 @@ def expand(admin: "Admin", names: Iterable[str], *, change: bool = False) -> Nam
     found: dict[str, None] = {}
     for name in wanted:
         matching = _matching(name, existing) if is_glob(name) else [name]
-        if not matching:
+        if not matching and not (waiting and listing.errors):
             raise _no_match(name, listing.errors)
         if change and name in existing and is_glob(name) and matching != [name]:
             raise _ambiguous(name, len(matching))

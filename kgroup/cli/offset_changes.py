@@ -1,7 +1,7 @@
 """What the commands that change positions share: options, asking, executing, showing."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,9 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
+    from kgroup.admin.models import ItemError
     from kgroup.admin.offset_plans import OffsetsPlan, Position
+    from kgroup.cli.output import Result
     from kgroup.domain import TopicPartition
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
@@ -42,11 +44,12 @@ def run(
     groups: Sequence[str] = (),
     plan_out: str | None = None,
     before: Callable[[], Sequence[str]] = tuple,
+    unseen: "Sequence[ItemError]" = (),
 ) -> ExitCode:
     """Show the plan, or with `execute` wait, ask, do it and show what became of each position.
 
-    `before` does what has to happen first and says what it did; the plan is made after it and after the
-    wait, because members commit when they close.
+    `unseen` says what the plan may lack, groups or positions. `before` does what has to happen first and says
+    what it did; the plan is made after it and after the wait, because members commit when they close.
     """
     from kgroup.cli.offset_views import executed, planned
     from kgroup.cli.output import show
@@ -64,11 +67,27 @@ def run(
         write_plan(plan_out, plan)
     count = sum(item.result == "planned" for item in plan.items)
     if not execute or not count:
-        return show(env, planned(plan, where, csv=csv))
+        return show(env, _with_unseen(planned(plan, where, csv=csv), unseen))
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
     Consent(execute, yes).ask(f"{plan.spec}: change {count} position(s) of {names}?")
     done = admin.execute_offsets(plan)
-    return show(env, executed(done, where, csv=csv, notes=notes))
+    return show(env, _with_unseen(executed(done, where, csv=csv, notes=notes), unseen))
+
+
+def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
+    """Groups that may have positions of topics which this principal may not see: all of them, or none."""
+    from kgroup.admin.visibility import sees_every_topic, unseen_positions
+
+    return () if sees_every_topic(admin.cluster) else [unseen_positions(group) for group in groups]
+
+
+def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
+    from dataclasses import replace
+
+    from kgroup.cli.rendering import of_seen, shown_errors
+
+    errors = [*result.errors, *shown_errors(unseen)]
+    return replace(result, errors=errors, exit_code=of_seen(result.exit_code, unseen))
 
 
 def import_plan(
@@ -86,16 +105,20 @@ def import_plan(
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
     """Wait until no group has members; Failure (timed out) with who is left."""
-    from kgroup.admin.conditions import Condition, wait_for
+    from kgroup.admin.conditions import Condition, raised, wait_for
 
     timeout_s = env.settings().timeout_s()
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
-    for waited in wait_for(admin.cluster, groups, Condition("empty"), timeout_s):
+    ended, _ = wait_for(admin.cluster, groups, Condition("empty"), timeout_s, note=env.note)
+    for waited in ended:
+        if waited.unseen:
+            raise raised(waited.unseen)
         if not waited.held:
+            count = "members not told" if waited.members is None else f"{waited.members} members"
             raise Failure(
                 ExitCode.REFUSED,
                 "NON_EMPTY_GROUP",
-                f"{waited.group_id} is still {waited.state} ({waited.members} members) after {timeout_s:g} s",
+                f"{waited.group_id} is still {waited.state} ({count}) after {timeout_s:g} s",
                 "stop its members, or give them longer with --timeout",
                 waited.group_id,
             )

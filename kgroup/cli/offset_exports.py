@@ -1,23 +1,33 @@
 """Positions as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import kgroup
+from kgroup.admin.models import ItemError as Unseen
 from kgroup.admin.offset_plans import ABSENT, GroupNow, Position
 from kgroup.admin.refusals import code_name
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.offset_files import positions_document
 from kgroup.cli.output import ItemError, Result
+from kgroup.cli.rendering import of_seen, shown_errors
 from kgroup.cli.tables import Column, Table
 from kgroup.domain import TopicPartition
 
 Positions = Mapping[str, Mapping[TopicPartition, Position]]
 
 
-def result(now: Mapping[str, GroupNow], chosen: Positions, where: Mapping[str, Any] | None) -> Result:
-    """The positions chosen; groups that are not there or cannot be read are errors of their own."""
+def result(
+    now: Mapping[str, GroupNow],
+    chosen: Positions,
+    where: Mapping[str, Any] | None,
+    unseen: Sequence[Unseen] = (),
+) -> Result:
+    """The positions chosen; groups that are not there or cannot be read are errors of their own.
+
+    `unseen` says where the export may be incomplete.
+    """
     groups = positions_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
@@ -51,8 +61,8 @@ def result(now: Mapping[str, GroupNow], chosen: Positions, where: Mapping[str, A
         (Table(full, rows),),
         items="groups",
         names=[str(group["group_id"]) for group in groups],
-        errors=errors,
-        exit_code=of_batch(codes, bool(groups)),
+        errors=[*errors, *shown_errors(unseen)],
+        exit_code=of_seen(of_batch(codes, bool(groups)), unseen),
         cluster=where,
         main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows),
     )

@@ -89,9 +89,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """All settings in force by name."""
+    """All settings in force by name; `names_cluster` when somebody chose one, be it by a context."""
 
     settings: Mapping[str, Setting]
+    names_cluster: bool = True
 
     def get(self, name: str) -> str | None:
         setting = self.settings.get(name)
@@ -116,11 +117,13 @@ class _Layer:
 def resolve(env: Env) -> Resolved:
     """Every setting with its origin; reads the config file and the command-config file if one is named."""
     settings: dict[str, Setting] = {}
+    named = False
     for rank, layer in enumerate(_layers(env)):
+        named = named or layer.origin.startswith("context ") or _name_a_cluster([layer])
         for name, value in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, value, origin, rank))
-    return Resolved(settings)
+    return Resolved(settings, named)
 
 
 def _layers(env: Env) -> Iterator[_Layer]:

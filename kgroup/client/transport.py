@@ -23,6 +23,11 @@ class SocketTransport:
         self._clock = clock
         self._links: dict[tuple[str, int], Link] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
+        self._until = float("inf")
+
+    def end_within(self, seconds: float) -> None:
+        """Let no request take longer than until so many seconds from now, whatever its own time."""
+        self._until = self._clock() + seconds
 
     def request(
         self,
@@ -67,7 +72,8 @@ class SocketTransport:
         self.close()
 
     def _deadline(self, timeout_s: float | None) -> float:
-        return self._clock() + (self.settings.request_timeout_s if timeout_s is None else timeout_s)
+        own = self.settings.request_timeout_s if timeout_s is None else timeout_s
+        return min(self._clock() + own, self._until)
 
     def _link(self, node: int | None, deadline: float) -> Link:
         if node is None:

@@ -229,5 +229,35 @@ class TestLocal:
         assert listed["cluster"] == {"id": created["cluster"]["id"], "bootstrap": None}
 
     def test_default_is_the_data_folder(self, kgroup, tmp_path):
-        assert kgroup("list").code == 0
+        assert kgroup("list", "--local", "").code == 0
         assert (tmp_path / "data" / "kgroup" / "cluster").is_dir()
+        ran = kgroup("list")
+        assert ran.code == 0
+        assert "no cluster is named" in ran.err and "no Kafka is asked" in ran.err
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ("list",),
+            ("describe", "orders"),
+            ("lag", "orders"),
+            ("wait", "orders", "--for", "empty"),
+            ("watch", "orders", "--until", "empty"),
+            ("coordinator", "orders"),
+            ("cluster", "status"),
+            ("cluster", "topics"),
+            ("offsets", "export", "orders"),
+            ("delete", "orders"),
+            ("reset-offsets", "orders", "--all-topics", "--to-earliest"),
+            ("remove-members", "orders", "--all"),
+            ("doctor", "orders"),
+            ("upgrade", "plan", "orders"),
+            ("replay-log", "orders"),
+        ],
+        ids=" ".join,
+    )
+    def test_nothing_is_made_up_where_no_cluster_is_named(self, kgroup, tmp_path, argv):
+        ran = kgroup(*argv)
+        assert ran.code == ExitCode.USAGE
+        assert "no cluster is named" in ran.err and "-b HOST:PORT" in ran.err
+        assert not (tmp_path / "data" / "kgroup" / "cluster").exists()

@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import sys
+import threading
 
 import jsonschema
 import pytest
@@ -138,9 +139,20 @@ class TestExecute:
         assert document(ran, ExitCode.NOT_FOUND)["errors"][0]["code"] == "GROUP_ID_NOT_FOUND"
 
     def test_wait_tells_how_the_group_ended(self, on_cluster, group):
-        ran = on_cluster("remove-members", group, "--all", "--execute", "--wait", "stable")
+        argv = ("--all", "--execute", "--wait", "stable", "--timeout", "300ms")
+        ran = on_cluster("remove-members", group, *argv)
         assert ran.code == 0
         assert f"{group} is Empty after " in ran.out
+        assert "nobody has come back" in ran.out
+
+    def test_members_that_come_back_are_waited_for(self, on_cluster, cluster, group):
+        """Empty right after the removal is not what one waits for."""
+        timer = threading.Timer(0.3, lambda: cluster.classic_group(group, "orders", {"m-0": [0]}))
+        timer.start()
+        ran = on_cluster("remove-members", group, "--all", "--execute", "--wait", "stable")
+        timer.join()
+        assert ran.code == 0
+        assert f"{group} is Stable after " in ran.out
 
     def test_wait_gives_up_with_7(self, on_cluster, group):
         ran = on_cluster(

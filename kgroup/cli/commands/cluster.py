@@ -39,6 +39,7 @@ def status(env: Env) -> ExitCode:
     that serves it, if that was started with --metrics. Kafka tells its clients no metrics.
     """
     from kgroup.cli.metrics import in_words, metrics_of
+    from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
@@ -46,10 +47,12 @@ def status(env: Env) -> ExitCode:
         where = identity(admin, env)
         metrics, why_none = metrics_of(env, admin)
     controller = "none" if found.controller_id is None else found.controller_id
-    line = f"cluster {found.cluster_id}   controller {controller}   topics {found.topics}"
-    line += f"   partitions {found.partitions}" + (
-        f" ({found.leaderless} without leader)" if found.leaderless else ""
-    )
+    line = f"cluster {found.cluster_id}   controller {controller}   "
+    if found.topics is None:
+        line += f"topics at least {found.topics_seen}   partitions unknown"
+    else:
+        line += f"topics {found.topics}   partitions {found.partitions}"
+    line += f" ({found.leaderless} without leader)" if found.leaderless else ""
     brokers = [asdict(node) for node in found.brokers]
     table = Table((Column("id", "BROKER", right=True), Column("host"), Column("port", right=True)), brokers)
     names = [str(node.id) for node in found.brokers]
@@ -58,7 +61,17 @@ def status(env: Env) -> ExitCode:
         rows = [in_words(metric) for metric in metrics or ()]
         blocks += ["", Table(_METRIC_COLUMNS, rows) if metrics is not None else f"no metrics: {why_none}"]
     data = {**asdict(found), "metrics": metrics, "metrics_note": why_none}
-    return show(env, Result(data, blocks, items="brokers", names=names, cluster=where))
+    del data["errors"]  # they are the envelope's
+    result = Result(
+        data,
+        blocks,
+        items="brokers",
+        names=names,
+        errors=shown_errors(found.errors),
+        exit_code=of_seen(ExitCode.OK, found.errors),
+        cluster=where,
+    )
+    return show(env, result)
 
 
 @make(
@@ -73,9 +86,11 @@ def topics(
     glob: Annotated[list[str] | None, typer.Argument(help="Only these names.", metavar="[GLOB]…")] = None,
     internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
 ) -> ExitCode:
-    """List topics with their partitions."""
+    """List topics with their partitions; exit code 6 where there may be some that are not shown."""
     from fnmatch import fnmatchcase
 
+    from kgroup.admin.visibility import sees_every_topic, unseen_topics
+    from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
@@ -85,6 +100,7 @@ def topics(
             if (internal or not topic.internal)
             and (not glob or any(fnmatchcase(topic.name, pattern) for pattern in glob))
         ]
+        unseen = () if sees_every_topic(admin.cluster) else (unseen_topics(),)
         where = identity(admin, env)
     rows = [
         {
@@ -97,7 +113,16 @@ def topics(
     ]
     data = {"topics": [asdict(topic) for topic in found]}
     table = Table(_TOPIC_COLUMNS, rows)
-    return show(env, Result(data, (table,), "topics", [topic.name for topic in found], cluster=where))
+    result = Result(
+        data,
+        (table,),
+        items="topics",
+        names=[topic.name for topic in found],
+        errors=shown_errors(unseen),
+        exit_code=of_seen(ExitCode.OK, unseen),
+        cluster=where,
+    )
+    return show(env, result)
 
 
 @make(

@@ -10,11 +10,11 @@ from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.offset_changes import Execute, Reason, WaitEmpty, Yes
 from kgroup.cli.options import command as make
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, SafetyRefused
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.models import GroupResult
+    from kgroup.admin.models import GroupResult, ItemError
 
 
 @make(
@@ -39,6 +39,13 @@ def command(
         str | None,
         typer.Option("--export", metavar="FILE", help="Where to keep the positions; else the state folder."),
     ] = None,
+    incomplete: Annotated[
+        bool,
+        typer.Option(
+            "--incomplete-export",
+            help="Also where positions may be missing that are not seen for lack of rights.",
+        ),
+    ] = False,
     restore: Annotated[
         str | None, typer.Option("--restore", metavar="FILE", help="Bring back the groups of an export.")
     ] = None,
@@ -50,8 +57,10 @@ def command(
     """Delete empty groups with their positions, a result for each; nothing without --execute.
 
     The positions are exported to a file first, and kept in the journal: `reset-offsets --undo` works too.
+    Refused where the export may lack positions of topics that this principal may not see. A name with * ? [
+    is a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.group_names import resolve
+    from kgroup.cli.group_names import Named, expand
     from kgroup.cli.offset_changes import wait_until_empty
     from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin
@@ -64,25 +73,26 @@ def command(
     if not group and stale_s is None:
         raise ConfigError("no group named", "kgroup delete GROUP, or --stale-for 7d")
     with open_admin(env) as admin:
-        names = resolve(admin, group or [])
+        named = expand(admin, group or [], change=True)
+        names = list(named.groups)
         ages: dict[str, int | None] = {}
         if stale_s is not None:
-            ages = _stale(admin, names if group else None, int(stale_s * 1000))
-            names = list(ages)
+            ages, unseen = _stale(admin, names if group else None, int(stale_s * 1000))
+            names, named = list(ages), Named(tuple(ages), tuple({*named.unseen, *unseen}))
         if execute and wait_empty:
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
         planned = admin.plan_delete_groups(names)
         wanted = [item.group_id for item in planned if item.result == "planned"]
         if not execute or not wanted:
-            return show(env, _result(planned, ages, where, None, None))
+            return show(env, _result(planned, ages, where, None, None, named.unseen))
         Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their positions?")
-        file = _export(admin, wanted, export, where)
+        file = _export(admin, wanted, export, where, incomplete)
         env.note(f"positions kept in {file}")
         done = admin.delete_groups(wanted, reason)
     results = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
-    return show(env, _result(items, ages, where, done.journal_id, file))
+    return show(env, _result(items, ages, where, done.journal_id, file, named.unseen))
 
 
 def _restore(
@@ -112,21 +122,33 @@ def _restore(
         )
 
 
-def _stale(admin: "Admin", names: list[str] | None, limit_ms: int) -> dict[str, int | None]:
-    """The empty ones of the groups (None: of all) that wrote nothing for so long, with how long."""
+def _stale(
+    admin: "Admin", names: list[str] | None, limit_ms: int
+) -> "tuple[dict[str, int | None], tuple[ItemError, ...]]":
+    """The empty ones of the groups (None: of all) that wrote nothing for so long, with how long.
+
+    And why there may be more.
+    """
     import time
 
     from kgroup.admin.staleness import last_written
 
-    empty = [g.group_id for g in admin.list_groups(("Empty",)).groups if names is None or g.group_id in names]
+    listing = admin.list_groups(("Empty",))
+    empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
     now_ms = time.time_ns() // 1_000_000
     written = last_written(admin.cluster, empty)
     ages = {name: None if at is None else max(now_ms - at, 0) for name, at in written.items()}
-    return {name: age for name, age in ages.items() if age is not None and age >= limit_ms}
+    stale: dict[str, int | None] = {
+        name: age for name, age in ages.items() if age is not None and age >= limit_ms
+    }
+    return stale, listing.errors
 
 
-def _export(admin: "Admin", groups: list[str], file: str | None, where: Any) -> str:
-    """Keep the positions in a file before they go; the file's name."""
+def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, incomplete: bool) -> str:
+    """Keep the positions in a file before they go; the file's name.
+
+    SafetyRefused when there may be more of them than are seen, unless `incomplete` allows it.
+    """
     import time
 
     from platformdirs import user_state_path
@@ -135,16 +157,19 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any) -> 
     from kgroup.cli.changes import write_text
     from kgroup.cli.offset_exports import document_text
 
+    now = look(admin.cluster, groups)
+    for found in now.values():
+        if found.error:
+            raise found.error
+        if found.unseen and not incomplete:
+            hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
+            raise SafetyRefused(f"nothing deleted: the export of {found.unseen.message}", hint)
     if file is None:
         folder = Path(user_state_path("kgroup")) / "exports"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = str(
             folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
         )
-    now = look(admin.cluster, groups)
-    for found in now.values():
-        if found.error:
-            raise found.error
     write_text(file, document_text({name: found.positions for name, found in now.items()}, where))
     return file
 
@@ -155,22 +180,22 @@ def _result(
     where: Any,
     journal_id: str | None,
     file: str | None,
+    unseen: "tuple[ItemError, ...]" = (),
 ) -> Any:
     from dataclasses import asdict
 
     from kgroup.cli.exit_codes import of_batch
     from kgroup.cli.lagging import duration_text
-    from kgroup.cli.output import ItemError, Result
-    from kgroup.cli.rendering import of_code_name
+    from kgroup.cli.output import ItemError as Shown
+    from kgroup.cli.output import Result
+    from kgroup.cli.rendering import of_code_name, of_seen, shown_errors
     from kgroup.cli.tables import Column, Table
 
     rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
     wrong = [item for item in items if item.result in ("failed", "not_found")]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
     errors = [
-        ItemError(
-            item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}", None, item.group_id
-        )
+        Shown(item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}", None, item.group_id)
         for item in wrong
     ]
     counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
@@ -193,7 +218,7 @@ def _result(
         (Table(tuple(columns), shown), summary),
         items="items",
         names=[item.group_id for item in items if item.result in ("planned", "deleted")],
-        errors=errors,
-        exit_code=of_batch(codes, len(wrong) < len(items)),
+        errors=[*errors, *shown_errors(unseen)],
+        exit_code=of_seen(of_batch(codes, len(wrong) < len(items)), unseen),
         cluster=where,
     )

@@ -1,5 +1,6 @@
 """`kgroup describe`: groups in full, whichever protocol they speak."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from kgroup.cli.tables import Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import Description
+    from kgroup.admin.models import Description, ItemError
 
 SECTIONS = ("summary", "members", "offsets", "findings")
 ORDERS = ("instance", "member", "topic")
@@ -32,7 +33,7 @@ ORDERS = ("instance", "member", "topic")
 )
 def command(
     env: Env,
-    group: Annotated[list[str] | None, typer.Argument(help="Group ids.", metavar="[GROUP]…")] = None,
+    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
     all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
     section: Annotated[
         str | None,
@@ -55,8 +56,10 @@ def command(
 ) -> ExitCode:
     """Describe groups: state, members, assignment, offsets, lag, and findings.
 
-    The type of a group is found out; there is no protocol option. JSON always holds all sections.
+    The type of a group is found out; there is no protocol option. JSON always holds all sections. A name with
+    * ? [ is a pattern; '[*]' is the group called *. What could not be read is said: exit code 5, or 6.
     """
+    from kgroup.cli.group_names import Named, expand
     from kgroup.cli.session import identity, open_admin
 
     sections = _sections(section, by)
@@ -64,10 +67,13 @@ def command(
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
     with open_admin(env) as admin:
         if all_groups:
-            group = [found.group_id for found in admin.list_groups().groups]
-        described = admin.describe(group or [])
+            listing = admin.list_groups()
+            named = Named(tuple(found.group_id for found in listing.groups), listing.errors)
+        else:
+            named = expand(admin, group or [])
+        described = admin.describe(named.groups)
         where = identity(admin, env)
-    return show(env, _result(env, described, sections, by, where))
+    return show(env, _result(env, described, named.unseen, sections, by, where))
 
 
 def _sections(section: str | None, by: str) -> tuple[str, ...]:
@@ -83,12 +89,17 @@ def _sections(section: str | None, by: str) -> tuple[str, ...]:
 
 
 def _result(
-    env: Env, described: "Description", sections: tuple[str, ...], by: str, where: dict[str, Any]
+    env: Env,
+    described: "Description",
+    unseen: "Sequence[ItemError]",
+    sections: tuple[str, ...],
+    by: str,
+    where: dict[str, Any],
 ) -> Result:
     from dataclasses import asdict
 
     from kgroup.cli.description import OFFSET_COLUMNS, blocks, member_columns, member_rows, offset_rows
-    from kgroup.cli.rendering import exit_codes, shown_errors
+    from kgroup.cli.rendering import exit_codes, of_seen, shown_errors
 
     short = env.output.terminal and env.output.format == "table"
     shown: list[str | Table] = []
@@ -102,16 +113,15 @@ def _result(
     else:
         rows = [row for group in described.groups for row in offset_rows(group, short=False)]
         main = Table(OFFSET_COLUMNS, rows)
-    partial = any(group.errors for group in described.groups)
-    failed = exit_codes(described.errors) + [ExitCode.FAILED] * partial
-    inner = [error for group in described.groups for error in shown_errors(group.errors)]
+    hidden = [*(error for group in described.groups for error in group.errors), *unseen]
+    code = of_batch(exit_codes(described.errors), bool(described.groups))
     return Result(
         {"groups": [asdict(group) for group in described.groups]},
         shown,
         items="groups",
         names=[group.group_id for group in described.groups],
-        errors=[*shown_errors(described.errors), *inner],
-        exit_code=of_batch(failed, bool(described.groups)),
+        errors=shown_errors([*described.errors, *hidden]),
+        exit_code=of_seen(code, hidden),
         cluster=where,
         main=main,
     )

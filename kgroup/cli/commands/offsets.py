@@ -15,6 +15,8 @@ from kgroup.cli.reset_specs import scope_of
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.models import ItemError
     from kgroup.admin.offset_plans import GroupNow, Position
     from kgroup.admin.reset import Scope
     from kgroup.domain import TopicPartition
@@ -35,19 +37,26 @@ def export(
     group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
     topic: Topics = None,
 ) -> ExitCode:
-    """Print the committed positions of groups, so that `offsets import` can bring them back."""
+    """Print the committed positions of groups, so that `offsets import` can bring them back.
+
+    Brokers leave out positions of topics that the principal may not describe: an export that may lack some
+    says so and ends with 6, one of groups that cannot all be seen with 5. A name with * ? [ is a pattern;
+    '[*]' is the group called *.
+    """
     from kgroup.admin.offset_plans import look
-    from kgroup.cli.group_names import resolve
+    from kgroup.cli.group_names import expand
     from kgroup.cli.offset_exports import result
     from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin
 
     scope = scope_of(topic, topic is None)
     with open_admin(env) as admin:
-        now = look(admin.cluster, resolve(admin, group))
+        named = expand(admin, group)
+        now = look(admin.cluster, named.groups)
+        unseen = [*named.unseen, *_left_out(admin, now, scope)]
         where = identity(admin, env)
     chosen = {name: _within(found.positions, scope) for name, found in now.items() if not found.error}
-    return show(env, result(now, chosen, where))
+    return show(env, result(now, chosen, where, unseen))
 
 
 @make(
@@ -117,25 +126,26 @@ def delete(
     `reset-offsets --undo` brings the positions back.
     """
     from kgroup.admin.offset_plans import Draft, OffsetsPlan, look, make_plan
-    from kgroup.cli.group_names import resolve
-    from kgroup.cli.offset_changes import run
+    from kgroup.cli.group_names import expand
+    from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
 
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
         raise ConfigError("which positions?", "--topic T[:0,1], or --all-topics for all of them")
     with open_admin(env) as admin:
-        names = resolve(admin, group)
+        named = expand(admin, group, change=True)
 
         def plan() -> OffsetsPlan:
-            now = look(admin.cluster, names)
+            now = look(admin.cluster, named.groups)
             drafts = {
                 name: {p: Draft(None) for p in _within(found.positions, scope)} for name, found in now.items()
             }
             spec = "delete positions"
             return make_plan("offsets delete", spec, now, drafts, reason=reason, needs_empty=False)
 
-        return run(env, admin, plan, execute=execute, yes=yes)
+        unseen = [*named.unseen, *(unseen_of(admin, named.groups) if all_topics else ())]
+        return run(env, admin, plan, execute=execute, yes=yes, unseen=unseen)
 
 
 @make(
@@ -158,7 +168,7 @@ def clone(
 ) -> ExitCode:
     """Give a group the positions of another: offsets, leader epochs and metadata."""
     from kgroup.admin.offset_plans import Draft, OffsetsPlan, look, make_plan
-    from kgroup.cli.offset_changes import run
+    from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
 
     if source == target:
@@ -172,7 +182,19 @@ def clone(
             drafts = {target: {p: Draft(at) for p, at in _within(now[source].positions, scope).items()}}
             return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
 
-        return run(env, admin, plan, execute=execute, yes=yes, wait_empty=wait_empty, groups=[target])
+        unseen = unseen_of(admin, [source]) if scope.all_topics else ()
+        return run(
+            env, admin, plan, execute=execute, yes=yes, wait_empty=wait_empty, groups=[target], unseen=unseen
+        )
+
+
+def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> "Iterable[ItemError]":
+    """Where positions may be missing: of any topic, or of the topics named."""
+    from kgroup.admin.visibility import may_not_see
+
+    if scope.all_topics:
+        return [found.unseen for found in now.values() if found.unseen]
+    return [error for topic in scope.topics for error in may_not_see(admin.cluster, topic)]
 
 
 def _refuse_if_unknown(group: "GroupNow") -> None:

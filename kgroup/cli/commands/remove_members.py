@@ -171,16 +171,18 @@ def _plan(
 
 
 def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemError:
-    """How the wait ended: in words, or as an error when the time ran out."""
-    clock, pause = admin.cluster.retry.clock, admin.cluster.retry.sleep
-    start = clock()
-    state = "unknown"
-    while True:
-        for group in admin.describe([group_id], offsets=False).groups:
-            state = group.state
-            if state in ("Stable", "Empty"):
-                return f"{group_id} is {state} after {clock() - start:.1f} s, {group.member_count} members"
-        if clock() - start >= timeout_s:
-            message = f"{group_id} is still {state} after {timeout_s:g} s"
-            return ItemError("TIMED_OUT", message, shell.command("describe", group_id), group_id)
-        pause(0.2)
+    """How the wait ended: in words, or as an error when the time ran out.
+
+    Members that still run come back: Empty is an end only when nobody has in all that time.
+    """
+    from kgroup.admin.conditions import Condition, wait_for
+
+    ((waited,), _) = wait_for(admin.cluster, [group_id], Condition("stable"), timeout_s)
+    if waited.held:
+        return f"{group_id} is Stable after {waited.waited_s:.1f} s, {waited.members} members"
+    hint = shell.command("describe", group_id)
+    if waited.unseen:
+        return ItemError("NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint, group_id)
+    if waited.state == "Empty":
+        return f"{group_id} is Empty after {waited.waited_s:.1f} s: nobody has come back"
+    return ItemError("TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint, group_id)

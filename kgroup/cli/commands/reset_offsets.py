@@ -87,8 +87,8 @@ def command(
     Offsets outside the log are moved to its nearer end, times after the last record to the end. Refused
     (exit code 4) while a group has members. What was before goes into the journal: --undo restores it.
     """
-    from kgroup.cli.group_names import resolve
-    from kgroup.cli.offset_changes import run
+    from kgroup.cli.group_names import expand
+    from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
 
     if dry_run and execute:
@@ -109,7 +109,9 @@ def command(
     kind = only_one(options)
     scope = scope_of(topic, all_topics)
     with open_admin(env) as admin:
-        named = resolve(admin, [*(group or ()), *(groups or ())])
+        found = expand(admin, [*(group or ()), *(groups or ())], change=True)
+        named = list(found.groups)
+        unseen = list(found.unseen)
         if kind in ("--undo", "--plan"):
             if scope.topics or scope.all_topics or reason is not None:
                 raise ConfigError(f"{kind} says which positions and why", "leave the other options out")
@@ -120,6 +122,8 @@ def command(
             affected = named or list(spec.rows)
             _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
             plan = _made(admin, affected, spec, scope, reason)
+            if scope.all_topics or (spec.group and not scope.topics):
+                unseen += unseen_of(admin, [spec.group] if spec.group else affected)
         return run(
             env,
             admin,
@@ -129,6 +133,7 @@ def command(
             wait_empty=wait_empty or remove_static,
             groups=affected,
             plan_out=plan_out,
+            unseen=unseen,
             before=lambda: _remove_static(admin, affected, reason) if remove_static else (),
         )
 

@@ -1,14 +1,16 @@
 """`kgroup wait`: until a group is as wanted, for scripts."""
 
-from dataclasses import asdict
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup import shell
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import ItemError
 
 
 @make(
@@ -41,48 +43,25 @@ def command(
 ) -> ExitCode:
     """Wait until a condition holds for all the groups; exit code 7 when time is up.
 
-    A group that does not exist counts as empty, and is waited for otherwise.
+    A group that does not exist counts as empty, and is waited for otherwise. Outages are waited out; 5 means
+    that a group could not be seen at all until the end, or that a pattern may match groups not seen, 6 the
+    same for lack of rights. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.admin.conditions import Condition, wait_for
-    from kgroup.cli.group_names import resolve
-    from kgroup.cli.output import ItemError, Result, show
+    from kgroup.cli.group_names import expand
+    from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin
-    from kgroup.cli.tables import Column, Table
+    from kgroup.cli.waiting import result
 
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)
     limit_s = 30.0 if stop_after is None else parse_duration(stop_after)
-    with open_admin(env) as admin:
-        ended = wait_for(admin.cluster, resolve(admin, group), condition, limit_s, every_s)
-        where = identity(admin, env)
-    rows = [asdict(waited) for waited in ended]
-    late = [waited for waited in ended if not waited.held]
-    errors = [
-        ItemError(
-            "TIMED_OUT",
-            f"{w.group_id} is still {w.state} ({w.members} members) after {limit_s:g} s, not {for_}",
-            shell.command("doctor", w.group_id),
-            w.group_id,
-        )
-        for w in late
-    ]
-    columns = (
-        Column("group_id", "GROUP"),
-        Column("held", "AS WANTED"),
-        Column("state"),
-        Column("members", right=True),
-        *((Column("total_lag", "LAG", right=True),) if condition.needs_offsets else ()),
-        Column("waited_s", "SECONDS", right=True),
-    )
-    return show(
-        env,
-        Result(
-            {"condition": for_, "groups": rows},
-            (Table(columns, rows),),
-            items="groups",
-            names=[w.group_id for w in ended if w.held],
-            errors=errors,
-            exit_code=ExitCode.UNREACHABLE if late else ExitCode.OK,
-            cluster=where,
-        ),
-    )
+    with open_admin(env, within_s=limit_s) as admin:
+
+        def find() -> "tuple[Sequence[str], Sequence[ItemError]]":
+            named = expand(admin, group, waiting=True)
+            return named.groups, named.unseen
+
+        ended, unseen = wait_for(admin.cluster, find, condition, limit_s, every_s, env.note)
+        where = identity(admin, env, ask=False)
+    return show(env, result(ended, unseen, for_, limit_s, where))

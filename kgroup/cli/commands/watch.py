@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +12,8 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import GroupDescription
+    from kgroup.admin.conditions import Condition, Looks
+    from kgroup.admin.models import GroupDescription, ItemError
     from kgroup.admin.watching import Change
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
@@ -51,44 +52,64 @@ def command(
 ) -> ExitCode:
     """Watch groups: a live view on a terminal, else a line for each difference, until Ctrl-C.
 
-    Looks at intervals: what begins and ends between two looks is not seen. `replay-log` tells all.
+    Looks at intervals: what begins and ends between two looks is not seen. `replay-log` tells all. Outages
+    are waited out and said; exit code 5 when something could not be seen at the end.
     """
-    from kgroup.admin.conditions import Condition, groups_now
-    from kgroup.admin.watching import differences
-    from kgroup.cli.group_names import resolve
+    from kgroup.admin.conditions import Condition, Looks
+    from kgroup.admin.watching import differences, sight_changes
+    from kgroup.cli.group_names import expand
     from kgroup.cli.session import identity, open_admin
 
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)
     limit_s = parse_duration(stop_after) if stop_after else float("inf")
     view = _View(env, events, notify)
-    with open_admin(env) as admin:
-        names = resolve(admin, group)
-        where = identity(admin, env)
+    with open_admin(env, within_s=limit_s) as admin:
+
+        def find() -> "tuple[Sequence[str], Sequence[ItemError]]":
+            named = expand(admin, group, waiting=True)
+            return named.groups, named.unseen
+
         clock, pause = admin.cluster.retry.clock, admin.cluster.retry.sleep
-        start, seen = clock(), None
+        start = clock()
+        looks = Looks(admin.cluster, find, offsets=True, until=start + limit_s)
         while True:
-            now = groups_now(admin.cluster, names, offsets=True)
-            if seen is not None:
-                for name in names:
-                    view.tell(differences(name, seen[name], now[name], lag=lag))
-            view.draw(now, first=seen is None)
-            seen = now
-            held = condition is not None and all(condition.holds(now[name]) for name in names)
+            before, lost = dict(looks.seen), dict(looks.problems)
+            looks.again()
+            view.tell(sight_changes(lost, looks.problems))
+            for name in looks.names:
+                if name in before and name not in looks.failed:
+                    view.tell(differences(name, before[name], looks.seen[name], lag=lag))
+            view.draw(looks.seen, first=not before)
+            late = [name for name in looks.names if not _holds(condition, looks, name)]
             left = start + limit_s - clock()
-            if held or left <= 0:
+            if (looks.names and not late and looks.complete) or left <= 0:
                 break
             pause(min(every_s, left))
-    view.end(now, where)
-    if condition and not held:
-        late = [name for name in names if not condition.holds(now[name])]
-        raise Failure(
-            ExitCode.UNREACHABLE,
-            "TIMED_OUT",
-            f"{', '.join(late)}: not {until} after {stop_after}",
-            None,
-            late[0],
-        )
+        where = identity(admin, env, ask=False)
+    view.end(looks, where)
+    return _end(looks, late if condition else [], until, stop_after)
+
+
+def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
+    seen_now = name in looks.seen and name not in looks.failed
+    return condition is not None and seen_now and condition.holds(looks.seen[name])
+
+
+def _end(looks: "Looks", late: list[str], until: str | None, stop_after: str | None) -> ExitCode:
+    """OK, or Failure: time is up for a group that was seen, or something could not be seen at the end."""
+    from kgroup.cli.rendering import of_seen
+
+    timed_out = [name for name in late if name in looks.seen]
+    if timed_out:
+        message = f"{', '.join(timed_out)}: not {until} after {stop_after}"
+        raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", message, None, timed_out[0])
+    dark = [*looks.problems.values(), *looks.unseen]
+    if dark:
+        said = "; ".join(dict.fromkeys(error.message for error in dark))
+        hint = next((error.hint for error in dark if error.hint), None)
+        code = of_seen(ExitCode.OK, dark)
+        raise Failure(code, "NOT_SEEN", f"not all could be seen at the end: {said}", hint, dark[0].item)
     return ExitCode.OK
 
 
@@ -139,12 +160,12 @@ class _View:
             sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every look replaces the last; Ctrl-C ends\n\n")
         show(self._env, Result({}, shown))
 
-    def end(self, now: "Mapping[str, GroupDescription | None]", where: Mapping[str, Any]) -> None:
+    def end(self, looks: "Looks", where: Mapping[str, Any]) -> None:
         """The document, where one was asked for."""
         if self._document:
             from kgroup.cli.output import Result, show
 
-            groups = [{"group_id": name, "state": g.state if g else None} for name, g in now.items()]
+            groups = [{"group_id": name, "state": _state(looks, name)} for name in looks.names]
             show(self._env, Result({"events": self._kept, "groups": groups}, items="events", cluster=where))
 
     def _post(self, row: Mapping[str, Any]) -> None:
@@ -154,6 +175,13 @@ class _View:
         problem = post(self._notify, row)
         if problem:
             self._env.note(f"warning: {problem}")
+
+
+def _state(looks: "Looks", name: str) -> str | None:
+    if name not in looks.seen:
+        return "not seen"
+    group = looks.seen[name]
+    return group.state if group else None
 
 
 def _json(change: "Change") -> dict[str, Any]:
@@ -177,7 +205,7 @@ def _line(row: Mapping[str, Any]) -> str:
     who = row["instance_id"] or row["member_id"]
     detail = row["detail"]
     if "before" in detail:
-        text = f"{detail['before']} → {detail['after']}"
+        text = f"{_value(detail['before'])} → {_value(detail['after'])}"
     else:
         text = "  ".join(f"{key} {_value(value)}" for key, value in detail.items() if value not in ([], None))
     return clean(
@@ -186,4 +214,6 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
+    if value is None:
+        return "unknown"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -44,7 +44,7 @@ OFFSET_CHANGES = record(
             group_id=STRING,
             type=nullable(TYPE),
             state=STRING,
-            members=INTEGER,
+            members=nullable(INTEGER),
             refusal=nullable(STRING),
             hint=nullable(STRING),
         )
