@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# For cron: post to a web address when a group waits longer than a limit, and only then.
+# For cron: post to a web address when a group waits longer than a limit, or when that cannot be told because its
+# readers have partitions never committed; only then.
 #
 #   lag-alert.sh GROUP 5m https://hooks.example.org/lag
 #
@@ -17,8 +18,12 @@ case $code in
     python3 -c '
 import json, sys, urllib.request, urllib.error
 report = json.load(sys.stdin)["data"]
-late = [g for g in report["groups"] if g["group_id"] in report["verdict"]["over"]]
-body = json.dumps([{k: g[k] for k in ("group_id", "total_lag", "max_time_lag_ms")} for g in late])
+verdict = report["verdict"]
+why = {group_id: "over the limit" for group_id in verdict["over"]}
+why |= {told["group_id"]: told["reason"] for told in verdict["unknown"]}
+late = [g for g in report["groups"] if g["group_id"] in why]
+said = ("group_id", "total_lag", "lag_at_least", "max_time_lag_ms")
+body = json.dumps([{**{k: g[k] for k in said}, "why": why[g["group_id"]]} for g in late])
 try:
     request = urllib.request.Request(sys.argv[1], body.encode(), {"Content-Type": "application/json"})
     urllib.request.urlopen(request, timeout=5).close()

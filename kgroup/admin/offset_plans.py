@@ -28,6 +28,8 @@ from kgroup.shell import command
 
 ABSENT = "absent"
 """The state of a group that does not exist: positions can be committed for it all the same."""
+UNREAD = "unknown"
+"""The state of a group that could not be read."""
 _INACTIVE = frozenset({ABSENT, "Empty", "Dead"})
 PLANNED, UNCHANGED, DONE, REFUSED, FAILED = "planned", "unchanged", "done", "refused", "failed"
 
@@ -88,6 +90,7 @@ class PlannedGroup:
     members: int | None
     refusal: str | None = None
     hint: str | None = None
+    error_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,8 @@ def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
             error, stored = error or (None if _is_absent(stored) else stored), {}
         known = {p: Position(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
         if isinstance(group, KgroupError):
-            found[group_id] = GroupNow(group_id, None, ABSENT, 0, known, 0, error, unseen)
+            state, members = (ABSENT, 0) if error is None else (UNREAD, None)
+            found[group_id] = GroupNow(group_id, None, state, members, known, 0, error, unseen)
         else:
             away = sum(member.state == "left" for member in group.known_members)
             found[group_id] = GroupNow(
@@ -245,13 +249,17 @@ def item_from(item: Mapping[str, Any]) -> OffsetChange:
 
 
 def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
-    refusal = refusal_of(group) if needs_empty or group.error or group.type == SHARE else None
+    refusal, hint = None, None
+    if needs_empty or group.error or group.type == SHARE:
+        refusal, hint = refusal_of(group) or (None, None)
     return PlannedGroup(
         group.group_id,
         group.type,
         group.state,
         group.members,
-        *(refusal if refusal else (None, None)),
+        refusal,
+        hint,
+        code_name(group.error) if group.error else None,
     )
 
 

@@ -34,7 +34,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.USAGE: "Wrong usage: an option, environment variable, file or setting makes no sense.",
     ExitCode.NOT_FOUND: "The group, member, topic or name asked for does not exist.",
     ExitCode.REFUSED: "Refused by a safety check or by the coordinator: group active, plan stale, blocked.",
-    ExitCode.PARTIAL: "Some items of a batch failed; the others are done.",
+    ExitCode.PARTIAL: "Some items of a batch failed or could not be seen; the others are done.",
     ExitCode.NOT_AUTHORISED: "The cluster did not authenticate us, or does not allow this.",
     ExitCode.UNREACHABLE: "No broker could be reached, or none answered in time.",
     ExitCode.BAD_VERDICT: "The check ran and its verdict is bad (--fail-above, doctor, replay-log --verify).",

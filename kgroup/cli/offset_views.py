@@ -29,6 +29,7 @@ _ROWS = (
     Column("change", right=True),
 )
 _RESULT = Column("result", style={DONE: "green", FAILED: "red", REFUSED: "red", UNCHANGED: "dim"})
+_NON_EMPTY = "NON_EMPTY_GROUP"
 _CSV = (Column("topic"), Column("partition"), Column("offset"))
 
 
@@ -39,11 +40,12 @@ def planned(plan: OffsetsPlan, where: Mapping[str, Any] | None, *, csv: bool = F
     failing = [item for item in plan.items if item.result == FAILED]
     absent = [g for g in plan.groups if g.state == ABSENT and not any(_of(plan.items, g.group_id))]
     errors = [
-        *(ItemError(_refusal_code(g.state), g.refusal or "", g.hint, g.group_id) for g in plan.refused),
+        *(ItemError(g.error_code or _NON_EMPTY, g.refusal or "", g.hint, g.group_id) for g in plan.refused),
         *(_absent_error(group.group_id) for group in absent),
         *(_error(item) for item in failing),
     ]
-    codes = [ExitCode.REFUSED] * len(refused) + [ExitCode.NOT_FOUND] * len(absent)
+    codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
+    codes += [ExitCode.NOT_FOUND] * len(absent)
     fine = any(i.result in (PLANNED, UNCHANGED) and i.group_id not in refused for i in plan.items)
     last = "Nothing changed. Add --execute." if counted else "Nothing to do."
     return Result(
@@ -166,10 +168,6 @@ def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
 
 def _of(items: Iterable[OffsetChange], group_id: str) -> Iterable[bool]:
     return (True for item in items if item.group_id == group_id)
-
-
-def _refusal_code(state: str) -> str:
-    return "NOT_READABLE" if state == ABSENT else "NON_EMPTY_GROUP"
 
 
 def _absent_error(group_id: str) -> ItemError:

@@ -3,6 +3,7 @@
 import http.server
 import itertools
 import json
+import socket
 import threading
 
 import jsonschema
@@ -70,6 +71,16 @@ class TestWait:
     def test_a_group_that_does_not_exist(self, on_cluster, group):
         for condition, code in (("empty", 0), ("gone", 0), ("stable", 7), ("lag=0", 7)):
             assert on_cluster("wait", group, "--for", condition, "--stop-after", "10ms").code == code
+
+    @pytest.mark.parametrize("command", [("wait", "--for"), ("watch", "--until")], ids=lambda c: c[0])
+    def test_a_mute_broker_holds_nobody_longer_than_asked(self, kgroup, group, command):
+        """It takes connections and says nothing; one request alone may take --timeout, 30 s."""
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            where = f"127.0.0.1:{mute.getsockname()[1]}"
+            argv = (command[0], group, command[1], "empty", "--stop-after", "1s", "-b", where, "-o", "json")
+            ran = kgroup(*argv, "--timeout", "1h")
+        assert ran.code == ExitCode.PARTIAL
+        assert "did not answer ApiVersions in time" in ran.err
 
     @pytest.mark.parametrize("condition", ["calm", "lag", "lag=x", "stable=1", "member="])
     def test_wrong_usage(self, on_cluster, condition):

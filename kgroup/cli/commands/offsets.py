@@ -178,7 +178,7 @@ def clone(
 
         def plan() -> OffsetsPlan:
             now = look(admin.cluster, [source, target])
-            _refuse_if_unknown(now[source])
+            _refuse_if_nothing_known(now[source])
             drafts = {target: {p: Draft(at) for p, at in _within(now[source].positions, scope).items()}}
             return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
 
@@ -197,14 +197,17 @@ def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> 
     return [error for topic in scope.topics for error in may_not_see(admin.cluster, topic)]
 
 
-def _refuse_if_unknown(group: "GroupNow") -> None:
+def _refuse_if_nothing_known(group: "GroupNow") -> None:
+    from kgroup.admin.conditions import raised
     from kgroup.admin.offset_plans import ABSENT
     from kgroup.admin.refusals import refused
     from kgroup.errors import ErrorCode
 
     if group.error:
         raise group.error
-    if group.state == ABSENT and not group.positions:
+    if not group.positions and group.unseen:
+        raise raised(group.unseen)
+    if not group.positions and group.state == ABSENT:
         raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}")
 
 

@@ -87,8 +87,9 @@ def command(
                 break
             pause(min(every_s, left))
         where = identity(admin, env, ask=False)
-    view.end(looks, where)
-    return _end(looks, late if condition else [], until, stop_after)
+    failure = _failure(looks, late if condition else [], until, stop_after)
+    view.end(looks, where, failure)
+    return failure.exit_code if failure else ExitCode.OK
 
 
 def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
@@ -96,21 +97,21 @@ def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
     return condition is not None and seen_now and condition.holds(looks.seen[name])
 
 
-def _end(looks: "Looks", late: list[str], until: str | None, stop_after: str | None) -> ExitCode:
-    """OK, or Failure: time is up for a group that was seen, or something could not be seen at the end."""
+def _failure(looks: "Looks", late: list[str], until: str | None, stop_after: str | None) -> Failure | None:
+    """Time is up for a group that was seen, or something could not be seen at the end."""
     from kgroup.cli.rendering import of_seen
 
     timed_out = [name for name in late if name in looks.seen]
     if timed_out:
         message = f"{', '.join(timed_out)}: not {until} after {stop_after}"
-        raise Failure(ExitCode.UNREACHABLE, "TIMED_OUT", message, None, timed_out[0])
-    dark = [*looks.problems.values(), *looks.unseen]
-    if dark:
-        said = "; ".join(dict.fromkeys(error.message for error in dark))
-        hint = next((error.hint for error in dark if error.hint), None)
-        code = of_seen(ExitCode.OK, dark)
-        raise Failure(code, "NOT_SEEN", f"not all could be seen at the end: {said}", hint, dark[0].item)
-    return ExitCode.OK
+        return Failure(ExitCode.UNREACHABLE, "TIMED_OUT", message, None, timed_out[0])
+    dark = [*looks.unseen, *looks.failed.values()]
+    if not dark:
+        return None
+    said = "; ".join(dict.fromkeys(error.message for error in dark))
+    hint = next((error.hint for error in dark if error.hint), None)
+    code = of_seen(ExitCode.OK, dark)
+    return Failure(code, "NOT_SEEN", f"not all could be seen at the end: {said}", hint, dark[0].item)
 
 
 class _View:
@@ -160,13 +161,18 @@ class _View:
             sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every look replaces the last; Ctrl-C ends\n\n")
         show(self._env, Result({}, shown))
 
-    def end(self, looks: "Looks", where: Mapping[str, Any]) -> None:
-        """The document, where one was asked for."""
-        if self._document:
-            from kgroup.cli.output import Result, show
+    def end(self, looks: "Looks", where: Mapping[str, Any], failure: Failure | None) -> None:
+        """The document, where one was asked for, and what went wrong."""
+        from kgroup.cli.output import ItemError, Result, show
 
-            groups = [{"group_id": name, "state": _state(looks, name)} for name in looks.names]
-            show(self._env, Result({"events": self._kept, "groups": groups}, items="events", cluster=where))
+        errors = [ItemError.of(failure)] if failure else []
+        code = failure.exit_code if failure else ExitCode.OK
+        if not self._document:
+            show(self._env, Result({}, errors=errors, exit_code=code))
+            return
+        groups = [{"group_id": name, "state": _state(looks, name)} for name in looks.names]
+        data = {"events": self._kept, "groups": groups}
+        show(self._env, Result(data, items="events", errors=errors, exit_code=code, cluster=where))
 
     def _post(self, row: Mapping[str, Any]) -> None:
         from kgroup.cli.webhook import post

@@ -47,6 +47,7 @@ OFFSET_CHANGES = record(
             members=nullable(INTEGER),
             refusal=nullable(STRING),
             hint=nullable(STRING),
+            error_code=nullable(STRING),
         )
     ),
     executed=BOOLEAN,

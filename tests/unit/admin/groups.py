@@ -14,6 +14,11 @@ from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
+from kgroup.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 from kgroup.protocol.subscription import Assignment, Subscription
 
 
@@ -122,6 +127,7 @@ class Groups:
         fake.on(lg.ListGroupsRequest, self._list)
         fake.on(of.OffsetFetchRequest, self._fetch)
         fake.on(lo.ListOffsetsRequest, self._list_offsets)
+        fake.on(DeleteGroupsRequest, self._delete)
 
     def add(self, *groups: dg.DescribedGroup | cgd.DescribedGroup) -> Groups:
         for group in groups:
@@ -130,6 +136,11 @@ class Groups:
             else:
                 self.consumer[group.group_id] = group
         return self
+
+    def _delete(self, node: int, request: DeleteGroupsRequest) -> object:
+        return DeleteGroupsResponse(
+            results=tuple(DeletableGroupResult(group_id=name) for name in request.groups_names)
+        )
 
     def _describe_consumer(self, node: int, request: cgd.ConsumerGroupDescribeRequest) -> object:
         missing = ErrorCode.GROUP_ID_NOT_FOUND

@@ -1,0 +1,59 @@
+"""Run commands against the worlds of world.py, in this process."""
+
+import json
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from world import World
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.journal import Journal
+from kgroup.cli import session
+from kgroup.cli.app import run
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command told: its exit code, what it said, and its JSON document."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def groups(self) -> dict[str, Any]:
+        """The groups of the document by id."""
+        return {group["group_id"]: group for group in self.document["data"]["groups"]}
+
+
+Ask = Callable[..., Told]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Run a command line on a world; the document is JSON unless `-o` is among the arguments."""
+    for kind in ("CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
+
+    def call(world: World, *argv: str) -> Told:
+        @contextmanager
+        def open_admin(env: object, **_: object):  # type: ignore[no-untyped-def]
+            journal = Journal(tmp_path / "journal.jsonl")
+            yield Admin(world.fake, retry=world.fake.retry(), journal=journal)
+
+        monkeypatch.setattr(session, "open_admin", open_admin)
+        capsys.readouterr()
+        form = () if "-o" in argv else ("-o", "json")
+        code = run([*argv, *form, "-b", "fake:9092"])
+        captured = capsys.readouterr()
+        return Told(code, captured.out, captured.err)
+
+    return call

@@ -1,0 +1,61 @@
+"""5,000 groups take a few requests: listing tells the coordinators, the rest is one round each."""
+
+from collections import Counter
+
+import pytest
+from groups import classic_group, classic_member
+from world import healthy
+
+MANY = 5_000
+A_BROKER = {
+    "ListGroupsRequest",
+    "ConsumerGroupDescribeRequest",
+    "DescribeGroupsRequest",
+    "OffsetFetchRequest",
+}
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    """The healthy world with 5,000 classic groups more, each with a reader that has committed."""
+    world = healthy()
+    for number in range(MANY):
+        name = f"many-{number:04}"
+        world.groups.add(classic_group(name, classic_member(f"m-{number}", "orders:0")))
+        world.groups.committed[name] = {"orders:0": 100}
+    return world
+
+
+def requests(world):
+    """How often each request was sent, and to how many brokers."""
+    sent = Counter(type(message).__name__ for _, message, _ in world.fake.sent)
+    world.fake.sent.clear()
+    return sent
+
+
+def test_lag_of_all(ask, crowded):
+    told = ask(crowded, "lag", "*", "-o", "name")
+    assert (told.code, len(told.out.split())) == (0, MANY + 3)
+    sent = requests(crowded)
+    assert sent.pop("MetadataRequest") == 2  # the offsets topic; the topics read, and whether all are seen
+    assert sent.pop("DescribeClusterRequest") == 1
+    assert sent.pop("ListOffsetsRequest") == 2
+    assert sent == dict.fromkeys(A_BROKER, 2), "one of each kind to each of two brokers"
+
+
+def test_list_with_members(ask, crowded):
+    told = ask(crowded, "list", "-o", "name")
+    assert len(told.out.split()) == MANY + 3
+    sent = requests(crowded)
+    assert sent == {
+        "ListGroupsRequest": 2,
+        "ConsumerGroupDescribeRequest": 2,
+        "DescribeGroupsRequest": 2,
+        "MetadataRequest": 1,
+        "DescribeClusterRequest": 1,
+    }
+
+
+def test_list_without_members(ask, crowded):
+    ask(crowded, "list", "--no-members", "-o", "name")
+    assert requests(crowded) == {"ListGroupsRequest": 2, "MetadataRequest": 1, "DescribeClusterRequest": 1}

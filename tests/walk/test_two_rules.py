@@ -1,0 +1,184 @@
+"""Every command where something cannot be seen: nothing unknown is shown as zero, none, empty or ready, and
+what could not be seen is said, with an exit code that says it too.
+
+A command is a row of COMMANDS: its arguments, and its exit codes in the scenes of world.py where they are not
+that of the healthy world. A row for a new command is all it takes to have it walk through every scene.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from world import IDLE, OTHER, READER, SCENES, healthy
+
+OK, FAILED, REFUSED, PARTIAL, RIGHTS, LATE, BAD = 0, 1, 4, 5, 6, 7, 8
+HIDES_GROUPS = {
+    "a_broker_down": PARTIAL,
+    "a_leaderless_offsets_partition": PARTIAL,
+    "no_right_to_list": RIGHTS,
+    "no_right_to_topics": RIGHTS,
+}
+"""The scenes in which a pattern cannot see all groups."""
+NAMED = {name: code for name, code in HIDES_GROUPS.items() if name != "no_right_to_topics"}
+"""The scenes in which the idle group cannot be seen even by name."""
+NO_TOPICS = {"no_right_to_topics": RIGHTS}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command, and the exit code in each scene where it is not that of the healthy world."""
+
+    argv: tuple[str, ...]
+    codes: Mapping[str, int]
+    healthy: int = OK
+
+    @property
+    def id(self) -> str:
+        return " ".join(self.argv)
+
+    def code(self, scene: str) -> int:
+        return self.codes.get(scene, self.healthy)
+
+
+DELETED_ALONE = {
+    "a_broker_down": LATE,
+    "a_leaderless_offsets_partition": LATE,
+    "no_right_to_list": RIGHTS,
+    "no_right_to_topics": REFUSED,
+}
+LAG_UNKNOWN = {"nothing_committed": BAD, "an_undecodable_assignment": PARTIAL, "members_not_told": PARTIAL}
+COMMANDS = (
+    Row(("list",), {**HIDES_GROUPS}),
+    Row(("list", "g-*"), {**HIDES_GROUPS}),
+    Row(("list", "--state", "Empty"), {**HIDES_GROUPS}),
+    Row(("list", "--topic", "pay"), {**HIDES_GROUPS, **NO_TOPICS}),
+    Row(("describe", "g-*"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
+    Row(("describe", "--all-groups"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
+    Row(("lag", "g-*"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
+    Row(
+        ("lag", "g-*", "--fail-above", "1000"),
+        {**HIDES_GROUPS, **NO_TOPICS, **LAG_UNKNOWN},
+    ),
+    Row(
+        ("lag", READER, "--fail-above", "1000"),
+        {**NO_TOPICS, **LAG_UNKNOWN, "members_not_told": OK, "a_broker_down": PARTIAL},
+    ),
+    Row(
+        ("wait", "g-*", "--for", "lag=1000", "--stop-after", "2s"),
+        {
+            **HIDES_GROUPS,
+            "a_broker_down": LATE,
+            "no_right_to_topics": LATE,
+            "nothing_committed": LATE,
+            "an_undecodable_assignment": LATE,
+            "members_not_told": LATE,
+        },
+    ),
+    Row(("wait", IDLE, "--for", "empty", "--stop-after", "2s"), NAMED),
+    Row(("watch", "g-*", "--stop-after", "2s"), {**HIDES_GROUPS}),
+    Row(("watch", IDLE, "--until", "empty", "--stop-after", "2s"), NAMED),
+    Row(("offsets", "export", "g-*"), {**HIDES_GROUPS, **NO_TOPICS}),
+    Row(("offsets", "delete", "g-*", "--all-topics"), {**HIDES_GROUPS, **NO_TOPICS}),
+    Row(
+        ("offsets", "clone", READER, "g-idle"),
+        {
+            **NO_TOPICS,
+            "a_broker_down": LATE,
+            "a_leaderless_offsets_partition": LATE,
+            "no_right_to_list": RIGHTS,
+        },
+    ),
+    Row(
+        ("reset-offsets", "g-*", "--all-topics", "--to-earliest"),
+        # Where the idle group is hidden, all that are seen have members.
+        {
+            "a_broker_down": FAILED,
+            "a_leaderless_offsets_partition": REFUSED,
+            "no_right_to_list": REFUSED,
+            "no_right_to_topics": REFUSED,
+        },
+        healthy=PARTIAL,
+    ),
+    Row(
+        ("delete", "g-*"),
+        {"a_broker_down": REFUSED, "a_leaderless_offsets_partition": REFUSED, "no_right_to_list": REFUSED},
+        healthy=PARTIAL,
+    ),
+    Row(("delete", IDLE, "--execute", "--yes"), {**DELETED_ALONE}),
+    Row(("cluster", "topics"), {**NO_TOPICS}),
+    Row(("cluster", "status"), {**NO_TOPICS}),
+)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.id)
+def test_what_cannot_be_seen_is_said(ask, row, scene):
+    world = SCENES[scene]()
+    told = ask(world, *row.argv)
+    assert told.code == row.code(scene), told.err
+    if told.code != OK:
+        assert "error: " in told.err
+        assert told.document["errors"]
+    assert told.document["exit_code"] == told.code
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.id)
+def test_nothing_unknown_is_shown_as_zero(ask, row, scene):
+    """Wherever a document has a total beside its parts, it is null as soon as a part is."""
+    told = ask(SCENES[scene](), *row.argv)
+    for where in _objects(json.loads(told.out)):
+        if "total_lag" in where and "offsets" in where:
+            unknown = [p for p in where["offsets"] if p["lag"] is None]
+            assert where["unknown_partitions"] == len(unknown)
+            assert all(p["reason"] or p["error"] for p in unknown)
+            if unknown:
+                assert where["total_lag"] is None
+        if where.get("state") == "Stable" and where.get("group_id") == "g-streams" and "type" in where:
+            assert where.get("members") in (None, [])
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for inner in value.values():
+            yield from _objects(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _objects(inner)
+
+
+def test_hidden_groups_are_not_empty(ask):
+    """`wait` on a pattern does not say yes for groups that it cannot see."""
+    world = SCENES["a_broker_down"]()
+    told = ask(world, "wait", "g-i*", "--for", "empty", "--stop-after", "2s")
+    assert told.code == PARTIAL
+    assert told.document["data"]["groups"] == []
+    assert "broker" in told.err
+
+
+@pytest.mark.parametrize("scene", ["a_broker_down", "a_leaderless_offsets_partition"])
+def test_what_is_hidden_is_named(ask, scene):
+    told = ask(SCENES[scene](), "list")
+    assert set(told.groups) < {READER, OTHER, IDLE}
+    assert "broker" in told.err
+
+
+def test_totals_in_text(ask):
+    told = ask(SCENES["nothing_committed"](), "describe", READER, "-o", "table")
+    assert "lag unknown" in told.out
+    world = SCENES["nothing_committed"]()
+    world.groups.committed[READER] = {"orders:0": 90}
+    assert "lag at least 10 (3 of 4 partitions unknown)" in ask(world, "describe", READER, "-o", "table").out
+
+
+def test_a_healthy_world_is_told_in_full(ask):
+    told = ask(healthy(), "lag", "g-*")
+    assert {name: group["total_lag"] for name, group in told.groups.items()} == {
+        READER: 0,
+        OTHER: 0,
+        IDLE: 10,
+    }
+    assert told.err == ""
