@@ -187,8 +187,9 @@ def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[
     for group in groups:
         stored = positions.get(group.group_id)
         known = {} if stored is None or isinstance(stored, KgroupError) else stored
-        never |= never_committed(known, group.known_members)
-        relevant |= known.keys() | never
+        unread = never_committed(known, group.known_members)
+        never |= unread
+        relevant |= known.keys() | unread
     subscribed = {topic for group in groups for topic in _subscribed(group)}
     wanted = {p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}
     topics, all_seen = topics_asked(cluster, wanted) if groups else ({}, True)

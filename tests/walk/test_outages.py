@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from world import IDLE, OTHER, READER, healthy
+from world import IDLE, OTHER, READER, SCENES, healthy
 
 from kgroup.admin.conditions import Condition, wait_for
 from kgroup.errors import ErrorCode
@@ -75,8 +75,7 @@ def test_missing_rights_do_not_pass_and_end_the_wait_at_once(ask):
 
 
 def test_members_that_are_not_told_are_not_zero_members(ask):
-    world = healthy()
-    world.groups.listed = {"g-streams": "streams"}
+    world = SCENES["members_not_told"]()
     told = ask(world, "wait", "g-streams", "--for", "members=0", "--stop-after", "1s")
     assert told.code == LATE
     assert told.groups["g-streams"]["members"] is None

@@ -27,6 +27,7 @@ from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 READER, OTHER, IDLE = "g-reader", "g-other", "g-idle"
 """A classic group with a member, a consumer group with one, and one with positions only. See `_homes`."""
 OFFSETS_PARTITIONS = 8
+STREAMS_GROUP_DESCRIBE = 89
 
 
 @dataclass
@@ -154,8 +155,9 @@ def a_leaderless_offsets_partition() -> World:
 
 
 def members_not_told() -> World:
-    """A group of a type whose members no answer tells."""
+    """A group of a type whose members this broker does not tell."""
     world = healthy()
+    world.fake.served[STREAMS_GROUP_DESCRIBE] = None
     world.groups.listed = {"g-streams": "streams"}
     return world
 
