@@ -10,6 +10,7 @@ from librt.strings import read_i16_be, read_i32_be
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.history.items import Committed, RawRecord
+from kgroup.history.legacy import LEGACY, body_of_message
 from kgroup.history.scan import APPEND_TIME, COMPRESSED, MOST, BatchHeader
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.compression import decompress
@@ -28,7 +29,13 @@ def type_name(number: int) -> str:
 
 
 def body_of(chunk: bytes, header: BatchHeader) -> tuple[bytes, int, int]:
-    """The bytes a batch's records lie in, uncompressed, their start and end; DecodeError if corrupt."""
+    """The bytes a batch's records lie in, uncompressed, their start and end; DecodeError if corrupt.
+
+    Messages of older formats come out as records of a batch.
+    """
+    if header.attributes & LEGACY:
+        body = body_of_message(chunk, header.position, header.end)
+        return body, 0, len(body)
     start = header.position + HEADER_BYTES
     codec = header.attributes & COMPRESSED
     if not codec:

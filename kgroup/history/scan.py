@@ -14,6 +14,7 @@ from google_crc32c import value as crc32c
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from kgroup.history.items import BadRange
+from kgroup.history.legacy import LEGACY, SMALLEST, find_message, message_at
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 CONTROL: Final = 0x20
 TRANSACTIONAL: Final = 0x10
 COMPRESSED: Final = 0x07
+PACKED: Final = COMPRESSED | LEGACY
+"""Records that do not lie in the chunk as those of a plain batch do: `records.body_of` makes them."""
 APPEND_TIME: Final = 0x08
 MAX_BATCH_BYTES: Final = 64 << 20
 MOST: Final = 1 << 52
@@ -66,13 +69,11 @@ class Scanner:
         """The whole batches of `chunk`; `final` says that nothing follows it."""
         pos: i64 = 0
         total, check, make = len(chunk), self.check_crc, tuple.__new__
-        while total - pos >= HEADER_BYTES:
+        while (left := total - pos) >= HEADER_BYTES or left >= SMALLEST and chunk[pos + 16] < 2:
             length: int = read_i32_be(chunk, pos + LENGTH_OFFSET - 4)
             magic = chunk[pos + 16]
-            last_delta: int = read_i32_be(chunk, pos + 23)
-            count: int = read_i32_be(chunk, pos + 57)
             end = pos + LENGTH_OFFSET + length
-            if magic != 2 or not 49 <= length <= MAX_BATCH_BYTES or last_delta < 0 or count < 0:
+            if not _plausible(chunk, pos, magic, length):
                 pos = self._skip(chunk, pos, f"no record batch here (magic {magic}, length {length})", final)
                 if pos < 0:
                     return
@@ -87,6 +88,14 @@ class Scanner:
                 )
                 pos = resumed
                 continue
+            if magic < 2:
+                header = self._message(chunk, pos, end)
+                if header is not None:
+                    yield header
+                    pos = end
+                elif (pos := self._skip(chunk, pos, "a message whose checksum is wrong", final)) < 0:
+                    return
+                continue
             base: i64 = read_i64_be(chunk, pos)
             crc: int = read_i32_be(chunk, pos + 17)
             if check and crc32c(chunk[pos + _CRC_START : end]) != crc & 0xFFFFFFFF:
@@ -94,7 +103,7 @@ class Scanner:
                 if pos < 0:
                     return
                 continue
-            attributes, producer = read_i16_be(chunk, pos + 21), read_i64_be(chunk, pos + 43)
+            attributes, producer = read_i16_be(chunk, pos + 21) & 0xFF, read_i64_be(chunk, pos + 43)
             first_ts: i64 = read_i64_be(chunk, pos + 27)
             max_ts: i64 = read_i64_be(chunk, pos + 35)
             if not (0 <= base <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
@@ -102,6 +111,8 @@ class Scanner:
                 self._damaged(pos, end, reason)
                 pos = end
                 continue
+            last_delta: int = read_i32_be(chunk, pos + 23)
+            count: int = read_i32_be(chunk, pos + 57)
             self.batches += 1
             self.last_offset = last = base + last_delta
             epoch = read_i16_be(chunk, pos + 51)
@@ -113,6 +124,18 @@ class Scanner:
         self.position += pos
         if final and pos < total:
             self._tail(chunk, pos)
+
+    def _message(self, chunk: bytes, pos: int, end: int) -> BatchHeader | None:
+        """The header of a message of format 0 or 1, None if it is not sound."""
+        told = message_at(chunk, pos, end, self.check_crc)
+        if told is None:
+            return None
+        base, last, attributes, first_ts, max_ts, count = told
+        if not (0 <= base <= last <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
+            return None
+        self.batches += 1
+        self.last_offset = last
+        return BatchHeader(pos, end, base, last, attributes, first_ts, max_ts, -1, -1, count)
 
     def _tail(self, chunk: bytes, pos: int) -> None:
         """What is left at the end of a file: nothing but preallocated zeros, or a batch cut short."""
@@ -144,6 +167,13 @@ class Scanner:
 
     def resync(self, chunk: bytes, start: int) -> int:
         """The position of the first whole batch at or after `start` whose checksum holds, -1 without one."""
+        found = self._resync(chunk, start)
+        stop = len(chunk) if found < 0 else found
+        furthest = self.last_offset + _MAX_RESYNC_OFFSETS
+        message: int = find_message(chunk, start, stop, self.last_offset, furthest)
+        return found if message < 0 else message
+
+    def _resync(self, chunk: bytes, start: int) -> int:
         total = len(chunk)
         hit = chunk.find(b"\x02", start + 16)
         while hit >= 0 and hit - 16 + HEADER_BYTES <= total:
@@ -156,3 +186,11 @@ class Scanner:
                 return pos
             hit = chunk.find(b"\x02", hit + 1)
         return -1
+
+
+def _plausible(chunk: bytes, pos: int, magic: int, length: int) -> bool:
+    """Whether a batch, or a message of an older format, may begin here."""
+    if magic != 2:
+        return magic < 2 and SMALLEST - LENGTH_OFFSET <= length <= MAX_BATCH_BYTES
+    sound = 49 <= length <= MAX_BATCH_BYTES
+    return sound and read_i32_be(chunk, pos + 23) >= 0 and read_i32_be(chunk, pos + 57) >= 0

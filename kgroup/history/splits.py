@@ -91,7 +91,7 @@ def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
     for path in files:
         size = _whole(path).end
         start = 0
-        while size - start > room and (start or size > split_bytes):
+        while size - start > room and (start or size > split_bytes) and not _old_format(path):
             pack.append(Piece(str(path), start, start + room))
             start += room
             yield pack
@@ -107,6 +107,15 @@ def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
             pack, room = [], split_bytes
     if pack:
         yield pack
+
+
+def _old_format(path: Path) -> bool:
+    """Whether a file begins with messages of an old format: in one may lie what looks like a whole one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(17)[16:] in (b"\0", b"\1")
+    except OSError:
+        return False
 
 
 def _unread(files: Sequence[Path], after: int) -> list[Path]:
