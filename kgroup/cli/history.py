@@ -1,24 +1,24 @@
 """What the commands over `__consumer_offsets` share: where it is read, which groups, what is complete."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env import Env
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, name_of
+from kgroup.cli.history_selection import Selection
 from kgroup.cli.output import ItemError
 from kgroup.cli.times import iso
-from kgroup.errors import ConfigError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.history.events import Event, Kind
+    from kgroup.history.events import Event
     from kgroup.history.replay import At, Coverage, Story
     from kgroup.history.sources import PartitionLog, Progress
 
-_GLOB = frozenset("*?[")
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
 _MAX_JOBS = 4
@@ -31,94 +31,10 @@ LIMITS = (
 )
 """What no reader of the topic can know; every JSON answer carries it."""
 SUSPICIOUS = (
-    "suspicious: the log cannot settle it (KIP-1251): a commit names neither member nor epoch, and a refused "
-    "one is not in it; kgroup's own broker and simulate count exactly (cluster status, docs/metrics.md)"
+    "the log cannot settle it (KIP-1251), as a commit names neither member nor epoch,",
+    "and a refused one is not in it; kgroup's own broker and simulate count exactly",
+    "(cluster status, docs/metrics.md)",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which groups, and which of their events."""
-
-    patterns: tuple[str, ...] = ()
-    since_ms: int | None = None
-    until_ms: int | None = None
-    instances: frozenset[str] = frozenset()
-    kinds: "frozenset[Kind]" = frozenset()
-    collapse: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        groups: Sequence[str] = (),
-        since: str | None = None,
-        until: str | None = None,
-        kinds: str | None = None,
-        instances: Sequence[str] = (),
-        collapse: bool = True,
-    ) -> "Selection":
-        """From the options as given; ConfigError for one that makes no sense."""
-        from kgroup.cli.times import parse_time
-
-        return cls(
-            patterns=tuple(groups),
-            since_ms=parse_time(since) if since else None,
-            until_ms=parse_time(until) if until else None,
-            instances=frozenset(instances),
-            kinds=_kinds(kinds),
-            collapse=collapse,
-        )
-
-    @property
-    def names(self) -> list[str] | None:
-        """The group ids, if only ids were given; None when globs have to be matched."""
-        if not self.patterns or any(_GLOB & set(pattern) for pattern in self.patterns):
-            return None
-        return list(dict.fromkeys(self.patterns))
-
-    @property
-    def wanted(self) -> Callable[[str], bool] | None:
-        """Whether a group is meant, by glob; None for all groups, and for exact names (see `names`)."""
-        if not self.patterns or self.names is not None:
-            return None
-        return Globs(self.patterns)
-
-    def chosen(self, events: "Sequence[Event]") -> "list[Event]":
-        """The events that were asked for; what the log lacks is told whatever was asked for."""
-        from kgroup.history.events import Kind
-        from kgroup.history.replay import chosen
-
-        kept = chosen(
-            events,
-            since_ms=self.since_ms,
-            until_ms=self.until_ms,
-            instances=self.instances,
-            kinds=self.kinds,
-        )
-        always = [e for e in events if e.kind is Kind.LOG_COMPACTED]
-        return kept if all(e in kept for e in always) else [e for e in events if e in always or e in kept]
-
-
-def _kinds(text: str | None) -> "frozenset[Kind]":
-    from kgroup.history.events import Kind
-
-    chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
-    unknown = sorted(chosen - {kind.value for kind in Kind})
-    if unknown:
-        raise ConfigError(f"--events: no event {unknown[0]!r}", "one of " + ", ".join(Kind))
-    return frozenset(Kind(name) for name in chosen)
-
-
-@dataclass(frozen=True, slots=True)
-class Globs:
-    """Whether a group id matches one of the patterns."""
-
-    patterns: tuple[str, ...]
-
-    def __call__(self, group: str) -> bool:
-        from fnmatch import fnmatchcase
-
-        return any(fnmatchcase(group, pattern) for pattern in self.patterns)
 
 
 @dataclass(slots=True)
@@ -131,13 +47,19 @@ class Source:
     cluster: dict[str, Any] | None = None
     sizes: list[int] = field(default_factory=list)
     env: Env | None = None
+    partitions: int = 0
+    """How many the live topic has; 0 for files."""
 
     def replay(self, selection: Selection, at: "At | None" = None, keep_owners: bool = False) -> "Story":
-        """The whole story of the selected groups, with a progress bar where that is worth one."""
+        """The whole story of the selected groups, with a progress bar where that is worth one.
+
+        Partitions that cannot be read are named in the coverage; if that is all of them, the failure of the
+        first is raised.
+        """
         from kgroup.history.replay import replay
 
         with self.progress() as progress, _no_cycles():
-            return replay(
+            story = replay(
                 self.logs,
                 topic_names=self.topic_names,
                 names=selection.names,
@@ -148,6 +70,34 @@ class Source:
                 progress=progress,
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
             )
+        self.check()
+        return story
+
+    def check(self) -> None:
+        """Raise the first log's failure, if none of the logs could be read."""
+        failures = [log.failure for log in self.logs]
+        if failures and all(failures):
+            raise failures[0]  # type: ignore[misc]
+
+    def try_again(self) -> None:
+        """Ask brokers again that did not answer the last time."""
+        from kgroup.history.live import LiveLog
+
+        for log in self.logs:
+            if isinstance(log, LiveLog):
+                log.topic.try_again()
+
+    def unread(self, group: str) -> KgroupError | None:
+        """Why the partition in which a group lives was not read to its end; None if it was."""
+        from kgroup.domain import offsets_partition_of
+
+        place = offsets_partition_of(group, self.partitions) if self.partitions else -1
+        return next((log.failure for log in self.logs if log.partition == place), None)
+
+    @property
+    def failures(self) -> list[ItemError]:
+        """An error for each partition that was not read to its end."""
+        return [not_read(log.source, log.failure) for log in self.logs if log.failure is not None]
 
     @contextmanager
     def progress(self) -> "Iterator[Progress | None]":
@@ -217,8 +167,15 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
         wanted = topic.partitions
         if selection.names is not None:
             wanted = sorted({offsets_partition_of(name, len(wanted)) for name in selection.names})
-        live: list[PartitionLog] = [LiveLog(topic, partition) for partition in wanted]
-        yield Source(live, dict(topic.topic_names), admin, identity(admin, env), env=env)
+        live: list[PartitionLog] = [LiveLog(topic, partition, tolerant=True) for partition in wanted]
+        yield Source(
+            live,
+            dict(topic.topic_names),
+            admin,
+            identity(admin, env),
+            env=env,
+            partitions=len(topic.partitions),
+        )
 
 
 def event_json(event: "Event") -> dict[str, Any]:
@@ -263,6 +220,7 @@ def coverage_json(covered: "Coverage") -> dict[str, Any]:
         "complete_from_offset": covered.complete_from,
         "complete_from_ms": covered.complete_from_ms,
         "complete_from": iso(covered.complete_from_ms),
+        "unread": covered.failure.message if covered.failure is not None else None,
         "bad_ranges": [
             {"source": b.source, "start": b.start, "end": b.end, "reason": b.reason} for b in covered.bad
         ],
@@ -272,6 +230,10 @@ def coverage_json(covered: "Coverage") -> dict[str, Any]:
 def coverage_text(covered: "Coverage") -> str:
     """One line: what was read, and what of it is whole."""
     name = f"__consumer_offsets-{covered.partition}"
+    if covered.failure is not None:
+        upto = f" behind offset {covered.last_offset}" if covered.records else ""
+        why = covered.failure.message.removeprefix(f"{name} cannot be read: ")
+        return f"{name} · NOT READ{upto}: {why}"
     if covered.records == 0:
         return f"{name} · nothing to read"
     text = f"{name} · offsets {covered.first_offset} to {covered.last_offset}, {covered.records} records"
@@ -286,9 +248,9 @@ def coverage_text(covered: "Coverage") -> str:
 
 def coverage_lines(story: "Story", selection: Selection) -> list[str]:
     """The coverage of the partitions that matter; of very many, the sum and the incomplete ones."""
-    read = [c for c in story.coverage if c.records or c.bad]
+    read = [c for c in story.coverage if c.records or c.bad or c.failure]
     if selection.patterns:
-        read = [c for c in read if story.folds[c.partition].groups] or read
+        read = [c for c in read if story.folds[c.partition].groups or c.failure] or read
     if len(read) <= _COVERAGE_LINES:
         return [coverage_text(covered) for covered in read]
     whole = [c for c in read if c.from_the_start]
@@ -301,7 +263,8 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
 def closing_lines(events: "Sequence[Event]") -> list[str]:
     """What stands below a story in text: how much of it is suspicious only, and what it cannot hold."""
     count = sum(event.suspicious for event in events)
-    return [*([f"{count} {SUSPICIOUS}"] if count else []), "not in any record: " + "; ".join(LIMITS[:3])]
+    suspicious = [f"{count} suspicious: " + "\n  ".join(SUSPICIOUS)] if count else []
+    return [*suspicious, "\n  ".join(("not in any record:", *LIMITS[:3]))]
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
@@ -314,9 +277,21 @@ def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
         if covered.partition in strangers:
             text = f"{covered.source}: its {covered.records} records are none of __consumer_offsets"
             errors.append(ItemError("CORRUPT_MESSAGE", text, "is it another topic's?", covered.source))
+    unread = [not_read(c.source, c.failure) for c in story.coverage if c.failure is not None]
+    errors += unread
+    if unread:
+        return errors, ExitCode.PARTIAL
     if not errors:
         return [], ExitCode.OK
     return errors, ExitCode.PARTIAL if read else ExitCode.FAILED
+
+
+def not_read(source: str, failure: KgroupError) -> ItemError:
+    """The error for a log that could not be read to its end."""
+    hint = failure.hint or "groups that live in it are missing here"
+    said = failure.message
+    text = said if said.startswith(source) else f"{source} was not read: {said}"
+    return ItemError(name_of(failure), text, hint, source)
 
 
 def foreign(story: "Story") -> set[int]:
@@ -338,6 +313,8 @@ def unseen(story: "Story", selection: Selection) -> list[ItemError]:
     """An error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
     hint = "a deleted group is gone from a compacted log; kgroup list shows the groups there are"
+    if any(covered.failure is not None for covered in story.coverage):
+        hint = "not all was read, so it may be there"
     return [
         ItemError("GROUP_ID_NOT_FOUND", f"no record of group {name}", hint, name)
         for name in selection.names or ()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.history import Selection
+from kgroup.cli.history_selection import Selection
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """The views of `kgroup replay-log`: timeline, state at a moment, raw records, live, verdict."""
 
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.history import (
     LIMITS,
-    Selection,
     Source,
     closing_lines,
     coverage_json,
@@ -21,6 +21,7 @@ from kgroup.cli.history import (
     unseen,
 )
 from kgroup.cli.history_describe import description
+from kgroup.cli.history_selection import Selection
 from kgroup.cli.output import ItemError, Result, schema_id, show
 from kgroup.cli.tables import Column, Table, clean
 from kgroup.cli.times import day_and_clock, iso
@@ -29,7 +30,6 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.history.events import Event
     from kgroup.history.replay import At, Story
-    from kgroup.history.state import GroupState
 
 _EVENT_COLUMNS = (
     Column("timestamp", "TIME (UTC)"),
@@ -46,7 +46,6 @@ _EVENT_COLUMNS = (
     Column("unowned_ms", "UNOWNED-MS", right=True),
 )
 _POLL_S = 0.5
-_VERIFY_TRIES = 5
 
 
 def show_timeline(env: Env, source: Source, selection: Selection, html: Path | None) -> ExitCode:
@@ -79,6 +78,7 @@ def show_story(
         "events": told,
         "coverage": [coverage_json(covered) for covered in story.coverage],
         "limits": list(LIMITS),
+        "span": selection.span_json(story.events),
     }
     rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=True)]
     result = Result(
@@ -102,12 +102,34 @@ def _epoch(event: "Event") -> str:
 
 def _timeline_text(story: "Story", events: "Sequence[Event]", selection: Selection) -> str:
     """The coverage first, then a line an event, with cause and unowned time below it."""
-    lines = [*coverage_lines(story, selection), ""]
+    lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
     lines += _event_lines(events)
-    if not events:
-        lines.append("no event matches")
+    if not any(event.group for event in events):
+        lines.append(nothing_text(story, selection))
     lines += ["", *closing_lines(events)]
     return "\n".join(lines)
+
+
+def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
+    """Say which partitions cannot be read, and which can again; what was said."""
+    now = {error.item or "": error.message for error in source.failures}
+    for name, message in now.items():
+        if before.get(name) != message:
+            env.note(f"error: {message}; trying again")
+    for name in before.keys() - now.keys():
+        env.note(f"{name} is read again")
+    return now
+
+
+def span_lines(selection: Selection) -> list[str]:
+    """Which time was asked for, if one was."""
+    return [f"from {selection.span.text}"] if selection.span.bounded else []
+
+
+def nothing_text(story: "Story", selection: Selection) -> str:
+    """That nothing was found, and where something is, if that is only outside the span."""
+    where = selection.outside(story.events).text if selection.span.bounded else ""
+    return f"no event in this span: {where}" if where else "no event matches"
 
 
 def _event_lines(events: "Sequence[Event]", day: str = "") -> Iterator[str]:
@@ -153,7 +175,8 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     missing = [] if found else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
-    shown: list[str | Table] = [*coverage_lines(story, selection)]
+    moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
+    shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
     data = {
@@ -188,15 +211,11 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
 
     bad: list[Any] = []
     printed = False
-    as_json = _prints_json(env, "--raw")
+    as_json, span = _prints_json(env, "--raw"), selection.span
     for log in source.logs:
         for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
             when = row["timestamp_ms"]
-            if (
-                (selection.since_ms or 0) > when
-                or selection.until_ms is not None
-                and when > selection.until_ms
-            ):
+            if (span.since_ms or 0) > when or span.until_ms is not None and when > span.until_ms:
                 continue
             printed = True
             if as_json:
@@ -205,10 +224,14 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
             else:
                 print(_raw_line(row))
         bad += log.bad
+    source.check()
     errors = [ItemError("CORRUPT_MESSAGE", str(b), None, b.source) for b in bad]
     code = ExitCode.OK if not bad else ExitCode.PARTIAL if printed else ExitCode.FAILED
+    if unread := source.failures:
+        errors, code = [*errors, *unread], ExitCode.PARTIAL
+    sys.stdout.flush()
     for error in errors:
-        env.note(f"error: {error.message}")
+        print(f"error: {clean(error.message)}", file=sys.stderr)
     return code
 
 
@@ -247,12 +270,15 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
         for log in source.logs
     ]
     as_json, day, first = _prints_json(env, "--follow"), "", True
+    unread: dict[str, str] = {}
     while True:
+        source.try_again()
         events = [event for reader in readers for event in in_order(reader.advance())]
         if first and not as_json:
             for reader in readers:
                 print(coverage_text(reader.coverage), flush=True)
         first = False
+        unread = _note_unread(env, source, unread)
         for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
             if as_json:
                 line = {"schema": schema_id(env.command), **event_json(event)}
@@ -261,88 +287,3 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
                 day = day_and_clock(event.timestamp_ms)[0]
         time.sleep(_POLL_S)
-
-
-def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """Whether the replayed state of each group is what the cluster says; exit code 8 if not."""
-    from kgroup.history.replay import Reader
-
-    assert source.admin is not None
-    readers = [
-        Reader(log, topic_names=source.topic_names, names=selection.names, wanted=selection.wanted)
-        for log in source.logs
-    ]
-    found = _compare(source, readers, selection)
-    rows: list[dict[str, Any]] = [
-        {"group_id": name, "verdict": "differs" if wrong else "same", "differences": wrong}
-        for name, wrong in sorted(found.items())
-    ]
-    bad = [name for name, wrong in sorted(found.items()) if wrong]
-    table = Table((Column("group_id", "GROUP"), Column("verdict"), Column("differences")), rows)
-    blocks: list[str | Table] = [
-        coverage_text(reader.coverage) for reader in readers if reader.coverage.records
-    ]
-    told = (
-        f"{len(rows)} groups: replay = live state" if not bad else f"{len(bad)} of {len(rows)} groups differ"
-    )
-    data = {
-        "groups": rows,
-        "coverage": [coverage_json(reader.coverage) for reader in readers],
-        "limits": list(LIMITS),
-    }
-    result = Result(
-        data,
-        [*blocks, "", table, "", told],
-        items="groups",
-        names=bad,
-        exit_code=ExitCode.BAD_VERDICT if bad else ExitCode.OK,
-        cluster=source.cluster,
-        main=table,
-    )
-    return show(env, result)
-
-
-def _compare(source: Source, readers: Sequence[Any], selection: Selection) -> dict[str, list[str]]:
-    """How each group of the log or the cluster differs; one that changes meanwhile is compared again."""
-    found: dict[str, list[str]] = {}
-    for tries_left in reversed(range(_VERIFY_TRIES)):
-        for reader in readers:
-            reader.advance()
-        states = {name: s for reader in readers for name, s in reader.fold.states.items()}
-        wrong = {name for name, differences in found.items() if differences}
-        asked = wrong or states.keys() | _listed(source, selection)
-        found = {n: d for n, d in found.items() if n not in asked} | _compared(source, states, asked)
-        if not any(found.values()) or not tries_left:
-            break
-        time.sleep(_POLL_S)
-    return found
-
-
-def _listed(source: Source, selection: Selection) -> set[str]:
-    """The selected groups that the cluster lists, of the types whose state is in the log."""
-    from kgroup.history.state import CLASSIC, CONSUMER
-
-    chosen = selection.wanted or (lambda group: selection.names is None or group in selection.names)
-    groups = source.admin.list_groups().groups  # type: ignore[union-attr]
-    return {g.group_id for g in groups if g.type in (CLASSIC, CONSUMER, "") and chosen(g.group_id)}
-
-
-def _compared(
-    source: Source, states: "Mapping[str, GroupState]", names: Iterable[str]
-) -> dict[str, list[str]]:
-    """Of each of these groups how it differs; without those that neither the log nor the cluster has."""
-    from dataclasses import asdict
-
-    from kgroup.history.verify import differences
-
-    described = source.admin.describe(sorted(names))  # type: ignore[union-attr]
-    said = {group.group_id: asdict(group) for group in described.groups}
-    refused = {error.item: error for error in described.errors}
-    found: dict[str, list[str]] = {}
-    for name in names:
-        if name in said:
-            found[name] = list(differences(states.get(name), said[name]))
-        elif name in states:
-            why = refused[name].message if name in refused else "the cluster does not know it"
-            found[name] = [f"in the log, but {why}"]
-    return found

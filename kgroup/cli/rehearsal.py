@@ -32,7 +32,8 @@ _STEPS = (
 def rehearse(env: Env, group: str, files: Sequence[Path], settings: Sequence[str]) -> ExitCode:
     """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
     from kgroup.admin.migrate_rehearse import rehearse as perform
-    from kgroup.cli.history import Selection, opened
+    from kgroup.cli.history import opened
+    from kgroup.cli.history_selection import Selection
 
     with opened(env, files, Selection(patterns=(group,))) as source:
         if source.admin is not None:
@@ -69,7 +70,7 @@ def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str,
 
 def _counts_in(source: "Source", group: str) -> dict[str, int]:
     """Without a broker, topics are as large as the group's own records show."""
-    from kgroup.cli.history import Selection
+    from kgroup.cli.history_selection import Selection
     from kgroup.domain import uuid_bytes
 
     counts: dict[str, int] = {}

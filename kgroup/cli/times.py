@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from kgroup.cli.env import parse_duration
@@ -32,6 +33,47 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
         hint = "write 2026-03-01T03:00, 03:00 (UTC) or 2h (two hours ago)"
         raise ConfigError(f"{text!r} is not a time", hint) from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `since_ms` to `until_ms`, both included; None is no bound. `note` says how hours were read."""
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    note: str | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return self.since_ms is not None or self.until_ms is not None
+
+    @property
+    def text(self) -> str:
+        """The span for people."""
+        since = "the start" if self.since_ms is None else iso(self.since_ms)
+        return f"{since} to {'the end' if self.until_ms is None else iso(self.until_ms)}"
+
+
+def parse_span(since: str | None, until: str | None, now_ms: int | None = None) -> Span:
+    """What --since and --until mean together; ConfigError if nothing can lie between them.
+
+    An hour of day is the last time it was that late, which the span's `note` says.
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    asked = {"--since": since, "--until": until}
+    found = {option: parse_time(text, now) for option, text in asked.items() if text}
+    read = [
+        f"{option} {asked[option]} is {iso(moment)}"
+        for option, moment in found.items()
+        if _CLOCK.fullmatch((asked[option] or "").strip())
+    ]
+    note = ", ".join(read) + " (the last time it was that late, UTC)" if read else None
+    first, last = found.get("--since"), found.get("--until")
+    if first is not None and last is not None and first > last:
+        told = ", ".join(f"{option} {asked[option]} is {iso(moment)}" for option, moment in found.items())
+        hint = f"{told}; write the day, as in 2026-03-01T03:00"
+        raise ConfigError("nothing lies between --since and --until: --since is the later one", hint)
+    return Span(first, last, note)
 
 
 def _last_time_it_was(clock: str, now_ms: int) -> int:

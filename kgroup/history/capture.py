@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import StorageError
+from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.live import LiveTopic
-from kgroup.history.scan import COMPRESSED, CONTROL, BatchHeader, Scanner
+from kgroup.history.scan import CONTROL, PACKED, BatchHeader, Scanner
 from kgroup.history.sources import CHUNK_BYTES, write_topics_file
 from kgroup.protocol.batches import Batch, encode_batch
 from kgroup.protocol.compression import Compression
@@ -38,6 +39,8 @@ class PartitionCapture:
     bytes_kept: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """Offsets (first, last) that the broker no longer had when they were asked for."""
+    failure: KgroupError | None = None
+    """Why the last look did not come to the end of the partition; None if it did."""
 
     @classmethod
     def resume(cls, out: Path, partition: int) -> PartitionCapture:
@@ -75,17 +78,23 @@ class PartitionCapture:
         self.path, self.next_offset, self.day = path, last.last_offset + 1, last.max_timestamp_ms // DAY_MS
 
     def append(self, data: bytes, sync: bool = True) -> int:
-        """Keep the new batches of a Fetch answer, durable on return; how many there were."""
+        """Keep the new batches of a Fetch answer, durable on return; how many there were.
+
+        StorageError where that is not possible.
+        """
         kept = 0
         for part in self._segments(data):
             assert self.path is not None
-            with self.path.open("ab") as file:
-                for batch in part:
-                    kept += 1
-                    self.bytes_kept += file.write(batch)
-                file.flush()
-                if sync:
-                    os.fsync(file.fileno())
+            try:
+                with self.path.open("ab") as file:
+                    for batch in part:
+                        kept += 1
+                        self.bytes_kept += file.write(batch)
+                    file.flush()
+                    if sync:
+                        os.fsync(file.fileno())
+            except OSError as error:
+                raise StorageError(f"cannot record into {self.path}: {error.strerror}") from None
         self.batches += kept
         return kept
 
@@ -115,7 +124,7 @@ def _compact(data: bytes, header: BatchHeader) -> bytes:
     """The batch with its records compressed, if they are not, or as it is where that does not pay."""
     raw = data[header.position : header.end]
     whole = header.last_offset - header.base_offset + 1 == header.records
-    if header.attributes & (COMPRESSED | CONTROL) or not whole or len(raw) < 512:
+    if header.attributes & (PACKED | CONTROL) or not whole or len(raw) < 512:
         return raw
     batch = Batch(raw)
     made = encode_batch(
@@ -141,22 +150,49 @@ class Capture:
         self._names: dict[bytes, str] = {}
         self._keep_names()
 
+    @property
+    def failures(self) -> dict[int, KgroupError]:
+        """The partitions that the last look did not read to their end, and why."""
+        return {p: part.failure for p, part in self.parts.items() if part.failure is not None}
+
     def poll(self) -> int:
-        """Record everything up to the end there is now; how many batches that were."""
-        kept = 0
+        """Record everything up to the end there is now; how many batches that were.
+
+        A partition that cannot be read costs itself only: see `failures`. StorageError if what was read
+        cannot be kept.
+        """
+        before = sum(part.batches for part in self.parts.values())
+        self.topic.try_again()
         for partition, part in self.parts.items():
-            first, end = self.topic.bounds(partition)
-            at = max(part.next_offset, first)
-            while at < end:
-                data, _ = self.topic.fetch(partition, at)
-                kept += part.append(data)
-                if part.next_offset <= at:
-                    break
-                at = part.next_offset
+            part.failure = None
+            try:
+                self._read(partition, part)
+            except StorageError:
+                raise
+            except KgroupError as error:
+                part.failure = error
+        kept = sum(part.batches for part in self.parts.values()) - before
         if kept:
-            self.topic.refresh()
+            with suppress(KgroupError):
+                self.topic.refresh()
             self._keep_names()
         return kept
+
+    def _read(self, partition: int, part: PartitionCapture) -> None:
+        first, end = self.topic.bounds(partition)
+        at = max(part.next_offset, first)
+        while at < end:
+            data, _ = self.topic.fetch(partition, at)
+            part.append(data)
+            if part.next_offset <= at and data:
+                where = f"{OFFSETS_TOPIC}-{partition}"
+                raise DecodeError(
+                    f"{where} cannot be recorded from offset {at} on: the broker sends no sound batch",
+                    hint="kgroup replay-log reads around damage, and names it",
+                )
+            if part.next_offset <= at:
+                return
+            at = part.next_offset
 
     def _keep_names(self) -> None:
         if not self.topic.topic_names.keys() <= self._names.keys():

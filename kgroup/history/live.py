@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
-from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.history.items import BadRange
 from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import Progress
@@ -58,11 +58,16 @@ class LiveTopic:
         self.with_names = with_names
         self.leaders: dict[int, int] = {}
         self.topic_names: dict[bytes, str] = {}
+        self._mute: dict[int, Unreachable] = {}
         self.refresh()
 
     @property
     def partitions(self) -> list[int]:
         return sorted(self.leaders)
+
+    def try_again(self) -> None:
+        """Ask brokers again that did not answer."""
+        self._mute.clear()
 
     def refresh(self) -> None:
         """Ask for leaders and names again; BrokerRefused when the topic is not there or not readable."""
@@ -113,18 +118,35 @@ class LiveTopic:
         return bytes(told.records or b""), int(told.high_watermark)
 
     def _ask(self, partition: int, make: Any, max_version: int | None) -> Any:
-        """The answer of the partition's leader; a leader that moved is looked up again."""
+        """The answer of the partition's leader; a leader that moved is looked up again.
+
+        BrokerRefused where there is none, Unreachable if it does not answer: then it is not asked for its
+        other partitions either, until `try_again`.
+        """
+        where = f"{OFFSETS_TOPIC}-{partition}"
         for tries_left in reversed(range(_TRIES)):
             leader = self.leaders.get(partition, -1)
-            answer: Any = self.transport.request(
-                leader if leader >= 0 else None, make(), max_version=max_version, timeout_s=self.timeout_s
-            )
+            if leader < 0 and tries_left:
+                self.refresh()
+                continue
+            if leader < 0:
+                hint = "start a broker that has a replica of it; kgroup cluster topics shows which do"
+                code = ErrorCode.LEADER_NOT_AVAILABLE
+                raise BrokerRefused(code, f"{where} cannot be read: no broker leads it", hint=hint)
+            if leader in self._mute:
+                raise self._mute[leader]
+            try:
+                answer: Any = self.transport.request(
+                    leader, make(), max_version=max_version, timeout_s=self.timeout_s
+                )
+            except Unreachable as error:
+                self._mute[leader] = error
+                raise
             topics = answer.responses if hasattr(answer, "responses") else answer.topics
             code = topics[0].partitions[0].error_code if topics else answer.error_code
             if not code:
                 return answer
             if code not in _MOVED or not tries_left:
-                where = f"{OFFSETS_TOPIC}-{partition}"
                 raise BrokerRefused(code, f"{where} cannot be read: {ErrorCode.name_of(code)}")
             self.refresh()
         raise AssertionError("unreachable")
@@ -136,7 +158,8 @@ class LiveLog:
     or to the first batch that reaches `until`.
 
     `position` None begins at the first offset the partition still has. Offsets that were compacted away or
-    deleted while reading show as gaps.
+    deleted while reading show as gaps. A failure to read on is raised; with `tolerant` it is noted in
+    `failure`, and the others can be read.
     """
 
     topic: LiveTopic
@@ -144,6 +167,8 @@ class LiveLog:
     position: int | None = None
     end: int = -1
     until: int | None = None
+    tolerant: bool = False
+    failure: KgroupError | None = None
     bad: list[BadRange] = field(default_factory=list)
 
     @property
@@ -151,6 +176,15 @@ class LiveLog:
         return f"{OFFSETS_TOPIC}-{self.partition}"
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
+        self.failure = None
+        try:
+            yield from self._batches(progress)
+        except KgroupError as error:
+            if not self.tolerant:
+                raise
+            self.failure = error
+
+    def _batches(self, progress: Progress | None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         if self.position is None:
             self.position, self.end = self.topic.bounds(self.partition)
         while True:

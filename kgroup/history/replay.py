@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kgroup.errors import KgroupError
 from kgroup.history.decode import Decoder
 from kgroup.history.events import Event, Kind
 from kgroup.history.fold import Fold
@@ -38,10 +39,12 @@ class Coverage:
     complete_from_ms: int
     last_ms: int
     bad: tuple[BadRange, ...] = ()
+    failure: KgroupError | None = None
+    """Why what lies behind `last_offset` was not read, or nothing of the partition was."""
 
     @property
     def from_the_start(self) -> bool:
-        return self.complete_from == 0 and not self.bad
+        return self.complete_from == 0 and not self.bad and self.failure is None
 
 
 Counts = Decoder | Seen
@@ -98,8 +101,8 @@ def replay(
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
 
     `collapse=False` gives each commit an event of its own. Nothing is raised for damaged logs: see
-    `Story.bad`. With `jobs`, so many processes decode segments that are long enough (`wanted` is pickled),
-    unless `at` is given.
+    `Story.bad`; a partition that cannot be read is named in its coverage. With `jobs`, so many processes
+    decode segments that are long enough (`wanted` is pickled), unless `at` is given.
     """
     story, per_partition, logs = Story(), [], list(logs)
     known = dict(topic_names or {})
@@ -161,7 +164,7 @@ class Reader:
 
     @property
     def coverage(self) -> Coverage:
-        return coverage_of(self.log.partition, self.log.source, self.seen, self.log.bad)
+        return coverage_of(self.log.partition, self.log.source, self.seen, self.log.bad, self.log.failure)
 
     def advance(
         self, at: At | None = None, progress: Progress | None = None, workers: Workers | None = None
@@ -216,7 +219,13 @@ def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: A
     yield from decoder.feed(chunk, before)
 
 
-def coverage_of(partition: int, source: str, seen: Counts, bad: Iterable[BadRange] = ()) -> Coverage:
+def coverage_of(
+    partition: int,
+    source: str,
+    seen: Counts,
+    bad: Iterable[BadRange] = (),
+    failure: KgroupError | None = None,
+) -> Coverage:
     """What a decoder, or several, have seen of a log so far."""
     return Coverage(
         partition=partition,
@@ -229,6 +238,7 @@ def coverage_of(partition: int, source: str, seen: Counts, bad: Iterable[BadRang
         complete_from_ms=seen.complete_from_ms,
         last_ms=seen.last_ms,
         bad=tuple(bad),
+        failure=failure,
     )
 
 

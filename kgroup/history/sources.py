@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
-from kgroup.errors import StorageError
+from kgroup.errors import KgroupError, StorageError
+from kgroup.history.clusters import check_one_cluster
 from kgroup.history.items import BadRange
 from kgroup.history.scan import BatchHeader, Scanner
 
@@ -28,6 +29,8 @@ class PartitionLog(Protocol):
 
     partition: int
     bad: list[BadRange]
+    failure: KgroupError | None
+    """Why the log was not read to its end, None if it was."""
 
     @property
     def source(self) -> str:
@@ -50,6 +53,7 @@ class SegmentLog:
     files: tuple[Path, ...]
     check_crc: bool = True
     bad: list[BadRange] = field(default_factory=list)
+    failure: KgroupError | None = None
 
     @property
     def source(self) -> str:
@@ -116,7 +120,7 @@ def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentL
 
     A file counts if it is named like a segment (20 digits, `.log`); a file named outright always does. The
     partition is in the folder's name (`__consumer_offsets-7`), else 0. Raises StorageError where there is
-    nothing to read.
+    nothing to read, ConfigError for segments of several clusters.
     """
     found: dict[int, set[Path]] = {}
     for path in paths:
@@ -131,10 +135,18 @@ def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentL
         for file in files:
             _check_topic(file)
             found.setdefault(_partition_of(file), set()).add(file)
-    return [
-        SegmentLog(number, tuple(sorted(files, key=lambda f: (f.name, str(f)))), check_crc)
-        for number, files in sorted(found.items())
-    ]
+    partitions = {
+        number: tuple(sorted(files, key=lambda f: (f.name, str(f)))) for number, files in found.items()
+    }
+    check_one_cluster(partitions)
+    return [SegmentLog(number, files, check_crc) for number, files in sorted(partitions.items())]
+
+
+def looks_like_segments(path: Path) -> bool:
+    """Whether a word is a segment file that is there, or a folder named like a partition of the topic."""
+    if path.is_file():
+        return path.suffix == ".log"
+    return path.is_dir() and _PARTITION.fullmatch(path.name) is not None
 
 
 def _segments_below(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kgroup.errors import DecodeError
+from kgroup.errors import DecodeError, KgroupError
 from kgroup.history.items import BadRange
 from kgroup.history.records import group_of, raw_records
 from kgroup.history.scan import COMPRESSED, CONTROL
@@ -66,6 +66,8 @@ class Statistics:
     unreadable: int = 0
     open_transactions: list[OpenTransaction] = field(default_factory=list)
     bad: list[BadRange] = field(default_factory=list)
+    failures: dict[str, KgroupError] = field(default_factory=dict)
+    """Partitions that were not read to their end, by name, and why."""
 
     def by_group(self) -> dict[str, Tally]:
         """One tally a group, its commits and its own records together."""
@@ -138,4 +140,6 @@ def scan(logs: Iterable[PartitionLog], progress: Progress | None = None) -> Stat
                     found.unreadable += 1
         found.open_transactions += pending.values()
         found.bad += log.bad
+        if log.failure is not None:
+            found.failures[log.source] = log.failure
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from kgroup.domain import TopicPartition
 from kgroup.history.events import partitions_text
-from kgroup.history.state import CLASSIC, CONSUMER, GroupState
+from kgroup.history.state import CLASSIC, CONSUMER, KINDS, SHARE, UNDECODED, GroupState
 
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""
@@ -16,7 +16,8 @@ REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[str]:
     """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
 
-    What DescribeGroups does not carry (a classic generation, member epochs) is not compared. `state` is None
+    What DescribeGroups does not carry (a classic generation, member epochs) is not compared, nor what
+    `uncompared` names. `state` is None
     for a group without a record: the broker may list it as Empty until it next looks for expired offsets.
     """
     if state is None:
@@ -24,9 +25,13 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
             yield f"the log holds nothing of it, the cluster says {said['state']}"
         return
     view = state.view()
-    kind = CLASSIC if view.kind not in (CLASSIC, CONSUMER) else view.kind
+    kind = CLASSIC if view.kind not in KINDS else view.kind
     if said["type"] and said["type"] != kind:
         yield f"type: replayed {kind}, the cluster says {said['type']}"
+        return
+    if kind in UNDECODED:
+        if kind != SHARE:  # what a share group has read is in another topic
+            yield from _offsets(state, said)
         return
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in (CLASSIC, CONSUMER) else "Empty"
@@ -41,6 +46,24 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
     yield from _offsets(state, said)
 
 
+def uncompared(state: GroupState | None, said: Mapping[str, Any]) -> list[str]:
+    """What of a group cannot be compared, because the records or the broker do not tell it, and why."""
+    kind = state.kind if state is not None else ""
+    if kind in UNDECODED:
+        rest = "all but the type" if kind == SHARE else "all but type and offsets"
+        return [f"{rest}: the records of {kind} groups are not decoded"]
+    if state is None or said["state"] in REBALANCING:
+        return [] if state is None else [f"members and state: the group is in {said['state']}"]
+    members = [(state.members.get(m["member_id"]), m) for m in said["members"] or ()]
+    found = ["members: the broker does not tell them"] if said["members"] is None else []
+    untold = {
+        "instance ids": any(not m.get("instance_id_known", True) for _, m in members),
+        "subscriptions": any(m["subscribed_topics"] is None for _, m in members),
+        "assignments": any(m["assignment"] is None for _, m in members),
+    }
+    return [*found, *(f"{what}: the broker does not tell them" for what, is_so in untold.items() if is_so)]
+
+
 def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:
     for what, mine, other in pairs:
         if mine != other:
@@ -48,6 +71,8 @@ def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator
 
 
 def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
+    if said["members"] is None:
+        return
     told = {m["member_id"]: m for m in said["members"]}
     for member_id in sorted(state.members.keys() ^ told.keys()):
         where = "in the log only" if member_id in state.members else "in the cluster only"
@@ -55,15 +80,18 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
     for member_id in sorted(state.members.keys() & told.keys()):
         ours, theirs = state.members[member_id], told[member_id]
         pairs: list[tuple[str, object, object]] = [
-            ("instance id", ours.instance_id, theirs["instance_id"]),
             ("client id", ours.client_id, theirs["client_id"]),
             ("host", ours.host.removeprefix("/"), theirs["host"]),
             ("rack", ours.rack_id, theirs["rack_id"]),
             ("protocol", ours.protocol, theirs["protocol"]),
-            ("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])),
             ("regex", ours.regex, theirs["subscribed_regex"]),
-            ("owns", partitions_text(ours.holds), partitions_text(_flat(theirs["assignment"]))),
         ]
+        if theirs.get("instance_id_known", True):
+            pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))
+        if theirs["subscribed_topics"] is not None:
+            pairs.append(("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])))
+        if theirs["assignment"] is not None:
+            pairs.append(("owns", partitions_text(ours.holds), partitions_text(_flat(theirs["assignment"]))))
         if theirs.get("target_assignment") is not None and ours.target is not None:
             target = partitions_text(_flat(theirs["target_assignment"]))
             pairs.append(("target", partitions_text(ours.target), target))

@@ -41,9 +41,9 @@ def _read(spark: SparkSession, store: Store, name: str) -> DataFrame:
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
     whole = StructType([field for field in schema if field.name != "part"] + folders)
-    base = str(store.root.resolve() / name)
+    base = str(store.root / name)
     read = spark.read.schema(whole).option("basePath", base)
-    return read.parquet(*(str(store.root.resolve() / path) for path in files)).select(*columns)
+    return read.parquet(*files).select(*columns)
 
 
 def in_ms(frame: DataFrame) -> DataFrame:

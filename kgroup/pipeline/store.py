@@ -33,7 +33,7 @@ from kgroup.history.replay import Coverage, coverage_of
 from kgroup.pipeline.schemas import ITEMS, TABLES
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 STATE = "state"
 OPEN_EVENTS = "events_open"
 DAY_MS = 86_400_000
@@ -102,7 +102,8 @@ class Store:
     """The tables in a folder; StorageError if it cannot be used, ConfigError if another version wrote it."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        # Of its own working directory, wherever Spark looks from.
+        self.root = root.resolve()
         self.manifest = _load(root / MANIFEST)
 
     @property
@@ -144,7 +145,7 @@ class Store:
                 raise ConfigError(f"another run writes into {self.root}", "wait for it to end") from None
             self.manifest = _load(self.root / MANIFEST)
             number = 1 + max((run["run"] for run in self.manifest.runs), default=0)
-            run = Run(self.root.resolve(), number, self.manifest)
+            run = Run(self.root, number, self.manifest)
             run.clear()
             try:
                 yield run

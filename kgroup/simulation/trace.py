@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kgroup.errors import KgroupError
 from kgroup.history.items import BadRange
 from kgroup.history.replay import replay
 from kgroup.history.scan import BatchHeader, Scanner
@@ -21,6 +22,7 @@ class SimulatedLog:
     partition: int
     log: MemoryLog
     bad: list[BadRange] = field(default_factory=list)
+    failure: KgroupError | None = None
 
     @property
     def source(self) -> str:

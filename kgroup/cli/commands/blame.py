@@ -45,7 +45,6 @@ def command(
     """
     from kgroup.cli.history import (
         LIMITS,
-        Selection,
         closing_lines,
         coverage_json,
         coverage_lines,
@@ -54,11 +53,15 @@ def command(
         opened,
         unseen,
     )
+    from kgroup.cli.history_selection import Selection, note_span, without_paths
+    from kgroup.cli.history_views import nothing_text, span_lines
     from kgroup.cli.output import Result, show
     from kgroup.history.explain import blame
 
+    group, files = without_paths(group, files or ())
     selection = Selection.of(groups=group, since=since, until=until)
-    with opened(env, files or [], selection) as source:
+    note_span(env, selection)
+    with opened(env, files, selection) as source:
         story = source.replay(selection)
         where = source.cluster
     events = selection.chosen(story.events)
@@ -68,7 +71,9 @@ def command(
     missing = unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND if len(missing) == len(names) else ExitCode.PARTIAL
-    lines = coverage_lines(story, selection)
+    lines = [*coverage_lines(story, selection), *span_lines(selection)]
+    if not any(event.group for event in events):
+        lines += ["", nothing_text(story, selection)]
     for name, blames in found.items():
         lines += ["", *_text(name, blames)]
     blamed = [b.event for blames in found.values() for b in blames]
@@ -90,6 +95,7 @@ def command(
         ],
         "coverage": [coverage_json(covered) for covered in story.coverage],
         "limits": list(LIMITS),
+        "span": selection.span_json(story.events),
     }
     shown = ("\n".join(lines),)
     return show(env, Result(data, shown, "groups", names, [*errors, *missing], code, where))

@@ -1,14 +1,21 @@
 """`kgroup capture`: record `__consumer_offsets` before compaction takes its history."""
 
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
+
+if TYPE_CHECKING:
+    from kgroup.history.capture import Capture
+
+_TELL_S = 10.0
+"""How often progress is told; with --verbose after each look that found something."""
 
 
 @make(
@@ -40,18 +47,67 @@ def command(
     pause = max(0.05, parse_duration(every))
     with open_admin(env) as admin:
         capture = Capture(LiveTopic(admin.cluster.transport, env.settings().timeout_s()), out)
-        told: set[tuple[int, int, int]] = set()
-        while True:
-            kept = capture.poll()
-            for partition, part in capture.parts.items():
-                for first, last in part.gaps:
-                    if (partition, first, last) not in told:
-                        told.add((partition, first, last))
-                        env.note(f"partition {partition}: offsets {first} to {last} were gone already")
-            if env.verbose and kept:
-                env.note(f"recorded {kept} batches")
-            if once:
-                total = sum(part.batches for part in capture.parts.values())
-                env.note(f"recorded {total} batches of {len(capture.parts)} partitions into {out}")
-                return ExitCode.OK
-            time.sleep(pause)
+        teller = Teller(env, capture)
+        if not once:
+            env.note(f"recording {len(capture.parts)} partitions into {out}; Ctrl-C ends it")
+        try:
+            while True:
+                capture.poll()
+                teller.tell()
+                if once:
+                    return _code(capture)
+                time.sleep(pause)
+        finally:
+            env.note(teller.summary(out))
+
+
+@dataclass
+class Teller:
+    """Says on stderr what a capture does: gaps and failures as they come, how far it is once in a while."""
+
+    env: Env
+    capture: "Capture"
+    told: set[tuple[int, int, int]] = field(default_factory=set)
+    unread: dict[int, str] = field(default_factory=dict)
+    batches: int = 0
+    next_s: float = 0.0
+
+    def tell(self) -> None:
+        """Say what is new since the last time."""
+        for partition, part in self.capture.parts.items():
+            for first, last in part.gaps:
+                if (partition, first, last) not in self.told:
+                    self.told.add((partition, first, last))
+                    self.env.note(f"partition {partition}: offsets {first} to {last} were gone already")
+        now = {partition: error.message for partition, error in self.capture.failures.items()}
+        for partition, message in now.items():
+            if self.unread.get(partition) != message:
+                self.env.note(f"error: partition {partition} was not read: {message}")
+        for partition in sorted(self.unread.keys() - now.keys()):
+            self.env.note(f"partition {partition} is read again")
+        self.unread = now
+        batches = self._sum("batches")
+        if batches > self.batches and time.monotonic() >= self.next_s:
+            self.batches, self.next_s = batches, time.monotonic() + (0 if self.env.verbose else _TELL_S)
+            self.env.note(self._text())
+
+    def summary(self, out: Path) -> str:
+        """What was recorded, and what was not."""
+        text = f"{self._text()} of {len(self.capture.parts)} partitions into {out}"
+        if self.unread:
+            text += f"; NOT READ: partition {', '.join(map(str, sorted(self.unread)))}"
+        return text
+
+    def _text(self) -> str:
+        return f"recorded {self._sum('batches')} batches, {self._sum('bytes_kept')} bytes"
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(part, name) for part in self.capture.parts.values())
+
+
+def _code(capture: "Capture") -> ExitCode:
+    """How a single look ended: PARTIAL if some partitions were not read, the common reason if none was."""
+    from kgroup.cli.exit_codes import of_batch, of_error
+
+    failed = [of_error(error) for error in capture.failures.values()]
+    return of_batch(failed, len(failed) < len(capture.parts))

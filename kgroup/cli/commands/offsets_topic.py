@@ -30,7 +30,8 @@ _SORTS = ("bytes", "records", "commits", "tombstones")
 )
 def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitCode:
     """Count bytes and records by type, tombstones, superseded records and open transactions."""
-    from kgroup.cli.history import Selection, opened
+    from kgroup.cli.history import opened
+    from kgroup.cli.history_selection import Selection
     from kgroup.cli.output import Result, show
     from kgroup.cli.tables import Column, Table
     from kgroup.cli.times import iso
@@ -103,7 +104,8 @@ def top(
 
     Bytes decide: one classic group's metadata can outweigh a million commits.
     """
-    from kgroup.cli.history import Selection, opened
+    from kgroup.cli.history import opened
+    from kgroup.cli.history_selection import Selection
     from kgroup.cli.output import Result, show
     from kgroup.cli.tables import Column, Table
 
@@ -180,7 +182,9 @@ def _scan(source: "Source") -> "Statistics":
     from kgroup.history.stats import scan
 
     with source.progress() as progress:
-        return scan(source.logs, progress)
+        found = scan(source.logs, progress)
+    source.check()
+    return found
 
 
 def _tally(tally: "Tally") -> dict[str, Any]:
@@ -215,9 +219,13 @@ def _remarks(found: "Statistics") -> list[str]:
 
 
 def _damage(found: "Statistics") -> tuple[list[Any], ExitCode]:
+    from kgroup.cli.history import not_read
     from kgroup.cli.output import ItemError
 
     errors = [ItemError("CORRUPT_MESSAGE", str(bad), None, bad.source) for bad in found.bad]
+    unread = [not_read(source, failure) for source, failure in found.failures.items()]
+    if unread:
+        return [*errors, *unread], ExitCode.PARTIAL
     if not errors:
         return [], ExitCode.OK
     return errors, ExitCode.PARTIAL if found.batches else ExitCode.FAILED

@@ -201,7 +201,7 @@ def events(
     ] = None,
 ) -> ExitCode:
     """Tell what happened to groups, as replay-log does, from tables that hold it already."""
-    from kgroup.cli.history import Selection
+    from kgroup.cli.history_selection import Selection, note_span
     from kgroup.cli.history_views import show_story
     from kgroup.cli.pipeline_session import opened_store
 
@@ -209,6 +209,7 @@ def events(
     from kgroup.pipeline.replaying import as_story
 
     selection = Selection.of(groups=(group,) if group else (), since=since, until=until, kinds=kinds)
+    note_span(env, selection)
     return show_story(env, as_story(store, group), selection)
 
 

@@ -83,9 +83,12 @@ def command(
     Reads __consumer_offsets. Every answer says from where on it is complete: the topic is compacted.
     """
     from kgroup.cli import history_views as views
-    from kgroup.cli.history import Selection, opened
+    from kgroup.cli.history import opened
+    from kgroup.cli.history_selection import Selection, note_span, without_paths
     from kgroup.cli.history_spark import SPARK, chosen_engine, tell_on_spark
+    from kgroup.cli.history_verdict import show_verdict
 
+    group, files = without_paths(group or (), files or ())
     if engine == SPARK and (at or raw or follow or verify or not files):
         raise ConfigError("--engine spark tells the timeline of --files", "leave it out for all else")
     if sum(map(bool, (at, raw, follow, verify))) > 1:
@@ -93,24 +96,25 @@ def command(
     if files and (follow or verify):
         raise ConfigError("--files has no cluster to follow or to compare with", "leave --files out")
     selection = Selection.of(
-        groups=(*(group or ()), *(group_glob or ())),
+        groups=(*group, *(group_glob or ())),
         since=since,
         until=until,
         kinds=events,
         instances=tuple(instance or ()),
         collapse=collapse_commits,
     )
-    with opened(env, files or [], selection) as source:
+    note_span(env, selection)
+    with opened(env, files, selection) as source:
         if raw:
             return views.show_raw(env, source, selection)
         if follow:
             return views.follow(env, source, selection)
         if verify:
-            return views.show_verdict(env, source, selection)
+            return show_verdict(env, source, selection)
         if at is not None:
             return views.show_state(env, source, selection, _moment(at))
         if chosen_engine(env, engine, source, plain=html is None and collapse_commits) == SPARK:
-            return tell_on_spark(env, files or [], selection, master)
+            return tell_on_spark(env, files, selection, master)
         return views.show_timeline(env, source, selection, html)
 
 

@@ -24,7 +24,7 @@ EVENT = record(
     timestamp=nullable(STRING),
     end_timestamp_ms=INTEGER,
     group_id=nullable(STRING),
-    type=nullable(one_of("classic", "consumer", "simple")),
+    type=nullable(one_of("classic", "consumer", "streams", "share", "simple")),
     generation=nullable(INTEGER),
     group_epoch=nullable(INTEGER),
     member_epoch=nullable(INTEGER),
@@ -51,9 +51,25 @@ COVERAGE = record(
     complete_from_offset=INTEGER,
     complete_from_ms=INTEGER,
     complete_from=nullable(STRING),
+    unread=nullable(STRING),
     bad_ranges=array(record(source=STRING, start=INTEGER, end=INTEGER, reason=STRING)),
 )
-VERDICT = record(group_id=STRING, verdict=one_of("same", "differs"), differences=array(STRING))
+VERDICT = record(
+    group_id=STRING,
+    verdict=one_of("same", "differs", "not compared"),
+    differences=array(STRING),
+    not_compared=array(STRING),
+)
+SPAN = nullable(
+    record(
+        since_ms=nullable(INTEGER),
+        since=nullable(STRING),
+        until_ms=nullable(INTEGER),
+        until=nullable(STRING),
+        events_before=INTEGER,
+        events_after=INTEGER,
+    )
+)
 TALLY = {"records": INTEGER, "bytes": INTEGER, "tombstones": INTEGER}
 
 
@@ -64,11 +80,12 @@ def _with_coverage(**fields: Schema) -> Schema:
 HISTORY: Mapping[str, Schema] = {
     "replay-log": {
         "anyOf": [
-            _with_coverage(events=array(EVENT)),
+            _with_coverage(events=array(EVENT), span=SPAN),
             _with_coverage(groups=array({"anyOf": [GROUP, VERDICT]})),
         ]
     },
     "blame": _with_coverage(
+        span=SPAN,
         groups=array(
             record(
                 group_id=STRING,
@@ -80,7 +97,7 @@ HISTORY: Mapping[str, Schema] = {
                     )
                 ),
             )
-        )
+        ),
     ),
     "offsets-topic stats": record(
         types=array(record(type=INTEGER, name=STRING, **TALLY)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.history import COVERAGE, EVENT
+from kgroup.cli.schemas.history import COVERAGE, EVENT, SPAN
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nullable, record
 
 PIPELINE: Mapping[str, Schema] = {
@@ -21,5 +21,5 @@ PIPELINE: Mapping[str, Schema] = {
         more=BOOLEAN,
         rows=array({"type": "object"}),
     ),
-    "pipeline events": record(events=array(EVENT), coverage=array(COVERAGE), limits=array(STRING)),
+    "pipeline events": record(events=array(EVENT), coverage=array(COVERAGE), limits=array(STRING), span=SPAN),
 }

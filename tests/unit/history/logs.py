@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from google_crc32c import value as crc32c
 
+from kgroup.errors import KgroupError
 from kgroup.history.decode import Decoder
 from kgroup.history.items import BadRange, Item
 from kgroup.history.scan import BatchHeader, Scanner
@@ -23,6 +24,7 @@ class MemoryLog:
     partition: int = 0
     source: str = "memory"
     bad: list[BadRange] = field(default_factory=list)
+    failure: KgroupError | None = None
 
     def batches(self, progress: object = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         scanner, rest, at = Scanner(self.source), b"", 0

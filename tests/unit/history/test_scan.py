@@ -134,7 +134,7 @@ def test_a_missing_first_segment_is_a_log_that_starts_later() -> None:
 
 
 def test_files_and_folders_name_their_partitions() -> None:
-    logs = segment_logs([INCIDENTS])
+    logs = segment_logs([INCIDENTS / "deletion", INCIDENTS / "upgrade-and-back"])
     assert len({log.partition for log in logs}) == len(logs)
     named = logs[0].files[0]
     assert segment_logs([named])[0] == SegmentLog(logs[0].partition, (named,))

@@ -1,0 +1,142 @@
+"""Whether segments that were found together are of one cluster: partitions of the same number are one log.
+
+A backup may hold the data folders of several brokers, which is fine, or of several clusters, which is not:
+their partitions have the same numbers. Brokers of Kafka write their cluster's id beside the folders of
+partitions; where it is missing, copies of a partition have to hold the same records at the same offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from kgroup.errors import ConfigError, DecodeError
+from kgroup.history.records import raw_records
+from kgroup.history.scan import CONTROL, BatchHeader, Scanner
+
+META_FILE = "meta.properties"
+"""What Kafka keeps in each of its data folders: among others, `cluster.id`."""
+_COMPARED = 500
+"""Records compared where copies begin to overlap, and as many where they end."""
+_CHUNK = 1 << 20
+_HINT = "read one cluster at a time: name its folders only"
+
+
+def cluster_id_of(folder: Path) -> str | None:
+    """The id of the cluster a partition's folder is of; None where nothing says so."""
+    try:
+        lines = (folder.resolve().parent / META_FILE).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    return values.get("cluster.id", "").strip() or None
+
+
+def check_one_cluster(partitions: Mapping[int, Sequence[Path]]) -> str | None:
+    """The id of the cluster that all these segments, by partition, are of; None where no folder tells one.
+
+    ConfigError, naming two folders, if they are of different clusters: by their ids, or because they hold
+    different records at the same offset.
+    """
+    known: dict[str, Path] = {}
+    for files in partitions.values():
+        for folder in dict.fromkeys(file.parent for file in files):
+            if (found := cluster_id_of(folder)) is not None:
+                known.setdefault(found, folder)
+    if len(known) > 1:
+        (one, here), (other, there), *_ = known.items()
+        text = f"{here} and {there} are of different clusters: {one} and {other}"
+        raise ConfigError(text, _HINT)
+    for number, files in partitions.items():
+        by_folder: dict[Path, list[Path]] = {}
+        for file in files:
+            by_folder.setdefault(file.parent, []).append(file)
+        for (here, ours), (there, theirs) in pairwise(sorted(by_folder.items())):
+            if (offset := _first_difference(sorted(ours), sorted(theirs))) is not None:
+                text = f"{here} and {there} hold different records at offset {offset} of partition {number}"
+                raise ConfigError(f"{text}: they are of different clusters, or one is damaged", _HINT)
+    return next(iter(known), None)
+
+
+def _first_difference(ours: Sequence[Path], theirs: Sequence[Path]) -> int | None:
+    """The first offset of those compared at which both hold a record, and not the same one."""
+    a, b = _bounds(ours), _bounds(theirs)
+    if a is None or b is None:
+        return None
+    start, end = max(a[0], b[0]), min(a[1], b[1])
+    # Where the copies begin to overlap, and where they end to: clusters made from one copy part later.
+    for first in sorted({start, max(start, end - _COMPARED)}) if start <= end else ():
+        if (offset := _differing(_records(ours, first), _records(theirs, first))) is not None:
+            return offset
+    return None
+
+
+def _differing(ours: Iterator[_Record], theirs: Iterator[_Record]) -> int | None:
+    compared = 0
+    mine, other = next(ours, None), next(theirs, None)
+    while mine is not None and other is not None and compared < _COMPARED:
+        if mine[0] == other[0]:
+            if mine[1:] != other[1:]:
+                return mine[0]
+            compared += 1
+            mine, other = next(ours, None), next(theirs, None)
+        elif mine[0] < other[0]:
+            mine = next(ours, None)
+        else:
+            other = next(theirs, None)
+    return None
+
+
+_Record = tuple[int, bytes | None, bytes | None]
+
+
+def _bounds(files: Sequence[Path]) -> tuple[int, int] | None:
+    """The first and the last offset of these segments; None if they hold nothing sound."""
+    first = next((offset for offset, _ in _headers(files)), None)
+    if first is None:
+        return None
+    last = first
+    for file in reversed(files):
+        if (found := max((end for _, end in _headers([file])), default=None)) is not None:
+            last = found
+            break
+    return first, last
+
+
+def _headers(files: Sequence[Path]) -> Iterator[tuple[int, int]]:
+    for _, header in _batches(files, check_crc=False):
+        yield header.base_offset, header.last_offset
+
+
+def _batches(files: Sequence[Path], check_crc: bool) -> Iterator[tuple[bytes, BatchHeader]]:
+    for path in files:
+        scanner, rest, final = Scanner(str(path), check_crc=check_crc), b"", False
+        try:
+            with path.open("rb") as file:
+                while not final:
+                    read = file.read(_CHUNK)
+                    final = len(read) < _CHUNK
+                    chunk = rest + read
+                    for header in scanner.headers(chunk, final):
+                        yield chunk, header
+                    rest = chunk[scanner.consumed :]
+        except OSError:  # whoever reads it says so
+            continue
+
+
+def _records(files: Sequence[Path], start: int) -> Iterator[_Record]:
+    """The records from an offset on; what does not decode is left out."""
+    last = start
+    named = [int(file.stem) if file.stem.isdigit() else -1 for file in files]
+    begin = max((i for i, base in enumerate(named) if 0 <= base <= start), default=0)
+    for chunk, header in _batches(files[begin:], check_crc=True):
+        if header.last_offset < start or header.attributes & CONTROL:
+            continue
+        try:
+            for record in raw_records(chunk, header):
+                if record.offset >= last:
+                    last = record.offset + 1
+                    yield record.offset, record.key, record.value
+        except DecodeError:
+            continue
