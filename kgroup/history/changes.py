@@ -2,66 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind, Unowned, duration_text, partitions_text
+from kgroup.history.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
-from kgroup.history.state import CLASSIC, CONSUMER, SIMPLE, Member, View
+from kgroup.history.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
+from kgroup.history.step import Carry, Step
 
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
-
-
-@dataclass(slots=True)
-class Carry:
-    """What one step of a group leaves for the next: a rebalance under way, a conversion just made."""
-
-    started: list[tuple[int, int, str]] = field(default_factory=list)
-    """(offset, timestamp in ms, cause) of each start since the group was last converged."""
-    conversion: str | None = None
-    revoking: dict[str, int] = field(default_factory=dict)
-    """Members that have to give partitions up, and since when (ms)."""
-
-
-@dataclass(slots=True)
-class Step:
-    """The records of one group in one batch, and what they changed."""
-
-    group: str
-    log_partition: int
-    first_offset: int
-    last_offset: int
-    timestamp_ms: int
-    before: View
-    after: View
-    freed: frozenset[TopicPartition] = frozenset()
-    unowned: tuple[Unowned, ...] = ()
-    removed: tuple[TopicPartition, ...] = ()
-    young: bool = False
-    """Whether all removed offsets were younger than any retention."""
-    solid: bool = True
-    """Whether nothing of the group's earlier records is missing."""
-    events: list[Event] = field(default_factory=list)
-
-    def tell(self, kind: Kind, detail: str, member: Member | None = None, **more: Any) -> None:
-        """Append an event with this step's place and epochs; `more` overrides any field."""
-        told: dict[str, Any] = {
-            "kind": kind,
-            "group": self.group,
-            "protocol": self.after.kind or self.before.kind,
-            "log_partition": self.log_partition,
-            "offset": self.first_offset,
-            "end_offset": self.last_offset,
-            "timestamp_ms": self.timestamp_ms,
-            "end_timestamp_ms": self.timestamp_ms,
-            "detail": detail,
-            "epoch": self.after.epoch,
-            "previous_epoch": self.before.epoch,
-            "member_id": member.member_id if member else None,
-            "instance_id": member.instance_id if member else None,
-        }
-        self.events.append(Event(**{**told, **more}))
 
 
 def tell_changes(step: Step, carry: Carry) -> list[Event]:
@@ -74,27 +23,60 @@ def tell_changes(step: Step, carry: Carry) -> list[Event]:
     elif before.kind == CONSUMER and after.kind == CLASSIC:
         _converted(step, carry, members, Kind.DOWNGRADED)
         _conversion_members(step, carry, members)
-    elif after.kind in (CLASSIC, CONSUMER) and before.kind not in (CLASSIC, CONSUMER):
+    elif before.kind in KINDS and after.kind in KINDS and before.kind != after.kind:
+        _turned(step, carry, members)
+    elif after.kind in KINDS and before.kind not in KINDS:
         _created(step, carry, members)
     elif after.kind == CLASSIC:
         _classic(step, carry, members)
     elif after.kind == CONSUMER:
         _consumer(step, carry, members)
-    elif before.kind in (CLASSIC, CONSUMER):
+    elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
     return step.events
 
 
 def _created(step: Step, carry: Carry, members: Membership) -> None:
     after = step.after
+    unread = f"; {UNREAD}" if after.kind in UNDECODED else ""
+    if not step.solid and unread:
+        what = f"first seen here, a {after.kind} group: earlier records are gone{unread}"
+        step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
+        return
     if not step.solid:
         count = len(after.members)
         what = f"first seen here, with {count} member{'' if count == 1 else 's'}: earlier records are gone"
         step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
         return
-    kind = "consumer group (KIP-848)" if after.kind == CONSUMER else "classic group"
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
-    step.tell(Kind.GROUP_CREATED, f"{kind} created{known}", previous_epoch=-1)
+    step.tell(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}{unread}", previous_epoch=-1)
+    if after.kind == CONSUMER:
+        _consumer(step, carry, members)
+    elif after.members:
+        _classic(step, carry, members)
+
+
+_KIND_NAMES = {
+    CLASSIC: "classic group",
+    CONSUMER: "consumer group (KIP-848)",
+    STREAMS: "streams group (KIP-1071)",
+    SHARE: "share group (KIP-932)",
+}
+UNREAD = "its records are not decoded here, so members, epochs and rebalances are not told"
+
+
+def _turned(step: Step, carry: Carry, members: Membership) -> None:
+    """Into a group of another type, or out of one, where kgroup decodes only one of the two."""
+    before, after = step.before, step.after
+    carry.started.clear()
+    carry.conversion = None
+    was = "" if before.kind in UNDECODED or before.members else ": the group was empty"
+    unread = f"; {UNREAD}" if after.kind in UNDECODED else ""
+    step.tell(
+        Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
+        f"{before.kind} → {after.kind}{was}{unread}",
+        cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
+    )
     if after.kind == CONSUMER:
         _consumer(step, carry, members)
     elif after.members:
@@ -233,7 +215,7 @@ def _classic(step: Step, carry: Carry, members: Membership) -> None:
         cause = f"{labels(members.left)} left or expired" if members.left else None
         step.tell(Kind.GROUP_EMPTIED, "no members left", cause=cause, proven=False)
         return
-    cause, proven = cause_of_rebalance(before, after, members)
+    cause, proven = cause_of_rebalance(before, after, members, step.given_up, step.unowned)
     if not proven and carry.conversion:
         cause, proven = f"{carry.conversion}: the remaining members had to rejoin", True
     carry.conversion = None

@@ -8,7 +8,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.events import Event, Kind, partitions_text
 from kgroup.history.items import CommitRun, PartProgress, Rewind
 from kgroup.history.marks import Mark, mark_in
-from kgroup.history.ownership import owners
+from kgroup.history.ownership import GivenUp, owners
 from kgroup.history.state import CLASSIC, CONSUMER, GroupState
 
 
@@ -17,6 +17,8 @@ class Span:
     """Commits of one sort: how many, on which partitions, from where to where."""
 
     kind: Kind
+    given_up: bool = False
+    """Of partitions that the newest generation took from members that stayed, which are to let go of them."""
     count: int = 0
     offset: int = -1
     end_offset: int = -1
@@ -43,14 +45,19 @@ class Span:
 class Spans:
     """The open spans of one group."""
 
-    open: dict[Kind, Span] = field(default_factory=dict)
+    open: dict[tuple[Kind, bool], Span] = field(default_factory=dict)
 
-    def add(self, run: CommitRun, state: GroupState, solid: bool) -> None:
-        """Take in a run while the group is in `state`; `solid`: nothing of its records before is missing."""
+    def add(self, run: CommitRun, state: GroupState, solid: bool, given_up: GivenUp) -> None:
+        """Take in a run while the group is in `state`; `solid`: nothing of its records before is missing.
+
+        `given_up` is what the group's generation took from members that stayed.
+        """
         owned = _owned(state) if solid else None
         for part in run.parts:
             kind = _sort(state, part.place, owned, solid)
-            self.open.setdefault(kind, Span(kind)).add(part)
+            letting_go = kind is Kind.COMMITTED_UNOWNED and part.place in given_up
+            sort = (Kind.COMMITTED if letting_go else kind, letting_go)
+            self.open.setdefault(sort, Span(*sort)).add(part)
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """The events of the open spans; none is open afterwards."""
@@ -96,6 +103,8 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
     unowned = span.kind is Kind.COMMITTED_UNOWNED
     if span.kind is Kind.COMMITTED_OUTSIDE:
         text += ", while the group had no members"
+    elif span.given_up:
+        text += f", which generation {epoch_of(state)} took from members that stayed"
     elif unowned:
         text = f"suspicious: {text}, which no member owned"
     return Event(
@@ -121,6 +130,8 @@ def _cause(span: Span) -> str | None:
     """Who committed, where the metadata of the commits tells (`kgroup reset-offsets` writes it there)."""
     if span.marks:
         return "kgroup, " + "; ".join(mark.words for mark in span.marks.values())
+    if span.given_up:
+        return "committed on letting go, in onPartitionsRevoked: a cooperative hand-over"
     return (
         "an admin tool, or a consumer without a membership" if span.kind is Kind.COMMITTED_OUTSIDE else None
     )

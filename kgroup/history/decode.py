@@ -22,6 +22,7 @@ from kgroup.history.items import (
     Item,
     Marker,
     OffsetRemoved,
+    OtherRecord,
     PendingCommit,
     RawRecord,
     Undecodable,
@@ -37,7 +38,7 @@ from kgroup.history.records import (
     read_delta,
     type_name,
 )  # fmt: skip
-from kgroup.history.scan import APPEND_TIME, COMPRESSED, CONTROL, BatchHeader
+from kgroup.history.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
 from kgroup.history.slots import GroupRun, Slot
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
@@ -131,7 +132,7 @@ class Decoder:
                     yield from self.flush()
                     yield from self._control(chunk, header)
                     continue
-                if needles is not None and not attributes & COMPRESSED:
+                if needles is not None and not attributes & PACKED:
                     if hit < position:
                         hit = _next(chunk, needles, position)
                     if hit >= end:
@@ -140,10 +141,10 @@ class Decoder:
                 while record is not None:
                     yield from self._one(record)
                     record = self._take()
-                if attributes & COMPRESSED:
+                if attributes & PACKED:
                     self._keep()
             except DecodeError as error:
-                yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message, False)
+                yield Undecodable(None, -1, base, header.base_timestamp_ms, error.message)
         self._keep()
 
     def _keep(self) -> None:
@@ -202,7 +203,7 @@ class Decoder:
         self._stamped = not attributes & APPEND_TIME
         self._gather = self.runs and producer == -1
         self._shift = 0
-        if attributes & COMPRESSED:
+        if attributes & PACKED:
             self._data, self._at, self._end = body_of(chunk, header)
             if self.places is not None:
                 self._shift = self.places.body(self._data)
@@ -281,7 +282,7 @@ class Decoder:
         """The items that one record makes, whatever it is."""
         offset, ts, key, value, batch, producer = record
         if key is None or len(key) < 2:
-            yield Undecodable(None, -1, offset, ts, "a record without a key", False)
+            yield Undecodable(None, -1, offset, ts, "a record without a key")
             return
         (kind,) = _I16.unpack_from(key)
         try:
@@ -298,13 +299,16 @@ class Decoder:
             yield from self.flush(group)
             decoded = decode_key(key)
             if isinstance(decoded, UnknownKey):
-                reason = f"a record of type {kind} ({type_name(kind)}), which kgroup does not interpret"
-                yield Undecodable(group, kind, offset, ts, reason, kind in TYPE_NAMES)
+                if kind in TYPE_NAMES:
+                    yield OtherRecord(group, kind, offset, ts, batch, key, value is not None)
+                else:
+                    reason = f"a record of type {kind} ({type_name(kind)}), which kgroup does not know"
+                    yield Undecodable(group, kind, offset, ts, reason)
                 return
             content = decode_value(decoded, value)
             yield GroupRecord(group, kind, offset, ts, batch, decoded, content)
         except DecodeError as error:
-            yield Undecodable(group_of(key), kind, offset, ts, error.message, False)
+            yield Undecodable(group_of(key), kind, offset, ts, error.message)
 
     def _commit(self, record: RawRecord, key: bytes) -> Iterator[Item]:
         """A tombstone of a commit, or a commit that the hot loop leaves alone."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kgroup.history.events import Event, Kind, duration_text
+from kgroup.domain import TopicPartition
+from kgroup.history.events import Event, Kind, Unowned, duration_text, partitions_text
+from kgroup.history.ownership import GivenUp
 from kgroup.history.state import Member, View
 
 MIN_RETENTION_MS = 60_000
@@ -51,8 +53,8 @@ class Membership:
 
 
 _REJOIN = (
-    "members and subscriptions are as before: a member asked to rejoin (the leader, or one with changed "
-    "metadata); the records do not tell which"
+    "members, subscriptions and metadata are as before: the leader asked to rejoin, as after a change of its "
+    "topics, or a member did whose metadata came back the same; the records do not tell which"
 )
 
 
@@ -60,9 +62,19 @@ def labels(members: Iterable[Member]) -> str:
     return ", ".join(m.label for m in members)
 
 
-def cause_of_rebalance(before: View, after: View, members: Membership) -> tuple[str, bool]:
-    """What set off a rebalance, from what changed with it; False when nothing visible did."""
-    found = []
+def cause_of_rebalance(
+    before: View,
+    after: View,
+    members: Membership,
+    given_up: GivenUp | None = None,
+    unowned: Iterable[Unowned] = (),
+) -> tuple[str, bool]:
+    """What set off a rebalance, from what changed with it; False when the records leave it open.
+
+    Of a classic group: `given_up` is what the generation before took from members that stayed, and `unowned`
+    what has an owner again.
+    """
+    found = _handed_over(before, after, given_up or {})
     if members.joined:
         found.append(f"{labels(members.joined)} joined")
     if members.left:
@@ -81,7 +93,60 @@ def cause_of_rebalance(before: View, after: View, members: Membership) -> tuple[
         return "the metadata of subscribed topics changed (created, deleted, more partitions or racks)", True
     if after.kind == "consumer":
         return "nothing else changed in these records: the records do not tell", False
-    return _REJOIN, False
+    known = frozenset(TopicPartition(u.topic, u.partition) for u in unowned)
+    if new := _new_partitions(before, after, known):
+        return f"{partitions_text(new)} came: no member ever had them, and the others are as before", True
+    return _rejoined(members)
+
+
+def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:
+    """What the generation before took from members that had to rejoin for it."""
+    taken: dict[str, list[TopicPartition]] = {}
+    for place, member in given_up.items():
+        if member.member_id in after.members and place not in after.members[member.member_id].owned:
+            taken.setdefault(member.label, []).append(place)
+    return [
+        f"generation {before.epoch} took {partitions_text(places)} from {label}, which let go and rejoined "
+        "(a cooperative hand-over)"
+        for label, places in sorted(taken.items())
+    ]
+
+
+def _new_partitions(before: View, after: View, known: frozenset[TopicPartition]) -> list[TopicPartition]:
+    """Partitions that never had an owner, of topics whose others had one."""
+    had = known | {p for m in before.members.values() for p in m.assigned}
+    topics = {p.topic for p in had}
+    now = {p for m in after.members.values() for p in m.assigned}
+    return [p for p in now - had if p.topic in topics]
+
+
+def _rejoined(members: Membership) -> tuple[str, bool]:
+    """Whose metadata is another one, where membership and subscriptions are as before."""
+    changed = [(old, new) for old, new in (*members.kept, *members.replaced) if old.metadata != new.metadata]
+    told = [f"{new.label} ({_difference(old, new)})" for old, new in changed]
+    told = [text for text in told if not text.endswith("()")]
+    if not told:
+        return _REJOIN, False
+    who = "it, or the leader," if len(told) == 1 else "one of them, or the leader,"
+    return (
+        f"members and subscriptions are as before; other metadata: {', '.join(told)}; {who} asked to rejoin",
+        False,
+    )
+
+
+def _difference(old: Member, new: Member) -> str:
+    """How the metadata of a member differs, "" if only in the generation that every rejoin changes."""
+    a, b = old.joined_with, new.joined_with
+    if a is None or b is None:
+        return f"{len(new.metadata)} bytes, not the consumer protocol's, so not decoded"
+    found = []
+    if old.owned != new.owned:
+        found.append(f"it owned {partitions_text(new.owned)}, {partitions_text(old.owned)} before")
+    if a.rack != b.rack:
+        found.append(f"rack {b.rack}, {a.rack} before")
+    if a.user_data != b.user_data:
+        found.append("the assignor's user data")
+    return ", ".join(found)
 
 
 def way_out(member: Member) -> str:

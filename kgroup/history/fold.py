@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgroup.domain import TopicPartition, uuid_text
-from kgroup.history.changes import Carry, Step, tell_changes
+from kgroup.history.changes import tell_changes
 from kgroup.history.commits import Spans, epoch_of, rewound
 from kgroup.history.events import Event, Kind, partitions_text
 from kgroup.history.explain import MIN_RETENTION_MS
@@ -24,12 +24,14 @@ from kgroup.history.items import (
     Item,
     Marker,
     OffsetRemoved,
+    OtherRecord,
     PendingCommit,
     Rewind,
     Undecodable,
 )  # fmt: skip
-from kgroup.history.ownership import Ownership
-from kgroup.history.state import CLASSIC, CONSUMER, GroupState, Member, TopicNames, View, renamed
+from kgroup.history.ownership import GivenUp, Ownership
+from kgroup.history.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, TopicNames, View, renamed
+from kgroup.history.step import Carry, Step
 
 
 class Holdings(NamedTuple):
@@ -111,6 +113,9 @@ class Fold:
         elif isinstance(item, OffsetRemoved):
             self._enter(item.batch, out)
             self._removed(item, out)
+        elif isinstance(item, OtherRecord):
+            self._enter(item.batch, out)
+            self._other(item, out)
         elif isinstance(item, PendingCommit):
             self._pending(item, out)
         elif isinstance(item, Marker):
@@ -119,7 +124,7 @@ class Fold:
             # What was told before the gap is as certain as it was, however late it is closed.
             self._close_steps(out)
             self._gap(item)
-        elif isinstance(item, Undecodable) and not item.harmless:
+        elif isinstance(item, Undecodable):
             out.append(self._unreadable(item))
         return out
 
@@ -179,6 +184,11 @@ class Fold:
         if group.state.replay(record, self.names):
             self._renamed()
 
+    def _other(self, record: OtherRecord, out: list[Event]) -> None:
+        group = self._group(record.group, record.offset)
+        self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
+        group.state.replay_other(record, self.names)
+
     def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
         group = self._group(item.group, item.offset)
         place = TopicPartition(item.topic, item.partition)
@@ -195,7 +205,7 @@ class Fold:
         for part in run.parts:
             if self.names.learn(part.last.topic_id, part.place.topic):
                 self._renamed()
-        group.spans.add(run, state, group.solid)
+        group.spans.add(run, state, group.solid, group.ownership.given_up)
         self._spans[run.group] = group
         rewinds = list(run.rewinds)
         for part in run.parts:
@@ -267,6 +277,9 @@ class Fold:
         after = group.state.view()
         self._settle(group, opened, after)
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
+        given_up: GivenUp = {}
+        if (after.kind, after.epoch) != (opened.before.kind, opened.before.epoch):
+            given_up = group.ownership.generation(opened.before.members, after.members, freed)
         step = Step(
             group=name,
             log_partition=self.log_partition,
@@ -277,11 +290,12 @@ class Fold:
             after=after,
             freed=freed,
             unowned=unowned,
+            given_up=given_up,
             removed=tuple(sorted(opened.removed)),
             young=_young(opened),
             solid=group.solid,
         )
-        gone = after.kind not in (CLASSIC, CONSUMER) and opened.before.kind in (CLASSIC, CONSUMER)
+        gone = after.kind not in KINDS and opened.before.kind in KINDS
         if opened.removed and not gone:
             self._tell_removed(step)
         if opened.records:

@@ -114,6 +114,19 @@ class GroupRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherRecord:
+    """A record of a group of a kind kgroup does not decode (streams, share); `alive`: it is no tombstone."""
+
+    group: str
+    type: int
+    offset: int
+    timestamp_ms: int
+    batch: int
+    key: bytes
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Marker:
     """The end of a producer's transaction on this partition."""
 
@@ -136,14 +149,13 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """A record that was skipped: its type is not ours (`known` names it) or its bytes make no sense."""
+    """A record that was skipped: its type is unknown or its bytes make no sense."""
 
     group: str | None
     type: int
     offset: int
     timestamp_ms: int
     reason: str
-    harmless: bool
 
 
 def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap | None:
@@ -156,7 +168,7 @@ def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap |
     return Gap(next_offset, first_offset - 1, timestamp_ms, first_offset - next_offset)
 
 
-Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable
+Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | OtherRecord | Marker | Gap | Undecodable
 Packed = tuple[Any, ...] | Item
 """What `packed` makes: a run of commits as plain tuples, anything else as it is."""
 

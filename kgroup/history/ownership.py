@@ -15,11 +15,33 @@ def owners(members: Mapping[str, Member]) -> dict[TopicPartition, str]:
     return {p: m.member_id for m in members.values() if m.state != "left" for p in m.holds}
 
 
+GivenUp = dict[TopicPartition, Member]
+"""Partitions that a classic generation took from a member that stayed, and gave to nobody; with the member.
+
+What a cooperative assignor does before it moves a partition (KIP-429): the member lets go of it, commits it
+in onPartitionsRevoked, and rejoins. Only of members that still had the partition when they joined: an eager
+member has let go of everything by then.
+"""
+
+
 @dataclass(slots=True)
 class Ownership:
     """The partitions of one group that lost their owner, and when (ms); kept while the group lives."""
 
     free_since: dict[TopicPartition, int] = field(default_factory=dict)
+    given_up: GivenUp = field(default_factory=dict)
+
+    def generation(
+        self, before: Mapping[str, Member], after: Mapping[str, Member], freed: frozenset[TopicPartition]
+    ) -> GivenUp:
+        """Take note of what a new generation took from members that stayed; what the one before had taken."""
+        old, self.given_up = self.given_up, {}
+        holders = owners(before)
+        for place in freed:
+            member = after.get(holders.get(place, ""))
+            if member is not None and place in member.owned:
+                self.given_up[place] = member
+        return old
 
     def change(
         self, before: Mapping[str, Member], after: Mapping[str, Member], timestamp_ms: int

@@ -107,7 +107,7 @@ class GroupRun:
             try:
                 parts.append(slot.close())
             except DecodeError as error:
-                found.append(Undecodable(self.name, 1, slot.offset, slot.ts, error.message, False))
+                found.append(Undecodable(self.name, 1, slot.offset, slot.ts, error.message))
         rewinds, self.dirty, self.rewinds = tuple(self.rewinds), [], []
         if parts:
             last = max([part.last.log_offset for part in parts])

@@ -12,10 +12,15 @@ from typing import Any
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import DecodeError
-from kgroup.history.items import Committed, GroupRecord
+from kgroup.history.items import Committed, GroupRecord, OtherRecord
 from kgroup.protocol.subscription import Assignment, Subscription
 
 CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
+STREAMS, SHARE = "streams", "share"
+UNDECODED = (STREAMS, SHARE)
+"""Kinds of groups whose records kgroup only counts: that they are there, not what they say."""
+KINDS = (CLASSIC, CONSUMER, *UNDECODED)
+_KIND_OF = {**dict.fromkeys(range(10, 16), SHARE), **dict.fromkeys(range(17, 24), STREAMS)}
 LEFT_FOR_NOW = -2
 MAX_NAMES = 100_000
 """Topic ids remembered before anybody asks for them: a bound for logs that are not what they seem."""
@@ -29,7 +34,8 @@ class Member:
 
     `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
     `revoking` (still held, to be given up); `target` is None where the group has none (classic).
-    `assignment_epochs` are KIP-1251's, by partition.
+    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with, as it
+    came, and `joined_with` the same, decoded: None if it is not the consumer protocol's.
     """
 
     member_id: str
@@ -52,6 +58,13 @@ class Member:
     assignment_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     user_data: int = 0
     """Bytes of user data in a classic assignment; an upgrade is refused when there are any."""
+    metadata: bytes = b""
+    joined_with: Subscription | None = None
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What a classic member still had when it joined the generation; an eager member has nothing then."""
+        return frozenset(self.joined_with.owned) if self.joined_with is not None else frozenset()
 
     @property
     def label(self) -> str:
@@ -87,6 +100,8 @@ class View:
         """The group's state as Kafka names it, as far as records tell: a classic rebalance leaves none."""
         if not self.kind:
             return "Dead"
+        if self.kind in UNDECODED:
+            return "Unknown"
         if not self.members:
             return "Empty"
         if self.kind == CLASSIC:
@@ -164,17 +179,21 @@ class GroupState:
         self.offsets: dict[TopicPartition, Committed] = {}
         self.pending: dict[int, dict[TopicPartition, Committed]] = {}
         self.newest_classic = self.newest_consumer = -1
+        self.others: dict[str, set[bytes]] = {}
         self.changed_ms = -1
         self._composed = ""
 
     @property
     def kind(self) -> str:
-        """classic, consumer, simple (offsets only), or "" when nothing is left of the group."""
+        """classic, consumer, streams, share, simple (offsets only), or "" when nothing of it is left."""
         consumer = self.epoch_value is not None or bool(self.subscriptions or self.currents)
         if consumer and (self.classic is None or self.newest_consumer > self.newest_classic):
             return CONSUMER
         if self.classic is not None:
             return CLASSIC
+        for kind in UNDECODED:
+            if self.others.get(kind):
+                return kind
         return SIMPLE if self.offsets or any(self.pending.values()) else ""
 
     def replay(self, record: GroupRecord, names: TopicNames) -> bool:
@@ -203,6 +222,13 @@ class GroupState:
             _put(part, str(member), value)
         self._compose(record.type, member, names)
         return renamed
+
+    def replay_other(self, record: OtherRecord, names: TopicNames) -> None:
+        """Take in a record of a kind that is not decoded: only whether its key is there counts."""
+        self.changed_ms = record.timestamp_ms
+        keys = self.others.setdefault(_KIND_OF[record.type], set())
+        (keys.add if record.alive else keys.discard)(record.key)
+        self._compose(record.type, None, names)
 
     def _learn_legacy(self, value: Any, names: TopicNames) -> bool:
         self.legacy_metadata = value
@@ -289,7 +315,7 @@ def classic_members(value: Any) -> dict[str, Member]:
     found: dict[str, Member] = {}
     consumer = value.protocol_type == "consumer"
     for m in value.members:
-        topics, rack = _subscription(m.subscription) if consumer else ((), None)
+        joined = _subscription(m.subscription) if consumer else None
         assigned, user_data = _assignment(m.assignment) if consumer else (frozenset(), 0)
         session = m.session_timeout
         found[m.member_id] = Member(
@@ -300,22 +326,23 @@ def classic_members(value: Any) -> dict[str, Member]:
             protocol=CLASSIC,
             epoch=value.generation,
             state="stable",
-            topics=topics,
-            rack_id=rack,
+            topics=tuple(sorted(joined.topics)) if joined is not None else (),
+            rack_id=joined.rack if joined is not None else None,
             rebalance_timeout_ms=m.rebalance_timeout if m.rebalance_timeout >= 0 else session,
             session_timeout_ms=session,
             assigned=assigned,
             user_data=user_data,
+            metadata=m.subscription,
+            joined_with=joined,
         )
     return found
 
 
-def _subscription(data: bytes) -> tuple[tuple[str, ...], str | None]:
+def _subscription(data: bytes) -> Subscription | None:
     try:
-        told = Subscription.decode(data)
+        return Subscription.decode(data)
     except DecodeError:
-        return (), None
-    return tuple(sorted(told.topics)), told.rack
+        return None
 
 
 def _assignment(data: bytes) -> tuple[frozenset[TopicPartition], int]:

@@ -1,0 +1,64 @@
+"""One step of a group: the records of a batch, the states around them, and the events told so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.domain import TopicPartition
+from kgroup.history.events import Event, Kind, Unowned
+from kgroup.history.ownership import GivenUp
+from kgroup.history.state import Member, View
+
+
+@dataclass(slots=True)
+class Carry:
+    """What one step of a group leaves for the next: a rebalance under way, a conversion just made."""
+
+    started: list[tuple[int, int, str]] = field(default_factory=list)
+    """(offset, timestamp in ms, cause) of each start since the group was last converged."""
+    conversion: str | None = None
+    revoking: dict[str, int] = field(default_factory=dict)
+    """Members that have to give partitions up, and since when (ms)."""
+
+
+@dataclass(slots=True)
+class Step:
+    """The records of one group in one batch, and what they changed."""
+
+    group: str
+    log_partition: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+    before: View
+    after: View
+    freed: frozenset[TopicPartition] = frozenset()
+    unowned: tuple[Unowned, ...] = ()
+    given_up: GivenUp = field(default_factory=dict)
+    """What the generation before took from members that stayed."""
+    removed: tuple[TopicPartition, ...] = ()
+    young: bool = False
+    """Whether all removed offsets were younger than any retention."""
+    solid: bool = True
+    """Whether nothing of the group's earlier records is missing."""
+    events: list[Event] = field(default_factory=list)
+
+    def tell(self, kind: Kind, detail: str, member: Member | None = None, **more: Any) -> None:
+        """Append an event with this step's place and epochs; `more` overrides any field."""
+        told: dict[str, Any] = {
+            "kind": kind,
+            "group": self.group,
+            "protocol": self.after.kind or self.before.kind,
+            "log_partition": self.log_partition,
+            "offset": self.first_offset,
+            "end_offset": self.last_offset,
+            "timestamp_ms": self.timestamp_ms,
+            "end_timestamp_ms": self.timestamp_ms,
+            "detail": detail,
+            "epoch": self.after.epoch,
+            "previous_epoch": self.before.epoch,
+            "member_id": member.member_id if member else None,
+            "instance_id": member.instance_id if member else None,
+        }
+        self.events.append(Event(**{**told, **more}))
