@@ -1,32 +1,42 @@
 """A replayed group in the words of `kgroup describe`."""
 
+from base64 import b64encode
 from collections.abc import Iterable
 
-from kgroup.admin.models import Assignment, GroupDescription, Member, OffsetRow, TopicAssignment
+from kgroup.admin.models import Assignment, GroupDescription, ItemError, Member, OffsetRow, TopicAssignment
 from kgroup.domain import TopicPartition
-from kgroup.history.state import CLASSIC, CONSUMER, GroupState
+from kgroup.history.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState
+from kgroup.history.state import Member as MemberState
 
 
 def description(state: GroupState, partition: int) -> GroupDescription:
     """The group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
     view = state.view()
-    consumer = view.kind == CONSUMER
+    consumer, unread = view.kind == CONSUMER, view.kind in UNDECODED
     return GroupDescription(
         group_id=state.group_id,
-        type=CONSUMER if consumer else CLASSIC,
-        protocol_type=view.protocol_type,
-        state=view.state if view.kind in (CLASSIC, CONSUMER) else "Empty",
+        type=view.kind if view.kind in KINDS else CLASSIC,
+        protocol_type=view.kind if unread else view.protocol_type,
+        state=view.state if view.kind in KINDS else "Empty",
         assignor=view.assignor,
         generation=view.epoch if view.kind == CLASSIC else None,
         group_epoch=view.epoch if consumer else None,
         assignment_epoch=view.assignment_epoch if consumer else None,
         coordinator=None,
         offsets_partition=partition,
-        members=_members(state),
+        members=None if unread else _members(state),
         offsets=_offsets(state),
         total_lag=None,
         findings=(),
+        errors=(_unread(view.kind),) if unread else (),
     )
+
+
+def _unread(kind: str) -> ItemError:
+    text = (
+        f"the records of {kind} groups are not decoded: state, members and epochs are not known from the log"
+    )
+    return ItemError("members", "NOT_DECODED", text, "kgroup describe asks the cluster")
 
 
 def _members(state: GroupState) -> tuple[Member, ...]:
@@ -41,15 +51,26 @@ def _members(state: GroupState) -> tuple[Member, ...]:
             protocol=m.protocol,
             member_epoch=m.epoch,
             state=m.state,
-            subscribed_topics=m.topics,
+            subscribed_topics=None if m.protocol == CLASSIC and _opaque(m) else m.topics,
             subscribed_regex=m.regex,
-            assignment=_assignment(m.holds),
+            assignment=_assignment(m.holds) if m.given is None else None,
             target_assignment=None if m.target is None else _assignment(m.target),
             is_leader=None if consumer else m.member_id == leader,
-            user_data_bytes=None if consumer else m.user_data,
+            user_data_bytes=None if consumer or m.given is not None else m.user_data,
+            raw_metadata=_text(m.metadata) if _opaque(m) else None,
+            raw_assignment=None if m.given is None else _text(m.given),
         )
         for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
     )
+
+
+def _opaque(member: MemberState) -> bool:
+    """Whether a classic member joined with something else than a subscription of the consumer protocol."""
+    return member.joined_with is None and bool(member.metadata)
+
+
+def _text(data: bytes) -> str | None:
+    return b64encode(data).decode() if data else None
 
 
 def _offsets(state: GroupState) -> tuple[OffsetRow, ...]:

@@ -175,6 +175,11 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     missing = [] if found else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
+    undecoded = [
+        ItemError(e.code, f"{g.group_id}: {e.message}", e.hint, g.group_id) for g in found for e in g.errors
+    ]
+    if undecoded:
+        errors, code = [*errors, *undecoded], ExitCode.PARTIAL
     moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
     shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:

@@ -58,6 +58,8 @@ class Member:
     assignment_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     user_data: int = 0
     """Bytes of user data in a classic assignment; an upgrade is refused when there are any."""
+    given: bytes | None = None
+    """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
     metadata: bytes = b""
     joined_with: Subscription | None = None
 
@@ -316,7 +318,7 @@ def classic_members(value: Any) -> dict[str, Member]:
     consumer = value.protocol_type == "consumer"
     for m in value.members:
         joined = _subscription(m.subscription) if consumer else None
-        assigned, user_data = _assignment(m.assignment) if consumer else (frozenset(), 0)
+        given = _assignment(m.assignment) if consumer else None
         session = m.session_timeout
         found[m.member_id] = Member(
             member_id=m.member_id,
@@ -330,8 +332,9 @@ def classic_members(value: Any) -> dict[str, Member]:
             rack_id=joined.rack if joined is not None else None,
             rebalance_timeout_ms=m.rebalance_timeout if m.rebalance_timeout >= 0 else session,
             session_timeout_ms=session,
-            assigned=assigned,
-            user_data=user_data,
+            assigned=frozenset(given.partitions) if given is not None else frozenset(),
+            user_data=len(given.user_data or b"") if given is not None else 0,
+            given=m.assignment if given is None else None,
             metadata=m.subscription,
             joined_with=joined,
         )
@@ -345,12 +348,13 @@ def _subscription(data: bytes) -> Subscription | None:
         return None
 
 
-def _assignment(data: bytes) -> tuple[frozenset[TopicPartition], int]:
+def _assignment(data: bytes) -> Assignment | None:
+    if not data:
+        return Assignment()  # how a leader may give a member nothing
     try:
-        told = Assignment.decode(data)
+        return Assignment.decode(data)
     except DecodeError:
-        return frozenset(), 0
-    return frozenset(told.partitions), len(told.user_data or b"")
+        return None
 
 
 def _partitions(topics: Any, names: TopicNames) -> frozenset[TopicPartition]:

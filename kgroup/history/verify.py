@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -54,12 +55,12 @@ def uncompared(state: GroupState | None, said: Mapping[str, Any]) -> list[str]:
         return [f"{rest}: the records of {kind} groups are not decoded"]
     if state is None or said["state"] in REBALANCING:
         return [] if state is None else [f"members and state: the group is in {said['state']}"]
-    members = [(state.members.get(m["member_id"]), m) for m in said["members"] or ()]
+    members = said["members"] or ()
     found = ["members: the broker does not tell them"] if said["members"] is None else []
     untold = {
-        "instance ids": any(not m.get("instance_id_known", True) for _, m in members),
-        "subscriptions": any(m["subscribed_topics"] is None for _, m in members),
-        "assignments": any(m["assignment"] is None for _, m in members),
+        "instance ids": any(not m.get("instance_id_known", True) for m in members),
+        "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
+        "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
     }
     return [*found, *(f"{what}: the broker does not tell them" for what, is_so in untold.items() if is_so)]
 
@@ -92,6 +93,11 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
             pairs.append(("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])))
         if theirs["assignment"] is not None:
             pairs.append(("owns", partitions_text(ours.holds), partitions_text(_flat(theirs["assignment"]))))
+        # Of other protocols than the consumers' the broker has the same bytes.
+        if theirs.get("raw_metadata"):
+            pairs.append(("metadata", _text(ours.metadata), theirs["raw_metadata"]))
+        if theirs.get("raw_assignment"):
+            pairs.append(("assignment", _text(ours.given or b""), theirs["raw_assignment"]))
         if theirs.get("target_assignment") is not None and ours.target is not None:
             target = partitions_text(_flat(theirs["target_assignment"]))
             pairs.append(("target", partitions_text(ours.target), target))
@@ -125,6 +131,10 @@ def _committed(said: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, int |
         for o in said["offsets"]
         if o["committed_offset"] is not None
     }
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode()
 
 
 def _flat(assignment: Any) -> list[TopicPartition]:

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from kgroup.cli.history_describe import description
+from kgroup.history.replay import replay
 from kgroup.history.state import GroupState
-from kgroup.history.verify import differences
+from kgroup.history.verify import differences, uncompared
+from kgroup.protocol import group_records as r
 
 from .incidents import NAMES, story_of
+from .logs import MemoryLog, batch, commit
 
 
 def pairs_of(name: str, **options: Any) -> list[tuple[GroupState, dict[str, Any]]]:
@@ -71,6 +74,53 @@ def test_a_classic_rebalance_is_in_no_record() -> None:
     assert list(differences(state, said)) == []
     said["state"] = "Stable"
     assert len(list(differences(state, said))) == 1
+
+
+def replayed(*records: tuple[bytes, bytes | None]) -> tuple[GroupState, dict[str, Any]]:
+    ((partition, state),) = replay([MemoryLog(batch(0, records))]).states
+    return state, asdict(description(state, partition))
+
+
+def test_of_a_streams_group_type_and_offsets_are_compared_and_the_rest_is_named() -> None:
+    state, said = replayed((b"\0\x11\0\3pay", b"\0\0"), commit("t", 0, 5))
+    assert (said["type"], said["state"], said["members"]) == ("streams", "Unknown", None)
+    said |= {"state": "Stable", "group_epoch": 3, "members": []}
+    assert list(differences(state, said)) == []
+    assert uncompared(state, said) == [
+        "all but type and offsets: the records of streams groups are not decoded"
+    ]
+    said["offsets"][0]["committed_offset"] = 6
+    assert list(differences(state, said)) == ["offset of t-0: replayed 5, the cluster says 6"]
+    assert list(differences(state, {**said, "type": "classic"}))
+
+
+def test_what_an_old_broker_does_not_tell_is_no_difference() -> None:
+    """Kafka 2.3 tells no instance ids, and has the assignment where the metadata belongs."""
+    ((state, said),) = pairs_of("crashed-static-member")
+    for told in said["members"]:
+        told |= {"instance_id": None, "instance_id_known": False, "subscribed_topics": None}
+    assert list(differences(state, said)) == []
+    untold = ["instance ids: the broker does not tell them", "subscriptions: the broker does not tell them"]
+    assert uncompared(state, said) == untold
+    for told in said["members"]:
+        told |= {"instance_id_known": True, "subscribed_topics": ("elsewhere",)}
+    assert len(list(differences(state, said))) == 2 * len(said["members"]) and not uncompared(state, said)
+
+
+def test_bytes_of_other_protocols_are_compared_as_they_are() -> None:
+    """Connect's workers: what they own is not known, neither here nor there, and that is not nothing."""
+    worker = r.MemberMetadata(
+        member_id="w", client_id="c", client_host="/h", session_timeout=1, subscription=b"s", assignment=b"a"
+    )
+    value = r.GroupMetadataValue(
+        protocol_type="connect", generation=1, protocol="sessioned", members=(worker,)
+    )
+    state, said = replayed((r.encode_key(r.GroupMetadataKey(group="pay")), r.encode_value(value)))
+    (told,) = said["members"]
+    assert (told["assignment"], told["subscribed_topics"], told["raw_assignment"]) == (None, None, "YQ==")
+    told |= {"member_epoch": None, "target_assignment": None}
+    assert list(differences(state, said)) == [] and uncompared(state, said) == []
+    assert list(differences(state, {**said, "members": [{**told, "raw_assignment": "Yg=="}]}))
 
 
 def test_a_group_without_records_may_be_listed_while_it_is_empty() -> None:
