@@ -54,11 +54,6 @@ def every(admin: "Admin") -> Named:
     return Named(tuple(group.group_id for group in listing.groups), listing.errors)
 
 
-def resolve(admin: "Admin", names: Iterable[str]) -> list[str]:
-    """The groups of `expand`, for callers that tell what cannot be seen in another way."""
-    return list(expand(admin, names).groups)
-
-
 def is_glob(name: str) -> bool:
     """Whether a name has a wildcard in it."""
     return any(character in name for character in "*?[")

@@ -29,6 +29,11 @@ DEFAULTS = {
     "transaction.state.log.replication.factor": "1",
 }
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
+AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:alice",
+}
+"""Overrides for a broker that allows bob only what an ACL does; who comes in by PLAINTEXT may do anything."""
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 

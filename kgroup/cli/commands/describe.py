@@ -59,18 +59,14 @@ def command(
     The type of a group is found out; there is no protocol option. JSON always holds all sections. A name with
     * ? [ is a pattern; '[*]' is the group called *. What could not be read is said: exit code 5, or 6.
     """
-    from kgroup.cli.group_names import Named, expand
+    from kgroup.cli.group_names import every, expand
     from kgroup.cli.session import identity, open_admin
 
     sections = _sections(section, by)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
     with open_admin(env) as admin:
-        if all_groups:
-            listing = admin.list_groups()
-            named = Named(tuple(found.group_id for found in listing.groups), listing.errors)
-        else:
-            named = expand(admin, group or [])
+        named = every(admin) if all_groups else expand(admin, group or [])
         described = admin.describe(named.groups)
         where = identity(admin, env)
     return show(env, _result(env, described, named.unseen, sections, by, where))
