@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import ClusterStatus, Node, TopicDescription
-from kgroup.admin.refusals import refused
+from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
+from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.visibility import sees_every_topic, unseen_topics
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -44,6 +44,19 @@ def topics(cluster: Cluster, names: Iterable[str] | None = None) -> tuple[TopicD
             raise topic
     known = (topic for topic in found.values() if isinstance(topic, TopicDescription))
     return tuple(sorted(known, key=lambda topic: topic.name))
+
+
+def list_topics(cluster: Cluster) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
+    """The topics that can be seen, by name, and what could not: topics that fail, or that rights may hide."""
+    known, errors = [], []
+    for name, found in sorted(cluster.topics(None).items()):
+        if isinstance(found, TopicDescription):
+            known.append(found)
+        else:
+            errors.append(ItemError(name, code_name(found), found.message, found.hint))
+    if not sees_every_topic(cluster):
+        errors.append(unseen_topics())
+    return tuple(known), tuple(errors)
 
 
 def create_topic(

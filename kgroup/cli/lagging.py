@@ -1,6 +1,6 @@
 """Lag as text, tables and JSON."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ _RATES = (
     Column("consumed_per_s", "READ/S", right=True),
     Column("produced_per_s", "WRITTEN/S", right=True),
 )
+NOTED = 5
 _TIME = Column("time_lag", right=True)
 
 
@@ -95,6 +96,16 @@ def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
     if group.offsets:
         return "the partitions it has committed no longer exist", True
     return "nothing is committed and nobody reads a partition", True
+
+
+def notes(group: GroupLag) -> Iterator[str]:
+    """Why partitions are unknown or left out, for a person: the first few of them."""
+    untold = [row for row in group.offsets if row.error or row.reason]
+    for row in untold[:NOTED]:
+        left = "left out: " if row.gone else ""
+        yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
+    if len(untold) > NOTED:
+        yield f"{group.group_id}: and {len(untold) - NOTED} partitions more; -o json has them all"
 
 
 def duration_text(ms: int | None) -> str | None:

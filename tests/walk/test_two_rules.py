@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from world import IDLE, OTHER, READER, SCENES, healthy
 
+from kgroup.cli.lazy import walk
+
 OK, FAILED, REFUSED, PARTIAL, RIGHTS, LATE, BAD = 0, 1, 4, 5, 6, 7, 8
 HIDES_GROUPS = {
     "a_broker_down": PARTIAL,
@@ -107,9 +109,36 @@ COMMANDS = (
         healthy=PARTIAL,
     ),
     Row(("delete", IDLE, "--execute", "--yes"), {**DELETED_ALONE}),
+    Row(
+        ("coordinator", IDLE),
+        {"a_leaderless_offsets_partition": LATE, "no_right_to_list": RIGHTS},
+    ),
     Row(("cluster", "topics"), {**NO_TOPICS}),
     Row(("cluster", "status"), {**NO_TOPICS}),
 )
+
+
+NOT_WALKED = {
+    "offline": {"explain", "journal list", "journal show", "schema", "completion", "config show", "simulate"}
+    | {"context list", "context use", "context show"},
+    "asks nothing about groups": {"regex check", "cluster create-topic", "serve", "demo", "member run"},
+    "reads the log, not what brokers list": {"replay-log", "blame", "capture"}
+    | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
+    | {f"pipeline {name}" for name in ("run", "query", "events", "plot", "package")},
+    "walked by tests of their own": {"doctor", "remove-members", "config get", "config set"}
+    | {f"upgrade {name}" for name in ("plan", "execute", "watch", "rehearse")}
+    | {f"downgrade {name}" for name in ("plan", "execute", "watch")},
+    "writes what a file says, partition by partition": {"offsets import"},
+}
+"""Commands without a row, by the reason."""
+
+
+def test_every_command_has_a_row_or_a_reason():
+    every = {command.path for command in walk()}
+    walked = {path for path in every for row in COMMANDS if row.id.startswith(path)}
+    excused = set().union(*NOT_WALKED.values())
+    assert walked | excused == every
+    assert not walked & excused
 
 
 @pytest.mark.parametrize("scene", SCENES)

@@ -78,11 +78,19 @@ class World:
         return FindCoordinatorResponse(
             coordinators=tuple(
                 Coordinator(key=key, node_id=home, host=f"b{home}", port=9092)
-                if (home := self.home(key)) > 0
-                else Coordinator(key=key, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                if self._may_describe(key) and (home := self.home(key)) > 0
+                else Coordinator(key=key, error_code=self._no_coordinator(key))
                 for key in request.coordinator_keys
             )
         )
+
+    def _may_describe(self, group: str) -> bool:
+        return self.fake.allowed_groups is None or group in self.fake.allowed_groups
+
+    def _no_coordinator(self, group: str) -> ErrorCode:
+        if self._may_describe(group):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
 
     def _guard(self, request: type, names: Callable) -> None:
         """Refuse groups that the principal may not describe, as brokers do."""

@@ -89,18 +89,18 @@ def topics(
     """List topics with their partitions; exit code 6 where there may be some that are not shown."""
     from fnmatch import fnmatchcase
 
-    from kgroup.admin.visibility import sees_every_topic, unseen_topics
+    from kgroup.admin.topics import list_topics
     from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
+        seen, unseen = list_topics(admin.cluster)
         found = [
             topic
-            for topic in admin.topics()
+            for topic in seen
             if (internal or not topic.internal)
             and (not glob or any(fnmatchcase(topic.name, pattern) for pattern in glob))
         ]
-        unseen = () if sees_every_topic(admin.cluster) else (unseen_topics(),)
         where = identity(admin, env)
     rows = [
         {

@@ -41,7 +41,7 @@ def command(
     longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.group_names import expand
-    from kgroup.cli.lagging import result, verdict_of
+    from kgroup.cli.lagging import notes, result, verdict_of
     from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin
 
@@ -56,10 +56,8 @@ def command(
         where = identity(admin, env)
     verdict = verdict_of(measured, limit) if limit else None
     for told in measured.groups:
-        for row in told.offsets:
-            if row.error or row.reason:
-                left = "left out: " if row.gone else ""
-                env.note(f"{told.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}")
+        for line in notes(told):
+            env.note(line)
     return show(env, result(measured, verdict, by_topic, in_time, where, named.unseen))
 
 
