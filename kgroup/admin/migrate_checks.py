@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kgroup.admin.members import STABLE
+from kgroup.admin.migrate_kinds import KAFKA_STREAMS
 from kgroup.admin.migrate_models import (
     ALREADY,
     BLOCK,
     BLOCKED,
-    INFO,
     OK,
     POLICIES,
     READY,
+    UNKNOWN,
     UPGRADE,
     WARN,
     Check,
@@ -40,6 +41,7 @@ STRANDED = (
     "The group stays a consumer group, and with classic members only nobody computes its target: what the "
     "last consumer-protocol members leave has no owner until somebody joins."
 )
+_NEEDS_CONFIGS = "kgroup needs DESCRIBE_CONFIGS on the cluster"
 COOPERATIVE_STICKY = "cooperative-sticky"
 KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
 SHOWN = 5
@@ -51,18 +53,23 @@ def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan
 
     `patterns` are the subscription patterns of the clients, which no broker tells.
     """
+    from kgroup.admin.migrate_consequences import consequences
     from kgroup.admin.migrate_patterns import check_patterns
 
     group = found.group
     if group.type == CONSUMER:
         return _converted(found, patterns)
     checks = list(served(found))
+    if foreign := _foreign(found):
+        # Nothing that holds for groups of consumers is to be said of another one.
+        return verdict_of(found, UPGRADE, [*checks, foreign])
     if group.state == EMPTY:
         checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
+        checks.append(_users(found))
     else:
         checks += _online(found)
     checks += check_patterns(patterns, found.topic_names, UPGRADE)
-    checks += _consequences(found)
+    checks += consequences(found)
     return verdict_of(found, UPGRADE, checks)
 
 
@@ -93,9 +100,13 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     if not found.member_types:
         message = "it is a consumer group; unknown which members still speak the classic protocol: "
         told = Check(
-            "type", INFO, f"{message}broker {found.broker} does not tell", None, evidence | {"classic": None}
+            "type",
+            UNKNOWN,
+            f"{message}broker {found.broker} does not tell",
+            None,
+            evidence | {"classic": None},
         )
-        return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (told,))
+        return verdict_of(found, UPGRADE, [told])
     if not classic:
         done = Check(
             "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
@@ -112,9 +123,10 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
 
 
 def verdict_of(found: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
-    """Blocked when a check blocks, else ready."""
+    """Blocked when a check blocks, else unknown when one that decides is not known, else ready."""
     told = tuple(checks)
-    verdict = BLOCKED if any(check.status == BLOCK for check in told) else READY
+    statuses = {check.status for check in told}
+    verdict = BLOCKED if BLOCK in statuses else UNKNOWN if UNKNOWN in statuses else READY
     return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, told)
 
 
@@ -136,12 +148,12 @@ def served(found: Evidence) -> Iterator[Check]:
     elif found.group_version == 0:
         hint = "kafka-features --bootstrap-server … upgrade --feature group.version=1"
         yield Check(code, BLOCK, f"the feature group.version is 0: {refused}", hint, evidence)
-    elif protocols is not None and CONSUMER not in _words(protocols):
+    elif protocols is not None and CONSUMER not in words(protocols):
         hint = f"add consumer to {PROTOCOLS} on every broker and restart them"
         yield Check(code, BLOCK, f"{PROTOCOLS}={protocols}: {refused}", hint, evidence)
     elif found.group_version is None:
         said = "ConsumerGroupHeartbeat is served; the level of group.version is not told"
-        yield Check(code, INFO, f"unknown: {said}", None, evidence)
+        yield Check(code, UNKNOWN, said, None, evidence)
     else:
         message = f"served by broker {found.broker}, group.version={found.group_version}"
         yield Check(code, OK, message, None, evidence)
@@ -154,7 +166,7 @@ def policy(found: Evidence, direction: str) -> Check:
     code = "migration_policy"
     if value is None:
         why = found.settings_error or "the broker does not have this setting"
-        return Check(code, INFO, f"unknown: {why}", "kgroup needs DESCRIBE_CONFIGS on the cluster", evidence)
+        return Check(code, UNKNOWN, why, _NEEDS_CONFIGS, evidence, found.settings_code)
     if value.lower() in POLICIES[direction]:
         return Check(code, OK, f"{POLICY}={value} (broker {found.broker})", None, evidence)
     message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
@@ -163,13 +175,35 @@ def policy(found: Evidence, direction: str) -> Check:
     return Check(code, BLOCK, message, hint + command(f"{direction} execute", found.group.group_id), evidence)
 
 
-def _protocol_type(found: Evidence) -> Check:
+def _foreign(found: Evidence) -> Check | None:
+    """The one check of a group that is none of consumers: it stays what it is."""
     kind = found.group.protocol_type
-    evidence = {"protocol_type": kind}
-    if kind == "consumer":
-        return Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
-    message = f"the protocol type is {kind!r}, not consumer: this is no group of consumers. {REFUSAL}"
-    return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
+    evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
+    if kind not in ("", CONSUMER):
+        message = f"the protocol type is {kind!r}, not consumer: this is no group of consumers."
+        message += "" if found.group.state == EMPTY else f" {REFUSAL}"
+        return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
+    if found.kind.name != KAFKA_STREAMS:
+        return None
+    message = f"this is a group of Kafka Streams: {found.kind.because}. As a consumer group the application "
+    message += "could not join it any more"
+    hint = "leave it; Streams moves with group.protocol=streams (KIP-1071), all of its members stopped before"
+    return Check("kafka_streams", BLOCK, message, hint, evidence)
+
+
+def _users(found: Evidence) -> Check:
+    """Who used an empty group; of Kafka Streams it would be lost by a conversion."""
+    evidence = {"kind": found.kind.name, "because": found.kind.because}
+    if found.kind.name is None:
+        message = f"consumers or Kafka Streams? {found.kind.because}"
+        hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
+        return Check("used_by", UNKNOWN, message, hint, evidence)
+    return Check("used_by", OK, f"{found.kind.name}: {found.kind.because}", None, evidence)
+
+
+def _protocol_type(found: Evidence) -> Check:
+    evidence = {"protocol_type": found.group.protocol_type}
+    return Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
 
 
 def _size(found: Evidence) -> Iterator[Check]:
@@ -188,7 +222,8 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
     evidence = {"members": count, CONSUMER_MAX_SIZE: most}
     if most is None:
         why = found.settings_error or "the broker does not tell it"
-        yield Check("size", INFO, f"unknown: {CONSUMER_MAX_SIZE}: {why}", None, evidence)
+        message = f"{CONSUMER_MAX_SIZE}: {why}"
+        yield Check("size", UNKNOWN, message, _NEEDS_CONFIGS, evidence, found.settings_code)
     elif count < most:
         yield Check("size", OK, f"{count} members, below {CONSUMER_MAX_SIZE}={most}", None, evidence)
     elif static:
@@ -213,14 +248,14 @@ def _embedded(found: Evidence) -> Check:
     evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
     count = f"{len(shown)}/{len(found.seats)} members"
     if faulty and found.group.protocol_type == "consumer":
-        message = f"the embedded bytes of {_names(list(faulty))} do not parse. {REFUSAL}"
+        message = f"the embedded bytes of {names_of(list(faulty))} do not parse. {REFUSAL}"
         hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
         return Check("embedded_protocol", BLOCK, message, hint, evidence)
     if len(shown) < len(found.seats):
-        message = (
-            f"unknown: subscriptions are shown for {count}; the broker shows those of stable groups only"
-        )
-        return Check("embedded_protocol", INFO, message, None, evidence)
+        stable = found.group.state == STABLE
+        why = "this broker does not tell them" if stable else "brokers show those of stable groups only"
+        message = f"subscriptions are shown for {count}: {why}"
+        return Check("embedded_protocol", UNKNOWN, message, None, evidence)
     span = "-".join(f"v{version}" for version in sorted({*versions[:1], *versions[-1:]}))
     return Check("embedded_protocol", OK, f"consumer, subscriptions {span} parse for {count}", None, evidence)
 
@@ -270,89 +305,10 @@ def _writes_like_librdkafka(seat: Seat) -> bool:
     return told is not None and seat.subscription_version == 3 and told.user_data == b"" and not told.owned
 
 
-def _consequences(found: Evidence) -> Iterator[Check]:
-    if found.group.state != EMPTY:
-        yield _assignor(found)
-        yield _static_ids(found)
-    yield _session_timeout(found)
-    yield Check(
-        "acls",
-        INFO,
-        "members need READ on the group and DESCRIBE on every topic they name (READ implies it); one topic "
-        "without it refuses the whole heartbeat with TOPIC_AUTHORIZATION_FAILED",
-    )
-    yield Check(
-        "client_software",
-        INFO,
-        "unknown: no request tells which client a member runs; group.protocol=consumer needs Java 4.0 or "
-        "librdkafka 2.12 (both general availability)",
-        None,
-        {"client_ids": sorted({seat.client_id for seat in found.seats}), "software": None},
-    )
-    if found.group.state != EMPTY:
-        yield Check(
-            "after",
-            INFO,
-            "the first consumer-protocol member converts the group; when the last one leaves while classic "
-            "members stay, it converts back",
-        )
-
-
-def _assignor(found: Evidence) -> Check:
-    offered = _words((found.settings or {}).get(ASSIGNORS, ""))
-    used = found.group.assignor
-    evidence = {"assignor": used, ASSIGNORS: list(offered) or None}
-    if used is not None and used not in KNOWN_ASSIGNORS:
-        message = f"assignor {used} runs in the clients; no broker has it, members get the broker's own"
-        return Check("assignor", WARN, message, "see whether uniform or range will do", evidence)
-    if not offered:
-        return Check(
-            "assignor", INFO, f"{used} now; unknown which assignors the broker offers", None, evidence
-        )
-    if used == "range" and offered[0] != "range" and "range" in offered:
-        message = f"range now; {offered[0]} after, unless clients ask for range"
-        return Check("assignor", INFO, message, "group.remote.assignor=range keeps range", evidence)
-    return Check("assignor", INFO, f"{used or 'not shown'} now; {offered[0]} after", None, evidence)
-
-
-def _static_ids(found: Evidence) -> Check:
-    static = [seat.instance_id for seat in found.seats if seat.instance_id]
-    evidence = {"instance_ids": sorted(static), "dynamic": len(found.seats) - len(static)}
-    if not static:
-        message = "none: each restart of the roll moves partitions (leave, then join)"
-        return Check("static_ids", INFO, message, None, evidence)
-    if len(static) < len(found.seats):
-        message = (
-            f"{len(static)} of {len(found.seats)} members are static; restarts of the others move partitions"
-        )
-        return Check("static_ids", INFO, message, None, evidence)
-    message = (
-        f"{len(static)} unique: {_names(sorted(static))} (a successor under the same id takes the place)"
-    )
-    return Check("static_ids", OK, message, None, evidence)
-
-
-def _session_timeout(found: Evidence) -> Check:
-    own = (found.own_settings or {}).get(SESSION_TIMEOUT)
-    ahead = own or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)
-    clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
-    evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
-    after = f"{int(ahead) / 1000:g} s" if ahead and ahead.isdigit() else "an unknown timeout"
-    hint = command("config set", found.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
-    if not clients:
-        message = f"unknown what the clients use (--read-log tells); from the group's config then: {after}"
-        return Check("session_timeout", INFO, message, hint, evidence)
-    before = ", ".join(f"{ms / 1000:g} s" for ms in clients)
-    message = f"clients use {before}; consumer-protocol members get {after} from the group's config"
-    if ahead is not None and ahead.isdigit() and max(clients) > int(ahead):
-        return Check("session_timeout", WARN, message, hint, evidence)
-    return Check("session_timeout", OK, message, None, evidence)
-
-
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _names(names: Sequence[str]) -> str:
+def names_of(names: Sequence[str]) -> str:
     shown = ", ".join(names[:SHOWN])
     return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

@@ -14,6 +14,7 @@ from kgroup.admin.migrate_models import (
     DOWNGRADE,
     INFO,
     OK,
+    UNKNOWN,
     WARN,
     Check,
     Evidence,
@@ -61,7 +62,7 @@ def _size(found: Evidence) -> Iterator[Check]:
     evidence = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
     if most is None or room is None:
         why = found.settings_error or "the broker does not tell it"
-        yield Check("size", INFO, f"unknown: {MAX_SIZE}: {why}", None, evidence)
+        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, evidence, found.settings_code)
     elif count > most:
         message = f"{count} members, {MAX_SIZE}={most}: the group stays a consumer group"
         yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", evidence)

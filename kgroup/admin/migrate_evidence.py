@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from kgroup.admin.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.members import metadata_of
+from kgroup.admin.migrate_kinds import CONSUMERS, Kind, kind_of_assignor, kind_of_empty
 from kgroup.admin.migrate_models import Evidence, Logged, Seat
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
 from kgroup.admin.refusals import check, refused
@@ -27,6 +28,7 @@ API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
 FEATURES_SINCE = 3
 MEMBER_TYPES_SINCE = 1
+EMPTY = "Empty"
 
 
 def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_log: bool = False) -> Evidence:
@@ -45,8 +47,10 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
     seats: tuple[Seat, ...] = ()
     if group.type == CLASSIC:
         group, seats = _seats(cluster, group)
-    settings, error = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
+    settings, refusal = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
     own, _ = _settings(cluster, broker, GROUP_RESOURCE, group_id)
+    empty = group.type == CLASSIC and group.state == EMPTY
+    names = _topic_names(cluster) if all_topics or empty else None
     return Evidence(
         group=group,
         seats=seats,
@@ -54,12 +58,22 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
         serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
         group_version=_group_version(cluster, broker),
         settings=settings,
-        settings_error=error,
+        settings_error=None if refusal is None else refusal.message,
+        settings_code=None if refusal is None else refusal.name,
         own_settings=own,
-        topic_names=_topic_names(cluster) if all_topics else None,
+        topic_names=names if all_topics else None,
         logged=read_logged(cluster, group_id) if read_log else None,
         member_types=_tells_member_types(cluster, broker),
+        kind=_kind(cluster, group, names or ()),
     )
+
+
+def _kind(cluster: Cluster, group: GroupDescription, topic_names: Collection[str]) -> Kind:
+    if group.type == CLASSIC and group.state == EMPTY and group.protocol_type in ("", CONSUMER):
+        return kind_of_empty(cluster, group.group_id, topic_names)
+    if group.type == CLASSIC and group.assignor:
+        return kind_of_assignor(group.assignor)
+    return Kind(CONSUMERS if group.type == CONSUMER else None, "it rebalances: its assignor is not told now")
 
 
 def _seats(cluster: Cluster, group: GroupDescription) -> tuple[GroupDescription, tuple[Seat, ...]]:
@@ -125,7 +139,7 @@ def seat_of(wire: Any, tells_instances: bool = True) -> Seat:
 
 def _settings(
     cluster: Cluster, broker: int, kind: int, name: str
-) -> tuple[Mapping[str, str] | None, str | None]:
+) -> tuple[Mapping[str, str] | None, BrokerRefused | None]:
     """The settings of a resource as the broker gives them, or why it does not."""
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
@@ -140,7 +154,7 @@ def _settings(
         (told,) = answer.results
         check(told.error_code, f"settings of {name}", told.error_message)
     except BrokerRefused as error:
-        return None, error.message
+        return None, error
     return {entry.name: entry.value for entry in told.configs if entry.value is not None}, None
 
 

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kgroup.admin.migrate_kinds import CONSUMERS, Kind
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
 from kgroup.domain import TopicPartition
 from kgroup.protocol.subscription import Subscription
 
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
-OK, WARN, BLOCK, INFO = "ok", "warn", "block", "info"
+OK, WARN, BLOCK, INFO, UNKNOWN = "ok", "warn", "block", "info", "unknown"
 READY, BLOCKED, ALREADY = "ready", "blocked", "already"
 POLICIES = {UPGRADE: ("bidirectional", "upgrade"), DOWNGRADE: ("bidirectional", "downgrade")}
 
@@ -28,8 +29,9 @@ def target_of(direction: str) -> str:
 class Check:
     """One thing that decides a migration, or that will change with it.
 
-    `status` is ok, warn, block or info; what is not known is info and says so. `evidence` holds the values
-    that were read, null where nothing tells.
+    `status` is ok, warn, block, info, or unknown for something that would decide and is not told: then
+    `reason` is the code of what kept it from being seen, where it was a failure. What is not known and
+    decides nothing is info and says so. `evidence` holds the values that were read, null where nothing tells.
     """
 
     code: str
@@ -37,11 +39,12 @@ class Check:
     message: str
     hint: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """The verdict on a roll now: ready, blocked or already; it holds until the group's next rebalance."""
+    """The verdict on a roll now: ready, blocked, already or unknown; it holds until the next rebalance."""
 
     group_id: str
     direction: str
@@ -53,6 +56,11 @@ class MigrationPlan:
     @property
     def blockers(self) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if check.status == BLOCK)
+
+    @property
+    def unknowns(self) -> tuple[Check, ...]:
+        """What would decide and is not known."""
+        return tuple(check for check in self.checks if check.status == UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +102,12 @@ class Logged:
 class Evidence:
     """All that was read before a verdict.
 
-    `settings` are the coordinator's (None: may not be read, `settings_error` says why), `own_settings`
+    `settings` are the coordinator's (None: may not be read, `settings_error` says why, `settings_code` in one
+    name), `own_settings`
     those of the group. `group_version` is the finalized level of the feature, None where the broker does
     not tell features. `logged` is None unless the records were read. `member_types`: whether the broker
-    tells which protocol each member of a consumer group speaks (4.0 and later).
+    tells which protocol each member of a consumer group speaks (4.0 and later). `kind` is who uses a classic
+    group.
     """
 
     group: GroupDescription
@@ -111,6 +121,8 @@ class Evidence:
     topic_names: frozenset[str] | None = None
     logged: Logged | None = None
     member_types: bool = True
+    kind: Kind = Kind(CONSUMERS, "")
+    settings_code: str | None = None
 
     def number(self, name: str) -> int | None:
         """A numeric setting of the coordinator; None when unknown."""

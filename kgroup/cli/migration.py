@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.admin.migrate_models import ALREADY, BLOCK, BLOCKED, Check, MigrationPlan
+from kgroup.admin.migrate_models import ALREADY, BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
 from kgroup.cli.changes import Consent
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import ItemError, Result, show
+from kgroup.cli.rendering import of_code_name
 from kgroup.cli.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ ReadLog = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+AcceptUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--accept-unknown", help="Go on although something that decides is not known, at your own risk."
+    ),
+]
 Watching = Annotated[
     bool, typer.Option("--watch/--no-watch", help="Go on and watch the roll of a live group. Default: yes.")
 ]
@@ -40,7 +47,7 @@ StuckAfter = Annotated[
         "--stuck-after", metavar="DURATION", help="Exit 8 after so long without change. Default 5m."
     ),
 ]
-_STATUS_STYLES = {"ok": "green", "warn": "yellow", "BLOCK": "bold red", "info": "dim"}
+_STATUS_STYLES = {"ok": "green", "warn": "yellow", "BLOCK": "bold red", "unknown": "magenta", "info": "dim"}
 _CHECKS = (
     Column("status", style=_STATUS_STYLES),
     Column("check"),
@@ -64,7 +71,7 @@ def show_plan(
 
 
 def planned(plan: MigrationPlan, where: Mapping[str, Any] | None) -> Result:
-    """The plan as a result; exit code 4 when it is blocked."""
+    """The plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
     rows = [_row(check) for check in plan.checks]
     blocks: list[str | Table] = [headline(plan), ""]
     blocks += [line for check in plan.checks for line in _lines(check)]
@@ -73,17 +80,27 @@ def planned(plan: MigrationPlan, where: Mapping[str, Any] | None) -> Result:
         blocks,
         items="checks",
         names=[check.code for check in plan.blockers],
-        exit_code=ExitCode.REFUSED if plan.verdict == BLOCKED else ExitCode.OK,
+        exit_code=verdict_code(plan),
         cluster=where,
         main=Table(_CHECKS, rows),
     )
 
 
+def verdict_code(plan: MigrationPlan) -> ExitCode:
+    """4 when blocked; for an unknown verdict why it is unknown: 6 for lack of rights, else 5."""
+    if plan.verdict == UNKNOWN:
+        reasons = {check.reason and of_code_name(check.reason) for check in plan.unknowns}
+        return ExitCode.NOT_AUTHORISED if reasons == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
+    return ExitCode.REFUSED if plan.verdict == BLOCKED else ExitCode.OK
+
+
 def headline(plan: MigrationPlan) -> str:
     """The group, the way it would go, and the verdict with its counts."""
     start, end = _NEXT[plan.direction]
-    counts = {"blocker": "block", "warning": "warn"}
-    told = [
+    counts = {"blocker": BLOCK, "warning": "warn"}
+    unknown = len(plan.unknowns)
+    told = [f"{unknown} not known"] if unknown else []
+    told += [
         f"{n} {word}{'s' if n > 1 else ''}"
         for word, status in counts.items()
         if (n := sum(check.status == status for check in plan.checks))
@@ -102,9 +119,9 @@ def _shown(check: Check) -> str:
 
 def _lines(check: Check) -> list[str]:
     """A check as a person reads it: one line, and its remedy below when there is something to do."""
-    lines = [f"  {_shown(check):<6}{check.code.replace('_', ' '):<22}{check.message}"]
+    lines = [f"  {_shown(check):<9}{check.code.replace('_', ' '):<22}{check.message}"]
     if check.hint and check.status != "ok":
-        lines.append(f"  {'':<28}→ {check.hint}")
+        lines.append(f"  {'':<31}→ {check.hint}")
     return lines
 
 
@@ -124,6 +141,7 @@ def execute(
     direction: str,
     *,
     yes: bool,
+    accept_unknown: bool,
     read_log: bool,
     watching: bool,
     interval: str,
@@ -143,7 +161,7 @@ def execute(
         where = identity(admin, env)
         if plan.verdict == BLOCKED:
             return show(env, _outcome(plan, "none", where))
-        if plan.verdict == ALREADY:
+        if plan.verdict == ALREADY or (plan.verdict == UNKNOWN and not accept_unknown):
             return show(env, _outcome(plan, "none", where))
         if found.group.state == EMPTY:
             Consent(True, yes).ask(f"convert the empty group {group} to the {_NEXT[direction][1]} protocol?")
@@ -174,7 +192,8 @@ def _outcome(
         )
         for c in changed
     ]
-    code = ExitCode.REFUSED if plan.verdict == BLOCKED else ExitCode.FAILED if changed else ExitCode.OK
+    # Who accepts what is not known gets the outcome of the work.
+    code = verdict_code(plan) if action == "none" else ExitCode.FAILED if changed else ExitCode.OK
     offsets = {"committed": done.offsets, "changed": [asdict(c) for c in changed]} if done else None
     table = Table(_ORDER, [{"step": n, **asdict(step)} for n, step in enumerate(order, 1)])
     return Result(

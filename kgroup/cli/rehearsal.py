@@ -5,11 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgroup.admin.models import TopicDescription
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table, wrapped
-from kgroup.errors import ConfigError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate_rehearse import Rehearsal, Step
@@ -59,13 +60,56 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str, int]]:
-    """The coordinator's settings, and how many partitions each topic has."""
+    """The coordinator's settings, and how many partitions each topic has.
+
+    Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
+    without them would be of another group. Brokers before 2.8 have no topic ids: topics get one here.
+    """
     from kgroup.admin.migrate_evidence import gather
 
     assert source.admin is not None
     found = gather(source.admin.cluster, group)
-    counts = {topic.name: len(topic.partitions) for topic in source.admin.topics()}
-    return dict(found.settings or {}), counts
+    if found.settings is None:
+        raise BrokerRefused(
+            ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+            f"no rehearsal without the coordinator's settings: {found.settings_error}",
+            hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
+        )
+    topics = source.admin.cluster.topics(None)
+    seen = [told for told in topics.values() if isinstance(told, TopicDescription)]
+    counts = {told.name: len(told.partitions) for told in seen}
+    unseen = _mentioned(source, group) - counts.keys()
+    for name, told in source.admin.cluster.topics(unseen).items():
+        if isinstance(told, TopicDescription):
+            counts[name] = len(told.partitions)
+        elif not _is_gone(told):
+            raise BrokerRefused(
+                told.code if isinstance(told, BrokerRefused) else ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"no rehearsal without the partitions of {name}, which the group reads: {told.message}",
+                hint=told.hint,
+            )
+    for name in counts.keys() - set(source.topic_names.values()):
+        source.topic_names[_made_up(name)] = name
+    return dict(found.settings), counts
+
+
+def _is_gone(error: KgroupError) -> bool:
+    return isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _mentioned(source: "Source", group: str) -> set[str]:
+    """The topics that the group's records name: subscribed, owned or committed."""
+    from kgroup.history.live import LiveLog
+    from kgroup.history.replay import replay
+
+    # Logs of their own: one that has been read to its end gives nothing more.
+    logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
+    named: set[str] = set()
+    for _, state in replay(logs, topic_names=source.topic_names, names=[group]).states:
+        named |= {place.topic for place in state.offsets}
+        for member in state.view().members.values():
+            named |= {place.topic for place in member.holds} | set(member.topics)
+    return named
 
 
 def _counts_in(source: "Source", group: str) -> dict[str, int]:

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from positions import commit_fully
 
+from kgroup.admin.admin import Admin
 from kgroup.admin.journal import Journal
 from kgroup.admin.migrate import plan
 from kgroup.admin.migrate_execute import convert_empty
+from kgroup.admin.migrate_rehearse import rehearse
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.history import Source
+from kgroup.cli.rehearsal import _of_cluster
 from kgroup.cli.schemas import schema_for
-from kgroup.errors import SafetyRefused
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
+from kgroup.history.live import LiveLog, LiveTopic
+from kgroup.protocol.messages.metadata import MetadataResponse
 
 _numbers = itertools.count()
 INCIDENTS = Path(__file__).parents[1] / "data" / "incidents"
@@ -32,6 +40,55 @@ def document(ran, command, code=ExitCode.OK):
     jsonschema.validate(ran.document, schema_for(command))
     assert ran.document["exit_code"] == code
     return ran.document["data"]
+
+
+class Plain:
+    """A transport that answers as the cluster's, but for `told`."""
+
+    def __init__(self, transport):
+        self.transport = transport
+
+    def __getattr__(self, name):
+        return getattr(self.transport, name)
+
+    def request(self, node, message, **options):
+        answer = self.transport.request(node, message, **options)
+        return self.told(message, answer) if isinstance(answer, MetadataResponse) else answer
+
+    def told(self, asked, answer):
+        return answer
+
+
+class WithoutIds(Plain):
+    def told(self, asked, answer):
+        return replace(answer, topics=tuple(replace(t, topic_id=bytes(16)) for t in answer.topics))
+
+
+class WithoutRights(Plain):
+    """DESCRIBE on the offsets topic alone: others are left out of all, and refused by name."""
+
+    def told(self, asked, answer):
+        if asked.topics is None:
+            kept = tuple(t for t in answer.topics if t.name == OFFSETS_TOPIC)
+        else:
+            denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            kept = tuple(
+                t if t.name == OFFSETS_TOPIC else replace(t, error_code=denied, partitions=())
+                for t in answer.topics
+            )
+        return replace(answer, topics=kept)
+
+
+def _rehearsed(cluster, group, transport):
+    """How many records the rehearsal led to."""
+    admin = Admin(transport(cluster.transport))
+    topic = LiveTopic(admin.cluster.transport)
+    log = LiveLog(topic, offsets_partition_of(group, len(topic.partitions)))
+    source = Source([log], dict(topic.topic_names), admin)
+    settings, counts = _of_cluster(source, group)
+    done = rehearse(log, group, settings=settings, topic_names=source.topic_names, partition_counts=counts)
+    assert (done.upgrade, done.downgrade) == ("converted", "converted")
+    return sum(len(step.records) for step in done.steps)
 
 
 class TestPlan:
@@ -83,6 +140,28 @@ class TestExecute:
             entry = Journal.default().find("LAST")
             assert [row[:3] for row in entry.before["offsets"]] == [["orders", 0, 5], ["orders", 3, 7]]
             assert entry.results[0]["result"] == "converted"
+
+    def test_a_group_of_kafka_streams_stays_what_it_is(self, on_cluster, cluster):
+        """Converted, "is not a streams group" kept the application out; the plan said READY."""
+        name = f"upgrade-{next(_numbers)}"
+        commit_fully(cluster, name, "orders", {0: (5, -1, "Af//////////")})
+        data = document(on_cluster("upgrade", "plan", name, "-o", "json"), "upgrade plan", ExitCode.REFUSED)
+        assert [c["code"] for c in data["checks"] if c["status"] == "block"] == ["kafka_streams"]
+        ran = on_cluster("upgrade", "execute", name, "--yes", "--accept-unknown", "-o", "json")
+        assert document(ran, "upgrade execute", ExitCode.REFUSED)["action"] == "none"
+        assert cluster.admin.describe([name]).groups[0].type == "classic"
+
+    def test_an_empty_group_without_a_trace_needs_a_word_more(self, on_cluster, cluster):
+        name = f"upgrade-{next(_numbers)}"
+        cluster.consumer_member(name, "orders", "s-0")
+        removed = on_cluster("remove-members", name, "--all", "--execute", "--yes")
+        assert removed.code == ExitCode.OK
+        assert on_cluster("downgrade", "execute", name, "--yes").code == ExitCode.OK
+        told = on_cluster("upgrade", "execute", name, "--yes", "-o", "json")
+        data = document(told, "upgrade execute", ExitCode.PARTIAL)
+        assert (data["verdict"], data["action"]) == ("unknown", "none")
+        told = on_cluster("upgrade", "execute", name, "--yes", "--accept-unknown", "-o", "json")
+        assert document(told, "upgrade execute")["action"] == "converted"
 
     def test_done_already(self, on_cluster, cluster):
         name = f"upgrade-{next(_numbers)}"
@@ -157,6 +236,16 @@ class TestRehearse:
     )
     def test_a_setting_that_is_none_is_usage(self, on_cluster, classic, text):
         assert on_cluster("upgrade", "rehearse", classic, "--set", text).code == ExitCode.USAGE
+
+    def test_on_a_broker_without_topic_ids(self, cluster, classic):
+        """Kafka before 2.8: it ran without a partition, and said converted."""
+        records = [_rehearsed(cluster, classic, transport) for transport in (Plain, WithoutIds)]
+        assert records[0] == records[1]
+        assert records[0] > 10
+
+    def test_topics_that_may_not_be_seen_end_it(self, cluster, classic):
+        with pytest.raises(BrokerRefused, match="no rehearsal without the partitions of orders"):
+            _rehearsed(cluster, classic, WithoutRights)
 
     @pytest.mark.parametrize(
         ("incident", "upgrade", "downgrade"),

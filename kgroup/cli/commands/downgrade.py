@@ -3,6 +3,7 @@
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.migration import (
+    AcceptUnknown,
     Group,
     Interval,
     Patterns,
@@ -50,6 +51,7 @@ def execute(
     env: Env,
     group: Group,
     yes: Yes = False,
+    accept_unknown: AcceptUnknown = False,
     read_log: ReadLog = False,
     watch: Watching = True,
     interval: Interval = "500ms",
@@ -65,6 +67,7 @@ def execute(
         group,
         "downgrade",
         yes=yes,
+        accept_unknown=accept_unknown,
         read_log=read_log,
         watching=watch,
         interval=interval,

@@ -8,6 +8,7 @@ import typer
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.migration import (
+    AcceptUnknown,
     Group,
     Interval,
     Patterns,
@@ -53,6 +54,7 @@ def execute(
     env: Env,
     group: Group,
     yes: Yes = False,
+    accept_unknown: AcceptUnknown = False,
     read_log: ReadLog = False,
     watch: Watching = True,
     interval: Interval = "500ms",
@@ -68,6 +70,7 @@ def execute(
         group,
         "upgrade",
         yes=yes,
+        accept_unknown=accept_unknown,
         read_log=read_log,
         watching=watch,
         interval=interval,

@@ -7,16 +7,18 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nu
 
 CHECK = record(
     code=STRING,
-    status=one_of("ok", "warn", "block", "info"),
+    status=one_of("ok", "warn", "block", "info", "unknown"),
     message=STRING,
     hint=nullable(STRING),
     evidence={"type": "object"},
+    reason=nullable(STRING),
 )
-PLAN = record(group_id=STRING, verdict=one_of("ready", "blocked", "already"), checks=array(CHECK))
+VERDICT = one_of("ready", "blocked", "already", "unknown")
+PLAN = record(group_id=STRING, verdict=VERDICT, checks=array(CHECK))
 
 EXECUTE = record(
     group_id=STRING,
-    verdict=one_of("ready", "blocked", "already"),
+    verdict=VERDICT,
     action=one_of("converted", "roll", "none"),
     checks=array(CHECK),
     order=array(

@@ -7,7 +7,8 @@ import pytest
 from kgroup.admin.migrate_checks import plan_upgrade
 from kgroup.admin.migrate_downgrade import plan_downgrade
 from kgroup.admin.migrate_evidence import seat_of
-from kgroup.admin.migrate_models import ALREADY, BLOCKED, READY, Evidence, Logged
+from kgroup.admin.migrate_kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
+from kgroup.admin.migrate_models import ALREADY, BLOCKED, READY, UNKNOWN, Evidence, Logged
 from kgroup.admin.models import GroupDescription, Member
 from kgroup.domain import TopicPartition
 from kgroup.protocol.messages.describe_groups import DescribedGroupMember
@@ -90,8 +91,8 @@ class TestUpgrade:
     def test_settings_that_may_not_be_read_are_unknown(self):
         plan = plan_upgrade(evidence(*THREE, settings=None, settings_error="not authorised"))
         told = {check.code: check for check in plan.checks}
-        assert told["migration_policy"].status == told["size"].status == "info"
-        assert "unknown" in told["migration_policy"].message
+        assert told["migration_policy"].status == told["size"].status == "unknown"
+        assert plan.verdict == UNKNOWN
         assert told["migration_policy"].evidence["group.consumer.migration.policy"] is None
 
     def test_another_protocol_type_blocks(self):
@@ -106,7 +107,38 @@ class TestUpgrade:
     def test_subscriptions_hidden_by_a_rebalance_are_unknown(self):
         hidden = tuple(described(f"m{n}", metadata=b"") for n in range(2))
         told = statuses(plan_upgrade(evidence(*hidden, group=group(state="PreparingRebalance"))))
-        assert (told["embedded_protocol"], told["state"]) == ("info", "warn")
+        assert (told["embedded_protocol"], told["state"]) == ("unknown", "warn")
+
+    def test_no_subscription_seen_is_not_ready(self):
+        """It was READY with 0 of 2 subscriptions seen."""
+        hidden = tuple(described(f"m{n}", metadata=b"") for n in range(2))
+        assert plan_upgrade(evidence(*hidden)).verdict == UNKNOWN
+
+    def test_a_live_group_of_kafka_streams_is_told_as_that(self):
+        """Roll to range, said the plan: Streams has no other assignor."""
+        found = evidence(*THREE, group=group(assignor="stream"), kind=kind_of_assignor("stream"))
+        plan = plan_upgrade(found)
+        assert [check.code for check in plan.blockers] == ["kafka_streams"]
+        assert "range" not in f"{plan.blockers[0].message} {plan.blockers[0].hint}"
+        assert [check.code for check in plan.checks] == ["consumer_protocol", "kafka_streams"]
+
+    @pytest.mark.parametrize("state", ["Stable", "Empty"])
+    def test_a_group_of_connect_workers_gets_no_further_rows(self, state):
+        found = evidence(group=group(protocol_type="connect", state=state))
+        assert [check.code for check in plan_upgrade(found).checks] == ["consumer_protocol", "protocol_type"]
+
+    @pytest.mark.parametrize(
+        ("kind", "verdict"), [(KAFKA_STREAMS, BLOCKED), (None, UNKNOWN), (CONSUMERS, READY)]
+    )
+    def test_an_empty_group_is_ready_when_it_is_known_whose_it_is(self, kind, verdict):
+        found = evidence(group=group(state="Empty", assignor=None), kind=Kind(kind, "traces"))
+        assert plan_upgrade(found).verdict == verdict
+
+    def test_instance_ids_that_are_not_told_are_not_none(self):
+        found = evidence(*THREE)
+        hidden = tuple(replace(seat, instance_id_known=False) for seat in found.seats)
+        (check,) = [c for c in plan_upgrade(replace(found, seats=hidden)).checks if c.code == "static_ids"]
+        assert (check.evidence["instance_ids"], "unknown" in check.message) == (None, True)
 
     @pytest.mark.parametrize(
         ("limit", "instance", "status"),
@@ -124,7 +156,7 @@ class TestUpgrade:
             ({"serves_heartbeat": False}, "block"),
             ({"group_version": 0}, "block"),
             ({"settings": {**SETTINGS, "group.coordinator.rebalance.protocols": "classic"}}, "block"),
-            ({"group_version": None}, "info"),
+            ({"group_version": None}, "unknown"),
         ],
     )
     def test_whether_the_protocol_is_served(self, changes, status):
@@ -161,7 +193,7 @@ class TestUpgrade:
         found = evidence(group=group("consumer", members=(consumer_member("a"),)), member_types=False)
         plan = plan_upgrade(found)
         (check,) = plan.checks
-        assert (plan.verdict, check.status, check.evidence["classic"]) == (ALREADY, "info", None)
+        assert (plan.verdict, check.status, check.evidence["classic"]) == (UNKNOWN, "unknown", None)
 
 
 class TestPatterns:

@@ -1,0 +1,110 @@
+"""Whose an empty group was, by what it left: of Kafka Streams it must not be converted."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import pytest
+from fake_cluster import FakeCluster
+from groups import Groups, classic_group
+
+from kgroup.admin.migrate import plan
+from kgroup.admin.migrate_kinds import CONSUMERS, KAFKA_STREAMS, is_streams_metadata, kind_of_empty
+from kgroup.admin.migrate_models import UPGRADE
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import ErrorCode
+from kgroup.protocol import group_records as gr
+from kgroup.protocol.batches import LogRecord, encode_batch
+from kgroup.protocol.messages import fetch as f
+from kgroup.protocol.messages import offset_fetch as of
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+STREAMS_TIME = base64.b64encode(b"\1" + (1_700_000_000_000).to_bytes(8, "big")).decode()
+NO_TIME = base64.b64encode(b"\1" + b"\xff" * 8).decode()
+WITH_PROCESSORS = base64.b64encode(b"\2" + (1_700_000_000_000).to_bytes(8, "big") + b"\0\0\0\1x").decode()
+
+
+def cluster(
+    committed: dict[str, str] | None = None, log: bytes = b"", topics: dict[str, int] | None = None
+) -> FakeCluster:
+    """An empty group g with commits of this metadata by partition, and this offsets log."""
+    fake = FakeCluster(topics={"orders": 2, OFFSETS_TOPIC: 1, **(topics or {})})
+    groups = Groups(fake).add(classic_group("g", state="Empty"))
+    groups.ends = {f"{OFFSETS_TOPIC}:0": 0}
+    places = committed or {}
+    groups.committed["g"] = dict.fromkeys(places, 1)
+    plain = fake.handlers[of.OffsetFetchRequest]
+
+    def fetch(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        told = plain(node, request)
+        assert isinstance(told, of.OffsetFetchResponse)
+        named = tuple(
+            replace(t, partitions=tuple(replace(p, metadata=text) for p in t.partitions))
+            for t, text in zip(told.groups[0].topics, places.values(), strict=True)
+        )
+        return replace(told, groups=(replace(told.groups[0], topics=named),))
+
+    def read(node: int, request: f.FetchRequest) -> f.FetchResponse:
+        part = f.PartitionData(partition_index=0, records=log, high_watermark=0)
+        return f.FetchResponse(responses=(f.FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=(part,)),))
+
+    return fake.on(of.OffsetFetchRequest, fetch).on(f.FetchRequest, read)
+
+
+def records(*assignors: str | None) -> bytes:
+    """Records of the group, one for each assignor it had; None for the record of an empty group."""
+    log = b""
+    for number, assignor in enumerate(assignors):
+        value = gr.GroupMetadataValue(protocol_type="consumer", generation=number, protocol=assignor)
+        record = LogRecord(gr.encode_key(gr.GroupMetadataKey(group="g")), gr.encode_value(value))
+        log += encode_batch([record], base_offset=number, timestamp_ms=1)
+    return log
+
+
+@pytest.mark.parametrize("text", [STREAMS_TIME, NO_TIME, WITH_PROCESSORS])
+def test_metadata_of_kafka_streams(text: str) -> None:
+    assert is_streams_metadata(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mine", "AQ==", "kgroup plan=1 by=a", base64.b64encode(b"\1" + b"\x7f" * 8).decode(), "ä"]
+)
+def test_metadata_of_others(text: str) -> None:
+    assert not is_streams_metadata(text)
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        (cluster({"orders:0": STREAMS_TIME}), KAFKA_STREAMS),
+        (cluster({"orders:0": "", "orders:1": NO_TIME}), KAFKA_STREAMS),
+        (cluster({"orders:0": ""}, topics={"g-counts-changelog": 1}), KAFKA_STREAMS),
+        (cluster({"orders:0": ""}, topics={"g2-counts-changelog": 1}), CONSUMERS),
+        (cluster({"orders:0": "mine"}), CONSUMERS),
+        (cluster(), None),
+        (cluster(log=records("stream", None)), KAFKA_STREAMS),
+        (cluster(log=records("range", None)), CONSUMERS),
+        (cluster(log=records(None)), None),
+    ],
+)
+def test_by_what_it_left(made: FakeCluster, kind: str | None) -> None:
+    found = kind_of_empty(made.cluster(), "g", made.topics)
+    assert (found.name, bool(found.because)) == (kind, True)
+
+
+def test_plans_of_empty_groups() -> None:
+    """They were READY, and executing them made groups that the application could not join."""
+    denied = DescribeConfigsResult(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    verdicts = []
+    for made in (cluster({"orders:0": STREAMS_TIME}), cluster(), cluster({"orders:0": ""})):
+        made.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse(results=(denied,)))
+        made.served[18] = range(3)
+        verdicts.append(plan(made.cluster(), "g", UPGRADE))
+    assert [each.verdict for each in verdicts] == ["blocked", "unknown", "unknown"]
+    used = [[c.status for c in each.checks if c.code in ("kafka_streams", "used_by")] for each in verdicts]
+    assert used == [["block"], ["unknown"], ["ok"]]
