@@ -14,6 +14,7 @@ from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
+from kgroup.protocol.releases import first_release
 
 SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 77, 89
 Ask = Callable[[Message], Any]
@@ -43,11 +44,10 @@ def as_listed(cluster: Cluster, node: int, ask: Ask, groups: Sequence[str]) -> A
 
 def _untold(node: int, kind: str, listed: Any) -> GroupDescription:
     name = f"{kind.capitalize()}GroupDescribe"
-    since = "4.1" if kind == SHARE else "4.2"
+    api, lowest = _READERS[kind][0], 1 if kind == SHARE else 0
     message = f"broker {node} does not serve {name}: who is in the group is unknown"
-    left_out = ItemError(
-        "members", ErrorCode.UNSUPPORTED_VERSION.name, message, f"Kafka {since} and later serve it"
-    )
+    hint = f"Kafka {first_release(api, lowest)} and later serve it"
+    left_out = ItemError("members", ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
     group = described(listed.group_id, kind, listed.protocol_type, listed.group_state)
     return replace(group, errors=(left_out,))
 

@@ -74,10 +74,15 @@ class Connection:
             return min(high, theirs[-1])
         name = name_of(request.API)
         has = "does not serve " + name if theirs is None else f"serves {name} {theirs[0]}-{theirs[-1]}"
+        from kgroup.protocol.releases import first_release
+
+        too_old = theirs is None or theirs[-1] < low
+        release = first_release(request.API, low) if too_old else None
+        hint = "the broker is of another age than this operation; see docs/protocol-coverage.md"
         raise BrokerRefused(
             ErrorCode.UNSUPPORTED_VERSION,
             f"{self.peer} {has}, kgroup needs {low}-{high}",
-            hint="the broker is of another age than this operation; see docs/protocol-coverage.md",
+            hint=f"Kafka {release} and later serve it" if release else hint,
         )
 
     def send(self, request: Message, version: int) -> bytes:
