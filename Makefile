@@ -9,6 +9,7 @@ LOOPS := $(VENV)/.loops
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
 SECONDS ?= 60
+FIRST ?= 1
 
 .DEFAULT_GOAL := help
 
@@ -63,11 +64,17 @@ interop: setup ## The same cases on a real Kafka and on ours, with real clients 
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios
 
+<<<<<<< Updated upstream
 .PHONY: foreign
 foreign: export KGROUP_FOREIGN = full
 foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
+=======
+.PHONY: differential
+differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000
+	@$(BIN)/python -m tests.differential --first $(FIRST) --seeds $(SEEDS)
+>>>>>>> Stashed changes
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000

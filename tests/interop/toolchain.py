@@ -47,6 +47,16 @@ def driver_classpath() -> str:
     return f"{classes}{os.pathsep}{jars}"
 
 
+def java_project(folder: Path) -> str:
+    """Class path of a Java project that stands by itself: the jars its pom.xml names, and its classes."""
+    name, pom, sources = folder.parent.name, folder / "pom.xml", sorted((folder / "src").rglob("*.java"))
+    with locked():
+        jars = built(f"{name}-jars", [pom], lambda to: _copy_jars(to, folder))
+        path = f"{jars}{os.sep}*"
+        classes = built(f"{name}-classes", [pom, *sources], lambda to: _javac(path, sources, to))
+    return f"{classes}{os.pathsep}{path}"
+
+
 def go_driver() -> Path:
     """Our franz-go driver's executable."""
     folder = HERE / "go"
@@ -77,9 +87,9 @@ def built(name: str, sources: list[Path], build) -> Path:  # type: ignore[no-unt
     return product
 
 
-def _copy_jars(to: Path) -> None:
+def _copy_jars(to: Path, project: Path = HERE / "java") -> None:
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-    run(["mvn", "-q", "-B", *goal], HERE / "java")
+    run(["mvn", "-q", "-B", *goal], project)
 
 
 def _javac(jars: str, sources: list[Path], to: Path) -> None:

@@ -1,0 +1,84 @@
+"""`python -m tests.differential --first 1 --seeds 1000`: made-up programs on Kafka's machine and on ours."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing import Pool
+
+from .kafka import Kafka
+from .shrink import shrunk
+from .verdict import Verdict, judge
+
+
+def main() -> int:
+    """Play the programs; 1 when one differs in a way that is not allowed."""
+    parser = argparse.ArgumentParser(prog="differential", description=__doc__)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=1000, help="how many programs")
+    parser.add_argument("--length", type=int, default=60, help="operations a program")
+    parser.add_argument("--jobs", type=int, default=2, help="Python processes")
+    parser.add_argument("--show", type=int, default=20, help="how many kinds of difference to print")
+    parser.add_argument(
+        "--shrink", action=argparse.BooleanOptionalAction, default=True, help="make cases small"
+    )
+    given = parser.parse_args()
+    began = time.monotonic()
+    allowed: Counter[str] = Counter()
+    failures: dict[str, list[Verdict]] = {}
+    operations = ended = 0
+    with Kafka() as kafka:
+        seeds = range(given.first, given.first + given.seeds)
+        for verdict in verdicts(kafka, seeds, given.length, given.jobs):
+            operations += verdict.operations
+            ended += verdict.ended_early is not None
+            allowed.update(verdict.allowed)
+            if verdict.differences:
+                failures.setdefault(verdict.signature, []).append(verdict)
+    for name, count in allowed.most_common():
+        print(f"allowed {count:7} {name}")
+    found = sorted(failures.items(), key=lambda item: -len(item[1]))
+    with Kafka() as kafka:
+        for _, cases in found[: given.show]:
+            report(kafka, cases, given.shrink)
+    bad = sum(map(len, failures.values()))
+    print(
+        f"\n{given.seeds} programs, {operations} operations, {ended} ended at an allowed difference, "
+        f"{bad} differ in {len(failures)} ways; {time.monotonic() - began:.0f} s"
+    )
+    return 1 if bad else 0
+
+
+def report(kafka: Kafka, cases: list[Verdict], shrink: bool) -> None:
+    """Print one kind of difference by its smallest case."""
+    case = min(cases, key=lambda verdict: verdict.operations)
+    print(f"\n{len(cases)} programs: {case.signature}; seeds {[c.seed for c in cases[:8]]}")
+    print(told(shrunk(kafka, case) if shrink else case, program=shrink))
+
+
+def told(verdict: Verdict, *, program: bool = True) -> str:
+    """A program and how it differs, for people."""
+    lines = []
+    if program:
+        lines.append(f"  setup {json.dumps(verdict.program['setup'])}")
+        for number, op in enumerate(verdict.program["ops"], 1):
+            lines.append(f"  {number}: {json.dumps(op, ensure_ascii=False)}")
+    lines += [f"  seed {verdict.seed} #{d.step} {str(d)[:500]}" for d in verdict.differences[:6]]
+    return "\n".join(lines)
+
+
+def verdicts(kafka: Kafka, seeds: range, length: int, jobs: int) -> Iterator[Verdict]:
+    """The verdict on each seed's program; the JVM plays ahead of the processes that judge."""
+    if jobs == 0:
+        yield from (judge(kafka.invent(seed, length)) for seed in seeds)
+        return
+    with Pool(jobs) as pool:
+        yield from pool.imap_unordered(judge, (kafka.invent(seed, length) for seed in seeds), chunksize=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

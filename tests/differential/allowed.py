@@ -1,0 +1,374 @@
+"""The differences that are meant to be: each with its reason, and narrow. Nothing else may differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.timers import TimerKey
+from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.errors import DecodeError
+from kgroup.protocol.subscription import Assignment
+
+from .differences import ABSENT, Difference
+from .ours import state_of, timer_of
+
+if TYPE_CHECKING:
+    from .player import Player
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A difference that may be, and why. After one that `ends`, the rest of a program says nothing."""
+
+    name: str
+    reason: str
+    applies: Callable[[Difference, Player], bool]
+    ends: bool = False
+
+
+def _timer_of_what_is_gone(found: Difference, player: Player) -> bool:
+    """A timer that only Kafka has, of a member or a kind of group that is no more, or was no more."""
+    if found.kind != "timer" or found.ours != ABSENT:
+        return False
+    key = timer_of(found.where)
+    if key is not None and _is_gone(key, player):
+        player.stale_timers[found.where] = found.kafka
+    return player.stale_timers.get(found.where) == found.kafka
+
+
+def _stale_timer_acts(_: Difference, player: Player) -> bool:
+    event = player.event
+    return event["kind"] == "fire" and player.stale_timers.get(event["key"]) == event["now"]
+
+
+def _is_gone(key: TimerKey, player: Player) -> bool:
+    group = player.coordinator.state.groups.get(key.group_id)
+    if isinstance(group, ClassicGroup) and key.kind.startswith("classic-"):
+        return bool(key.member_id) and key.member_id not in {*group.members, *group.pending_joiners}
+    if isinstance(group, ConsumerGroup) and key.kind.startswith("consumer-"):
+        return key.member_id not in group.members
+    return True
+
+
+def _replaced_join(found: Difference, player: Player) -> bool:
+    """An older parked request of a member that has sent a newer one, or the sync of one that leaves."""
+    if found.kind != "reply" or found.kafka != ABSENT:
+        return False
+    if found.where == "parked sync" and player.event["kind"] == "leave":
+        return bool(found.ours["error_code"] == 25)
+    return found.where in ("parked join", "parked sync") and bool(found.ours["error_code"] == 27)
+
+
+def _pattern_never_resolved(found: Difference, _: Player) -> bool:
+    return (
+        found.kind == "records"
+        and found.where == "ConsumerGroupRegularExpression tombstone"
+        and found.ours == ABSENT
+    )
+
+
+def _crash_in_a_rebalance(_: Difference, player: Player) -> bool:
+    """A consumer heartbeat that Kafka fails at, because the classic group has no protocol they know."""
+    said = player.event.get("said", "")
+    return player.event["kind"] == "consumer_heartbeat" and (
+        said == "NoSuchElementException: No value present"
+        or said.startswith("IllegalArgumentException: Member does not support protocol")
+    )
+
+
+def _unreadable_subscription(_: Difference, player: Player) -> bool:
+    """Kafka fails in the midst of an operation at subscription bytes that are cut short."""
+    event = player.event
+    failed = f"{event.get('failed', '')} {event.get('said', '')}"
+    return "RuntimeException: Error reading byte array" in failed or (
+        "RuntimeException: Tried to allocate a collection" in failed
+    )
+
+
+def _text_of_the_library(found: Difference, player: Player) -> bool:
+    """Why a pattern is no RE2, in the words of the library that reads it."""
+    begin, other = (str(side).partition(" is not a valid")[0] for side in (found.kafka, found.ours))
+    refused = player.event.get("error") == 128
+    return found.where == "consumer_heartbeat error_message" and refused and begin == other
+
+
+def _delay_extended_by_a_flag_left_over(_: Difference, player: Player) -> bool:
+    """The join timer of an initial delay fires, everybody is there, and Kafka arms it once more."""
+    event = player.event
+    if event["kind"] != "fire" or not event["key"].startswith("join-") or event["replies"]:
+        return False
+    group = event["state"]["groups"].get(event["key"].removeprefix("join-"))
+    again = event["state"]["timers"].get(event["key"], 0) > event["now"]
+    return again and group is not None and group["awaiting"] == len(group["members"]) > 0
+
+
+def _leader_after_leader(found: Difference, player: Player) -> bool:
+    """Both let one of the members lead, after the one that led has gone or did not come back."""
+    if found.kind != "state" or not found.where.endswith(".leader"):
+        return False
+    group = player.coordinator.state.groups.get(found.where.partition(".")[0])
+    if not isinstance(group, ClassicGroup) or not {found.kafka, found.ours} <= group.members.keys():
+        return False
+    before = player.leaders.get(group.group_id)
+    return before is None or before not in (found.kafka, found.ours)
+
+
+def _same_partitions(found: Difference, _: Player) -> bool:
+    """Assignments in ConsumerProtocol's bytes that name the same partitions."""
+    if not found.where.endswith("assignment") or not isinstance(found.kafka, str) or not found.ours:
+        return False
+    try:
+        one, other = (Assignment.decode(bytes.fromhex(side)) for side in (found.kafka, found.ours))
+    except (DecodeError, ValueError, TypeError):
+        return False
+    return sorted(one.partitions) == sorted(other.partitions)
+
+
+def _tombstone_twice(found: Difference, player: Player) -> bool:
+    if player.event["kind"] != "topic" or found.where != "OffsetCommit tombstone" or found.ours != ABSENT:
+        return False
+    keys = [key for key, _ in player.event["records"]]
+    return len(keys) > len(set(keys))
+
+
+def _emptied_group_vanishes(found: Difference, player: Player) -> bool:
+    group = player.coordinator.state.groups.get(found.where)
+    return (
+        found.kind == "state"
+        and player.event["kind"] == "join"
+        and found.kafka == ABSENT
+        and isinstance(group, ConsumerGroup)
+        and not group.members
+    )
+
+
+def _replaced_while_sync_is_awaited(found: Difference, player: Player) -> bool:
+    return (
+        found.kind == "state"
+        and ".pending_sync" in found.where
+        and player.event["kind"] == "join"
+        and player.event["op"].get("instance") is not None
+    )
+
+
+def _protocol_tie(found: Difference, player: Player) -> bool:
+    """The two chose different protocols among those that all members list."""
+    names = [name for name in (found.kafka, found.ours) if isinstance(name, str)]
+    if found.kind != "state" or not found.where.endswith(".protocol") or len(names) != 2:
+        return False
+    group = player.coordinator.state.groups.get(found.where.partition(".")[0])
+    if not isinstance(group, ClassicGroup):
+        return False
+    common = {name for name, count in group.supporters.items() if count == len(group.members)}
+    votes = Counter(next(p.name for p in m.protocols if p.name in common) for m in group.members.values())
+    return votes[found.kafka] == votes[found.ours] > 0
+
+
+def _assignor_tie(found: Difference, player: Player) -> bool:
+    """The two asked different assignors, for each of which as many members ask."""
+    if found.where.endswith("].assignor_name"):
+        asked, ours = {found.kafka}, found.ours
+    elif found.kind == "assignor" and found.where in player.assignors and found.kafka == ABSENT:
+        asked, ours = {one["name"] for one in player.event["assigned"]}, found.where
+    else:
+        return False
+    for group in player.coordinator.state.groups.values():
+        if isinstance(group, ConsumerGroup):
+            counts = group.by_assignor
+            if any(counts[name] == counts[ours] > 0 for name in asked - {ours}):
+                return True
+    return False
+
+
+def _stale_subscription_type(found: Difference, player: Player) -> bool:
+    """Ours must not say that all subscribe alike where they do not; the general algorithm is always right."""
+    if found.kind != "assignor" or found.where != "homogeneous":
+        return False
+    alike = all(
+        len({tuple(member["topics"]) for member in one["members"].values()}) <= 1
+        for one in player.event["assigned"]
+    )
+    return alike or not found.ours
+
+
+def _group_of_a_refused_commit(found: Difference, player: Player) -> bool:
+    return (
+        found.kind == "state"
+        and player.event["kind"] in ("commit", "txn_commit")
+        and not player.event["records"]
+        and found.ours == ABSENT
+        and isinstance(found.kafka, dict)
+        and (found.kafka["state"], found.kafka["protocol_type"]) == ("Empty", None)
+    )
+
+
+def _upgrade_refused_too_late(found: Difference, player: Player) -> bool:
+    """Kafka has answered the parked joins before it refuses the heartbeat that converts the group."""
+    event = player.event
+    if event["kind"] != "consumer_heartbeat" or "error" not in event or event["records"]:
+        return False
+    group = player.coordinator.state.groups.get(event["op"]["group"])
+    return isinstance(group, ClassicGroup) and found.kind in ("reply", "state", "timer")
+
+
+def _id_of_a_retention_commit(found: Difference, player: Player) -> bool:
+    """The topic id that Kafka keeps in memory beside an offset whose record has no room for it."""
+    return (
+        found.kind == "state"
+        and found.where.startswith("offsets ")
+        and found.where.endswith("[5]")
+        and found.ours == uuid_text(ZERO_UUID)
+        and state_of(player.coordinator)["offsets"][found.where.split()[1].removesuffix("[5]")][4] >= 0
+    )
+
+
+def _member_with_two_instances(_: Difference, player: Player) -> bool:
+    """The program has used a member id with one instance id, and then with another."""
+    return player.two_instances
+
+
+ALLOWED = (
+    Allowed(
+        "a timer of what is gone",
+        "Kafka leaves timers of members and of group types that are no more; when they fire they find "
+        "nothing. Ours are cancelled.",
+        _timer_of_what_is_gone,
+    ),
+    Allowed(
+        "an older parked request is answered",
+        "When a member sends its join or sync again, Kafka overwrites the older parked one's callback: "
+        "that request is never answered, and its connection waits until it times out. Ours is told to "
+        "ask again; so is the parked sync of a member that leaves (25).",
+        _replaced_join,
+    ),
+    Allowed(
+        "the tombstone of a pattern that was never resolved",
+        "Kafka writes a tombstone for a pattern's record when its last subscriber goes, even where no "
+        "record was written yet. Ours writes none: nothing that reads the log can tell.",
+        _pattern_never_resolved,
+    ),
+    Allowed(
+        "Kafka crashes in a classic group's rebalance",
+        "A consumer heartbeat while no protocol is chosen, or members have changed theirs: Kafka "
+        "cancels the rebalance, answers the parked joins 27 and then fails (UNKNOWN_SERVER_ERROR). Ours "
+        "refuses it whole.",
+        _crash_in_a_rebalance,
+        ends=True,
+    ),
+    Allowed(
+        "Kafka is stuck at an unreadable subscription",
+        "Where subscription bytes end within the topics, the timer that completes the rebalance fails "
+        "in Kafka and is not tried again: no join is ever answered. Ours completes it; the topics are "
+        "unknown.",
+        _unreadable_subscription,
+        ends=True,
+    ),
+    Allowed(
+        "an upgrade that Kafka refuses too late",
+        "A consumer heartbeat that is refused after the classic group was converted for it: Kafka has "
+        "cancelled the rebalance and answered the parked joins 27 by then. Ours refuses it before "
+        "anything happens, and the rebalance goes on.",
+        _upgrade_refused_too_late,
+        ends=True,
+    ),
+    Allowed(
+        "an initial delay that is extended for nobody",
+        "Kafka leaves the mark that a member was added in the last part of an initial delay, and the "
+        "next initial delay of the group is extended for it, though nobody joined meanwhile.",
+        _delay_extended_by_a_flag_left_over,
+        ends=True,
+    ),
+    Allowed(
+        "a group in memory after a commit that was refused",
+        "Kafka makes the simple group before it looks at the partitions; where all of them are refused, "
+        "it stays in memory until a restart, without a record. Ours makes it with the first record.",
+        _group_of_a_refused_commit,
+        ends=True,
+    ),
+    Allowed(
+        "a stale timer acts",
+        "A timer of a classic member outlives a downgrade and a new upgrade in Kafka, and then expels "
+        "the live member of the same id. Ours was cancelled.",
+        _stale_timer_acts,
+        ends=True,
+    ),
+    Allowed(
+        "the words of the regex library",
+        "RE2/J and RE2 say differently why a pattern is malformed.",
+        _text_of_the_library,
+    ),
+    Allowed(
+        "who leads after the leader",
+        "When the leader is gone, Kafka lets the member lead that its hash map lists first; ours the oldest.",
+        _leader_after_leader,
+        ends=True,
+    ),
+    Allowed(
+        "the order of partitions in an assignment",
+        "Kafka encodes the topics of a classic member's assignment in the order of a hash map.",
+        _same_partitions,
+    ),
+    Allowed(
+        "one tombstone twice",
+        "For an offset that is both committed and pending Kafka writes two equal tombstones when its topic "
+        "goes.",
+        _tombstone_twice,
+    ),
+    Allowed(
+        "an empty consumer group vanishes from memory",
+        "A classic join with a member id to an empty consumer group is refused (25), but Kafka has by "
+        "then removed the group from memory, though not from the log. Ours keeps it.",
+        _emptied_group_vanishes,
+        ends=True,
+    ),
+    Allowed(
+        "a static member replaced while its sync is awaited",
+        "Kafka goes on waiting for the sync of the old member id, which cannot come, and rebalances at "
+        "the sync timeout although everybody has synced. Ours waits for the new id.",
+        _replaced_while_sync_is_awaited,
+        ends=True,
+    ),
+    Allowed(
+        "a tie between protocols",
+        "Of two protocols with as many votes Kafka takes the one that its hash map lists first; ours "
+        "the one that was voted for first.",
+        _protocol_tie,
+        ends=True,
+    ),
+    Allowed(
+        "a tie between assignors",
+        "Of two server assignors that as many members ask for Kafka takes the one its hash map lists first.",
+        _assignor_tie,
+        ends=True,
+    ),
+    Allowed(
+        "a subscription type that is out of date",
+        "Kafka keeps whether all members subscribe alike, and it is at times what was so before the "
+        "last change. It only chooses between two algorithms for one assignment.",
+        _stale_subscription_type,
+    ),
+    Allowed(
+        "a topic id beside an offset with a retention",
+        "The record of a commit with a retention (version 1) has no room for the topic id; Kafka keeps "
+        "the id in memory until its next restart. Ours never has it, so that a restart changes nothing.",
+        _id_of_a_retention_commit,
+    ),
+    Allowed(
+        "a member id with two instance ids",
+        "When a member id comes back with another instance id, Kafka keeps the first one mapped to it "
+        "and lets it use both, until it trips over the leftover. Ours knows the new one only. No client "
+        "does this.",
+        _member_with_two_instances,
+        ends=True,
+    ),
+)
+
+
+def reason_for(found: Difference, player: Player) -> Allowed | None:
+    """The entry that allows the difference, or None."""
+    return next((entry for entry in ALLOWED if entry.applies(found, player)), None)

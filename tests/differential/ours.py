@@ -1,0 +1,285 @@
+"""Our coordinator as the trace of Kafka's shows its own: the ids it is handed, its timers, its state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from kgroup.coordinator.assignors.interface import Assignment, AssignorError, GroupSpec
+from kgroup.coordinator.classic import rebalance
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.consumer import subscription
+from kgroup.coordinator.consumer import timers as member_timers
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.ids import Ids
+from kgroup.coordinator.offsets import expiry
+from kgroup.coordinator.offsets.store import GroupOffsets
+from kgroup.coordinator.state import State
+from kgroup.coordinator.timers import TimerKey, Timers
+from kgroup.domain import Topic, TopicImage, uuid_bytes, uuid_text
+
+UNCOMPARED_TIMERS = {"group-size-counter"}
+GROUP_TIMERS = {"join": rebalance.JOIN, "sync": rebalance.SYNC}
+MEMBER_TIMERS = {
+    "heartbeat": rebalance.SESSION,
+    "session-timeout": member_timers.SESSION,
+    "rebalance-timeout": member_timers.REVOCATION,
+    "join": member_timers.JOIN,
+    "sync": member_timers.SYNC,
+}
+KIND_NAMES = {kind: name for name, kind in (*GROUP_TIMERS.items(), *MEMBER_TIMERS.items())}
+SWEEP_NAME = "expire-group-metadata"
+
+
+class KafkasIds(Ids):
+    """Gives out the ids that Kafka drew for the same request."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.drawn: list[str] = []
+
+    def classic_member(self, prefix: str) -> str:
+        return f"{prefix}-{self._take()}"
+
+    def consumer_member(self) -> str:
+        return uuid_text(UUID(self._take()).bytes)
+
+    def _take(self) -> str:
+        return self.drawn.pop() if self.drawn else str(UUID(int=0))
+
+
+class ChosenTimers(Timers):
+    """Of timers that are due at the same time, fires the one that Kafka fired."""
+
+    wanted: TimerKey | None = None
+
+    def pop_due(self, now_ms: int) -> tuple[TimerKey, object] | None:
+        wanted = self.wanted
+        if wanted is None:
+            return super().pop_due(now_ms)
+        deadline, what = self._deadlines[wanted]
+        assert deadline <= now_ms
+        del self._deadlines[wanted]
+        return wanted, what
+
+    def all(self) -> dict[TimerKey, int]:
+        return {key: deadline for key, (deadline, _) in self._deadlines.items()}
+
+
+class KafkasAnswers:
+    """An assignor that answers what Kafka's did, and keeps what either was given."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.expected: list[dict[str, Any]] = []
+        self.differences: list[tuple[Any, Any]] = []
+
+    def expect(self, assigned: list[dict[str, Any]]) -> None:
+        self.expected = [one for one in assigned if one["name"] == self.name]
+        self.differences = []
+
+    def assign(self, spec: GroupSpec) -> dict[str, Assignment]:
+        seen = {
+            "name": self.name,
+            "homogeneous": spec.homogeneous,
+            "members": {
+                member_id: {
+                    "topics": sorted(map(uuid_text, member.topic_ids), key=_utf16),
+                    "rack": member.rack_id,
+                    "instance": member.instance_id,
+                    "current": _partitions(member.current),
+                }
+                for member_id, member in spec.members.items()
+            },
+        }
+        if not self.expected:
+            self.differences.append((None, seen))
+            return {member_id: member.current for member_id, member in spec.members.items()}
+        kafkas = self.expected.pop(0)
+        answer = kafkas.get("answer")
+        given = {key: value for key, value in kafkas.items() if key != "answer"}
+        if given != seen:
+            self.differences.append((given, seen))
+        if answer is None:
+            raise AssignorError("told to fail")
+        return {
+            member_id: {
+                uuid_bytes(topic): tuple(numbers) for topic, numbers in answer.get(member_id, {}).items()
+            }
+            for member_id in spec.members
+        }
+
+
+def image_of(stored: Mapping[str, Any]) -> TopicImage:
+    """The topics as the trace has them."""
+    topics = [
+        Topic(t["name"], uuid_bytes(t["id"]), t["partitions"], tuple(map(tuple, t["racks"])))
+        for t in stored["topics"]
+    ]
+    return TopicImage.of(topics, stored["version"], stored["created"])
+
+
+def timer_of(name: str) -> TimerKey | None:
+    """Our key of one of Kafka's timers; None for one that we have no use for. Group ids have no dash here."""
+    if name == SWEEP_NAME:
+        return expiry.SWEEP
+    if name.endswith("-regex"):
+        return TimerKey(subscription.REGEX, name.removesuffix("-regex"))
+    for prefix, kind in MEMBER_TIMERS.items():
+        if name.startswith(f"{prefix}-"):
+            group_id, dash, member_id = name.removeprefix(f"{prefix}-").partition("-")
+            return TimerKey(kind if dash else GROUP_TIMERS[prefix], group_id, member_id)
+    return None
+
+
+def timer_name(key: TimerKey) -> str:
+    """Kafka's name of one of our timers."""
+    if key == expiry.SWEEP:
+        return SWEEP_NAME
+    name = f"{KIND_NAMES[key.kind]}-{key.group_id}"
+    return f"{name}-{key.member_id}" if key.member_id else name
+
+
+def state_of(coordinator: Coordinator) -> dict[str, Any]:
+    """The whole state, as `States.java` writes Kafka's."""
+    state = coordinator.state
+    timers = state.timers
+    assert isinstance(timers, ChosenTimers)
+    return {
+        "groups": {
+            group_id: _classic(group) if isinstance(group, ClassicGroup) else _consumer(group)
+            for group_id, group in state.groups.items()
+        },
+        **offsets_of(state),
+        "timers": {
+            timer_name(key): deadline
+            for key, deadline in timers.all().items()
+            if key.kind != subscription.REGEX
+        },
+    }
+
+
+def offsets_of(state: State) -> dict[str, Any]:
+    """Committed offsets, and those of open transactions by producer."""
+    store = state.offsets
+    pending = {
+        str(producer): {
+            name: value for group, topics in groups.items() for name, value in _offsets(group, topics)
+        }
+        for producer, groups in store._pending.items()  # nobody else needs all of it
+    }
+    return {
+        "offsets": {
+            name: value
+            for group_id in store.groups()
+            for name, value in _offsets(group_id, store.of_group(group_id))
+        },
+        "pending": pending,
+    }
+
+
+def _offsets(group_id: str, topics: GroupOffsets) -> list[tuple[str, list[Any]]]:
+    return [
+        (
+            f"{group_id}/{topic}/{number}",
+            [
+                (value := stored.value).offset,
+                value.leader_epoch,
+                value.metadata,
+                value.commit_timestamp,
+                value.expire_timestamp,
+                uuid_text(value.topic_id),
+            ],
+        )
+        for topic, by_partition in topics.items()
+        for number, stored in by_partition.items()
+    ]
+
+
+def _classic(group: ClassicGroup) -> dict[str, Any]:
+    return {
+        "type": "classic",
+        "state": str(group.state),
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "members": {
+            member.member_id: {
+                "instance": member.instance_id,
+                "client": member.client_id,
+                "host": member.client_host,
+                "rebalance": member.rebalance_timeout_ms,
+                "session": member.session_timeout_ms,
+                "protocol_type": member.protocol_type,
+                "assignment": member.assignment.hex(),
+                "new": member.is_new,
+                "joining": member.join is not None,
+                "syncing": member.sync is not None,
+                "protocols": [[p.name, p.metadata.hex()] for p in member.protocols],
+            }
+            for member in group.members.values()
+        },
+        "pending_join": sorted(group.pending_joiners),
+        "pending_sync": sorted(group.pending_sync),
+        "awaiting": group.awaiting_join,
+    }
+
+
+def _consumer(group: ConsumerGroup) -> dict[str, Any]:
+    return {
+        "type": "consumer",
+        "state": str(group.state),
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assigned_at": group.assignment_timestamp_ms,
+        "hash": group.metadata_hash,
+        "members": {
+            member.member_id: {
+                "instance": member.instance_id,
+                "rack": member.metadata.rack_id,
+                "client": member.metadata.client_id,
+                "host": member.metadata.client_host,
+                "rebalance": member.metadata.rebalance_timeout_ms,
+                "names": sorted(member.names),
+                "pattern": member.metadata.subscribed_topic_regex or "",
+                "assignor": member.metadata.server_assignor,
+                "epoch": member.epoch,
+                "previous": member.current.previous_epoch,
+                "state": member.current.state.name,
+                "classic": member.is_classic,
+                "assigned": _epochs(member.current.assigned),
+                "revoking": _epochs(member.current.revoking),
+            }
+            for member in group.members.values()
+        },
+        "targets": {member_id: _partitions(target) for member_id, target in group.targets.items()},
+        "resolved": {
+            pattern: {"version": value.version, "at": value.timestamp, "topics": sorted(value.topics)}
+            for pattern, value in group.resolved.items()
+        },
+    }
+
+
+def _epochs(held: Mapping[bytes, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    return {
+        uuid_text(topic): {str(number): epoch for number, epoch in numbers.items()}
+        for topic, numbers in held.items()
+        if numbers
+    }
+
+
+def _partitions(held: Mapping[bytes, tuple[int, ...]]) -> dict[str, list[int]]:
+    return {uuid_text(topic): sorted(numbers) for topic, numbers in held.items() if numbers}
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def as_json(value: object) -> str:
+    """A difference's side, to be read by people."""
+    return json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)

@@ -1,0 +1,231 @@
+"""Plays the trace of a program that Kafka played on our coordinator, and compares after every operation."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.outcome import Outcome, Record, Request
+from kgroup.protocol.codec import Message
+from kgroup.protocol.group_records import decode_key, decode_value
+from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest
+from kgroup.protocol.messages.list_groups import ListGroupsRequest
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+from .differences import ABSENT, Difference, encoded, leaves, of_records, of_reply, plain
+from .log import Log
+from .ours import (
+    UNCOMPARED_TIMERS,
+    ChosenTimers,
+    KafkasAnswers,
+    KafkasIds,
+    image_of,
+    state_of,
+    timer_of,
+)
+
+HOST = "localhost/127.0.0.1"
+REQUESTS: dict[str, type[Message]] = {
+    "join": JoinGroupRequest,
+    "sync": SyncGroupRequest,
+    "heartbeat": HeartbeatRequest,
+    "leave": LeaveGroupRequest,
+    "consumer_heartbeat": ConsumerGroupHeartbeatRequest,
+    "commit": OffsetCommitRequest,
+    "txn_commit": TxnOffsetCommitRequest,
+    "fetch": OffsetFetchRequest,
+    "offset_delete": OffsetDeleteRequest,
+    "delete_groups": DeleteGroupsRequest,
+    "list": ListGroupsRequest,
+    "describe": DescribeGroupsRequest,
+    "consumer_describe": ConsumerGroupDescribeRequest,
+}
+Event = dict[str, Any]
+
+
+class Player:
+    """Our coordinator beside a trace of Kafka's."""
+
+    def __init__(self, start: Event) -> None:
+        config = GroupConfig.of(start["setup"]["config"])
+        self.event: Event = start
+        self.coordinator = Coordinator(config, "differential", image_of(start["image"]))
+        state = self.coordinator.state
+        self.ids, self.timers = KafkasIds(), ChosenTimers()
+        state.ids, state.timers = self.ids, self.timers
+        self.assignors = {name: KafkasAnswers(name) for name in config.consumer_assignors}
+        state.assignors = self.assignors
+        self.log = Log()
+        self.asked: dict[int, tuple[str, int]] = {}
+        self.step = 0
+        self.request: Any = None
+        self.patterns_seen = self.two_instances = False
+        self.stale_timers: dict[str, int] = {}
+        self.leaders: dict[str, str | None] = {}
+        self.found: list[Difference] = []
+        self._settle(self.coordinator.loaded(start["now"]))
+        self._state(start)
+
+    def play(self, event: Event) -> list[Difference]:
+        """Carry out what the event says; how the outcome differs from Kafka's."""
+        self.step += 1
+        self.found, self.event = [], event
+        self.ids.drawn = list(event["drawn"])
+        for assignor in self.assignors.values():
+            assignor.expect(event["assigned"])
+        if event["kind"] in REQUESTS:
+            self.asked[event["ticket"]] = event["kind"], event["version"]
+        try:
+            outcome = self._carry_out(event)
+            replies = {reply.ticket: reply.response for reply in outcome.replies}
+            records = self._settle(outcome)
+        except Exception as crash:
+            place = traceback.extract_tb(crash.__traceback__)[-1]
+            said = f"{type(crash).__name__}: {crash} in {place.name}"
+            self._note(event, "crash", type(crash).__name__, event.get("said", "carries it out"), said)
+            return self.found
+        self._replies(event, replies)
+        for where, kafka, ours in of_records([(k, v) for k, v in event["records"]], records):
+            self._note(event, "records", where, kafka, ours)
+        self._assignors(event)
+        self._state(event)
+        return self.found
+
+    def _carry_out(self, event: Event) -> Outcome:
+        kind, now, op = event["kind"], event["now"], event.get("op", {})
+        machine = self.coordinator
+        if kind in REQUESTS:
+            body = REQUESTS[kind].decode(bytes.fromhex(event["request"]), event["version"])
+            self.request = body
+            self._remember(kind, op, body)
+            request = Request(body, event["version"], event["client"], HOST)
+            return machine.step(event["ticket"], request, now)
+        if kind in ("fire", "task"):
+            return self._fire(event, now)
+        if kind == "advanced":
+            return self._overdue(now)
+        if kind == "topic" and image_of(event["image"]).version != machine.state.image.version:
+            return machine.topics_changed(image_of(event["image"]), now)
+        if kind == "end_txn":
+            machine.end_transaction(op["producer"], committed=op["commit"])
+            self.log.end(op["producer"], op["commit"])
+        elif kind == "config":
+            self._configure(op["group"], op["settings"])
+        return Outcome()
+
+    def _remember(self, kind: str, op: dict[str, Any], body: Any) -> None:
+        """What the allowed differences want to know of the past."""
+        self.patterns_seen = self.patterns_seen or bool(op.get("pattern"))
+        for group_id, group in self.coordinator.state.groups.items():
+            self.leaders[group_id] = getattr(group, "leader", None)
+        if kind == "consumer_heartbeat" and "error" not in self.event:
+            group = self.coordinator.state.groups.get(body.group_id)
+            member = group.members.get(body.member_id) if group is not None else None
+            if member is not None and member.instance_id != body.instance_id is not None:
+                self.two_instances = True
+
+    def _configure(self, group_id: str, settings: dict[str, str]) -> None:
+        configs = self.coordinator.state.group_configs
+        if settings:
+            configs[group_id] = settings
+        else:
+            configs.pop(group_id, None)
+
+    def _fire(self, event: Event, now: int) -> Outcome:
+        key = timer_of(event["key"])
+        if key is None or key not in self.timers:
+            return Outcome()
+        self.timers.wanted = key
+        try:
+            return self.coordinator.wake(now)
+        finally:
+            self.timers.wanted = None
+
+    def _overdue(self, now: int) -> Outcome:
+        """What timers do that only ours has."""
+        whole = Outcome()
+        for _ in range(50):
+            due = self.coordinator.next_wake_ms()
+            if due is None or due > now:
+                break
+            outcome = self.coordinator.wake(now)
+            self._settle(Outcome(outcome.records))
+            whole.replies += outcome.replies
+            whole.records += outcome.records
+        if whole.records:
+            raise RuntimeError(f"timers that only ours has wrote {encoded(whole.records)}")
+        return whole
+
+    def _settle(self, outcome: Outcome) -> list[tuple[str, str | None]]:
+        """Append and replay as a host does; the records' bytes."""
+        pairs = encoded(outcome.records)
+        producer = outcome.producer.producer_id if outcome.producer else -1
+        records = []
+        for key_hex, value_hex in pairs:
+            key = decode_key(bytes.fromhex(key_hex))
+            value = decode_value(key, None if value_hex is None else bytes.fromhex(value_hex))  # type: ignore[arg-type]
+            records.append(Record(key, value))  # type: ignore[arg-type]
+        self.coordinator.replay_all(records, self.log.next_offset, producer)
+        self.log.append(records, producer)
+        return pairs
+
+    def _note(self, event: Event, kind: str, where: str, kafka: Any, ours: Any) -> None:
+        self.found.append(Difference(kind, event["kind"], where, kafka, ours, self.step))
+
+    def _replies(self, event: Event, ours: dict[int, Message]) -> None:
+        theirs = {reply["ticket"]: reply["reply"] for reply in event["replies"]}
+        for ticket in sorted({*theirs, *ours}):
+            kind, version = self.asked[ticket]
+            place = kind if ticket == event.get("ticket") else f"parked {kind}"
+            if ticket not in ours:
+                reply = _response_type(kind).decode(bytes.fromhex(theirs[ticket]), version)
+                self._note(event, "reply", place, plain(reply), ABSENT)
+            elif ticket not in theirs:
+                self._note(event, "reply", place, ABSENT, plain(ours[ticket]))
+            else:
+                for where, one, other in of_reply(theirs[ticket], ours[ticket], version):
+                    self._note(event, "reply", f"{place} {where}", one, other)
+
+    def _assignors(self, event: Event) -> None:
+        for assignor in self.assignors.values():
+            for kafka, ours in assignor.differences:
+                if kafka is None:
+                    self._note(event, "assignor", assignor.name, ABSENT, ours)
+                for where, one, other in leaves(kafka, ours) if kafka else ():
+                    self._note(event, "assignor", where, one, other)
+            for left in assignor.expected:
+                self._note(event, "assignor", assignor.name, left, ABSENT)
+
+    def _state(self, event: Event) -> None:
+        ours = state_of(self.coordinator)
+        theirs = event["state"]
+        for name in UNCOMPARED_TIMERS:
+            theirs["timers"].pop(name, None)
+        if ours == theirs:
+            return
+        for part in ("groups", "offsets", "pending", "timers"):
+            kind = "timer" if part == "timers" else "state"
+            for where, one, other in leaves(theirs[part], ours[part]):
+                place = where if part in ("groups", "timers") else f"{part} {where}"
+                self._note(event, kind, place, one, other)
+
+
+def _response_type(kind: str) -> type[Message]:
+    import sys
+
+    request = REQUESTS[kind]
+    name = request.__name__.removesuffix("Request") + "Response"
+    found: type[Message] = getattr(sys.modules[request.__module__], name)
+    return found
