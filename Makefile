@@ -64,17 +64,15 @@ interop: setup ## The same cases on a real Kafka and on ours, with real clients 
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios
 
-<<<<<<< Updated upstream
 .PHONY: foreign
 foreign: export KGROUP_FOREIGN = full
 foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
-=======
+
 .PHONY: differential
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000
 	@$(BIN)/python -m tests.differential --first $(FIRST) --seeds $(SEEDS)
->>>>>>> Stashed changes
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000

@@ -55,7 +55,8 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
     except DecodeError as error:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
     after = replace(before, metadata=_metadata(step, before, request, subscription))
-    after = _advance(step, group, before, after, _owned(step.state.image, subscription))
+    replaced = group.members.get(group.static.get(request.group_instance_id or "", ""))
+    after = _advance(step, group, replaced, before, after, _owned(step.state.image, subscription))
     return JoinGroupResponse(
         member_id=after.member_id,
         generation_id=after.epoch,
@@ -65,10 +66,14 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
 
 
 def _advance(
-    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, owned: Owned
+    step: Step,
+    group: ConsumerGroup,
+    replaced: ConsumerMember | None,
+    before: ConsumerMember,
+    after: ConsumerMember,
+    owned: Owned,
 ) -> ConsumerMember:
-    instance_id = after.instance_id
-    replaced = group.members.get(group.static.get(instance_id, "")) if instance_id is not None else None
+    """Take the join in; `replaced` holds the instance id that it names, and may be the member itself."""
     news = announce(step, group, before, after)
     step.cancel(TimerKey(JOIN, group.group_id, after.member_id))
     changed = news.subscription_changed
