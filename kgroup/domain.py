@@ -1,8 +1,10 @@
 """Frozen values that every layer shares."""
 
 import base64
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import mul
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -88,12 +90,19 @@ class TopicImage:
         return topic.topic_id if topic else None
 
 
+_POWERS = tuple(pow(31, n, 1 << 32) for n in range(63, -1, -1))
+
+
 def java_string_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
-    result = 0
     data = text.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(data), 2):
-        result = (31 * result + (data[i] << 8 | data[i + 1])) & 0xFFFFFFFF
+    units = struct.unpack(f">{len(data) // 2}H", data)
+    result = 0
+    for start in range(0, len(units), len(_POWERS)):
+        part = units[start : start + len(_POWERS)]
+        behind = len(part)
+        result = result * 31**behind + sum(map(mul, part, _POWERS[len(_POWERS) - behind :]))
+        result &= 0xFFFFFFFF
     return result - (1 << 32) if result >= 1 << 31 else result
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 from kgroup.broker.call import Answer, Api, Call, Silence
@@ -20,7 +22,8 @@ from kgroup.runtime.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
-GROUPS_REMEMBERED = 100_000
+GROUPS_REMEMBERED = 20_000
+LONGEST_REMEMBERED = 256  # characters of a group id
 
 
 class Dispatcher:
@@ -85,6 +88,13 @@ class Dispatcher:
             log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)
             return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """All changes of topics and settings inside are written once; StorageError undoes them all."""
+        with self.cluster.together() as replies:
+            yield
+        self.tickets.topics_changed(replies)
+
     def answer(self, call: Call, response: Answer) -> None:
         """End a parked call."""
         call.answer(None if isinstance(response, Silence) else response)
@@ -93,6 +103,8 @@ class Dispatcher:
         """The offsets partition of a group, remembered: the hash costs more than the lookup."""
         found = self._partitions.get(group_id)
         if found is None:
+            if len(group_id) > LONGEST_REMEMBERED:
+                return offsets_partition_of(group_id, len(self.cluster.shards))
             if len(self._partitions) >= GROUPS_REMEMBERED:
                 self._partitions.clear()
             found = offsets_partition_of(group_id, len(self.cluster.shards))

@@ -14,6 +14,8 @@ from kgroup.runtime.topic_settings import check as check_values
 
 MAX_NAME = 249
 MAX_PARTITIONS = 10_000
+MAX_NEW_PARTITIONS = 10_000
+"""As many as one request may create (Kafka's controller: MAX_PARTITIONS_PER_BATCH)."""
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -37,12 +39,11 @@ def check_new_name(cluster: Cluster, name: str) -> None:
     check_name(name)
     if name in cluster.catalog.topics:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    alike = name.replace(".", "_")
-    for other in cluster.catalog.topics:
-        if other.replace(".", "_") == alike:
-            raise Refused(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-            )
+    other = cluster.catalog.alike(name)
+    if other is not None:
+        raise Refused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+        )
 
 
 def check_config(cluster: Cluster, config: Mapping[str, str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ class Catalog:
         self._path = folder / "catalog.json" if folder else None
         self._saved_producer_id = 0
         self._next_producer_id = 0
+        self._changing = False
+        self._alike: dict[str, str] = {}  # of all topics, or empty: not looked at yet
         self.topics: dict[str, CatalogTopic] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
         self.image = TopicImage()
@@ -50,12 +53,47 @@ class Catalog:
         else:
             self._save()
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is changed inside is one change: on disk when the block ends, or, if it raises, never made."""
+        if self._changing:
+            yield
+            return
+        before = self.topics, self.image, self.group_configs
+        self.topics, self.group_configs = dict(self.topics), dict(self.group_configs)
+        self._changing = True
+        try:
+            yield
+            if self.topics != before[0]:
+                version = self.image.version + 1
+                created = not self.topics.keys() <= before[0].keys()
+                self._set_image(version, version if created else self.image.created_version)
+            if (self.topics, self.group_configs) != (before[0], before[2]):
+                self._save()
+        except BaseException:
+            self.topics, self.image, self.group_configs = before
+            self._alike = {}
+            raise
+        finally:
+            self._changing = False
+
     def add(self, topic: CatalogTopic) -> None:
         """Create a topic, or replace the one of the same name."""
-        self._change({**self.topics, topic.name: topic}, created=topic.name not in self.topics)
+        with self.together():
+            self.topics[topic.name] = topic
+            if self._alike:
+                self._alike[_confusable(topic.name)] = topic.name
 
     def remove(self, name: str) -> None:
-        self._change({k: v for k, v in self.topics.items() if k != name}, created=False)
+        with self.together():
+            del self.topics[name]
+            self._alike = {}
+
+    def alike(self, name: str) -> str | None:
+        """The topic whose name differs from this one at most in '.' and '_'."""
+        if not self._alike:
+            self._alike = {_confusable(known): known for known in self.topics}
+        return self._alike.get(_confusable(name))
 
     def grow(self, name: str, partitions: int) -> None:
         """Give a topic more partitions."""
@@ -63,19 +101,14 @@ class Catalog:
 
     def by_id(self, topic_id: bytes) -> CatalogTopic | None:
         name = self.image.name_of(topic_id)
-        return self.topics[name] if name is not None else None
+        return self.topics.get(name) if name is not None else None
 
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
         """Replace a group's dynamic settings; none removes the entry. The group need not exist."""
-        before = self.group_configs
-        self.group_configs = {k: v for k, v in before.items() if k != group_id}
-        if settings:
-            self.group_configs[group_id] = settings
-        try:
-            self._save()
-        except StorageError:
-            self.group_configs = before
-            raise
+        with self.together():
+            self.group_configs.pop(group_id, None)
+            if settings:
+                self.group_configs[group_id] = settings
 
     def new_topic_id(self) -> bytes:
         """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
@@ -97,17 +130,6 @@ class Catalog:
         if below > self._next_producer_id:
             self._next_producer_id = self._saved_producer_id = below
             self._save()
-
-    def _change(self, topics: dict[str, CatalogTopic], created: bool) -> None:
-        before = self.topics, self.image
-        self.topics = topics
-        version = self.image.version + 1
-        self._set_image(version, version if created else self.image.created_version)
-        try:
-            self._save()
-        except StorageError:
-            self.topics, self.image = before
-            raise
 
     def _set_image(self, version: int, created_version: int) -> None:
         topics = (Topic(t.name, t.topic_id, t.partitions) for t in self.topics.values())
@@ -142,6 +164,11 @@ class Catalog:
             replace_file(self._path, json.dumps(content, indent=1) + "\n")
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
+
+
+def _confusable(name: str) -> str:
+    """Names that are one under this are one in names of metrics, too: Kafka allows only one of them."""
+    return name.replace(".", "_")
 
 
 def _topics(found: Iterable[dict[str, Any]]) -> Iterable[CatalogTopic]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What is being changed together."""
+
+    created: set[str] = field(default_factory=set)
+    deleted: dict[str, int] = field(default_factory=dict)  # name → partitions
+    settings: set[str] = field(default_factory=set)
+    of_groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    of_topics: bool = False
+    replies: list[Reply] = field(default_factory=list)
 
 
 class Cluster:
@@ -64,6 +77,7 @@ class Cluster:
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
+        self._changes: _Changes | None = None
         self.shards: list[Shard | None] = []
         self.counters = Counters()
         self.load_times_ms: list[int] = []
@@ -122,41 +136,74 @@ class Cluster:
             found = self._logs[topic, partition] = self._open_log(topic, partition)
         return found
 
+    @contextmanager
+    def together(self) -> Iterator[list[Reply]]:
+        """Changes of topics and settings inside are one: written, then told to the shards, as the block ends.
+
+        Then the list holds the replies to answers that waited for it. If the block raises, or what it changed
+        cannot be written (StorageError), nothing is changed.
+        """
+        if self._changes is not None:
+            yield []
+            return
+        changes = self._changes = _Changes()
+        try:
+            with self.catalog.together():
+                yield changes.replies
+                self._remove_folders(changes.created)
+        finally:
+            self._changes = None
+        for name, partitions in changes.deleted.items():
+            for partition in range(partitions):
+                opened = self._logs.pop((name, partition), None)
+                if opened is not None:
+                    opened.close()
+        self._remove_folders(changes.deleted)
+        for name in changes.settings:
+            self._topic_settings.pop(name, None)
+        for group_id, settings in changes.of_groups.items():
+            shard = self.shards[offsets_partition_of(group_id, len(self.shards))]
+            if shard is not None:
+                shard.group_config_changed(group_id, settings)
+        if changes.of_topics:
+            changes.replies += self._topics_changed()
+
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
         """Create a topic that is not there yet; replies to answers that waited for it."""
-        self._remove_folders(topic.name)
-        self.catalog.add(topic)
-        self._topic_settings.pop(topic.name, None)
-        return self._topics_changed()
+        with self._change() as changes:
+            self.catalog.add(topic)
+            changes.created.add(topic.name)
+            changes.settings.add(topic.name)
+            changes.of_topics = True
+        return changes.replies
 
     def add_partitions(self, name: str, partitions: int) -> list[Reply]:
         """Give a topic more partitions; replies to answers that waited for it."""
-        self.catalog.grow(name, partitions)
-        return self._topics_changed()
+        with self._change() as changes:
+            self.catalog.grow(name, partitions)
+            changes.of_topics = True
+        return changes.replies
 
     def delete_topic(self, name: str) -> list[Reply]:
         """Delete a topic, its records and the offsets committed for it."""
-        partitions = self.catalog.topics[name].partitions
-        self.catalog.remove(name)
-        self._topic_settings.pop(name, None)
-        for partition in range(partitions):
-            opened = self._logs.pop((name, partition), None)
-            if opened is not None:
-                opened.close()
-        self._remove_folders(name)
-        return self._topics_changed()
+        with self._change() as changes:
+            changes.deleted[name] = self.catalog.topics[name].partitions
+            self.catalog.remove(name)
+            changes.settings.add(name)
+            changes.of_topics = True
+        return changes.replies
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Replace the settings of a topic."""
-        self.catalog.add(replace(self.catalog.topics[name], config=dict(config)))
-        self._topic_settings.pop(name, None)
+        with self._change() as changes:
+            self.catalog.add(replace(self.catalog.topics[name], config=dict(config)))
+            changes.settings.add(name)
 
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
         """Replace a group's dynamic settings; they act from its next request on."""
-        self.catalog.configure_group(group_id, settings)
-        shard = self.shards[offsets_partition_of(group_id, len(self.shards))]
-        if shard is not None:
-            shard.group_config_changed(group_id, settings)
+        with self._change() as changes:
+            self.catalog.configure_group(group_id, settings)
+            changes.of_groups[group_id] = settings
 
     def reload(self, partition: int, now_ms: int) -> None:
         """Make a shard anew from its log. One whose log cannot be read is not led any more."""
@@ -272,12 +319,20 @@ class Cluster:
             fsync=settings.flush_messages == 1,
         )
 
-    def _remove_folders(self, topic: str) -> None:
+    @contextmanager
+    def _change(self) -> Iterator[_Changes]:
+        """One change, or a part of those being made together, whose replies are the whole's."""
+        with self.together():
+            assert self._changes is not None
+            yield self._changes
+
+    def _remove_folders(self, topics: Container[str]) -> None:
         """Also those a crash left behind."""
-        if self._folder is None:
+        if self._folder is None or not topics:
             return
-        for path in self._folder.glob(f"{topic}-*"):
-            if path.name.removeprefix(f"{topic}-").isdecimal():
+        for path in list(self._folder.iterdir()):
+            name, _, number = path.name.rpartition("-")
+            if name in topics and number.isdecimal():
                 shutil.rmtree(path, ignore_errors=True)
 
 

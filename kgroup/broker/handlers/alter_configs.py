@@ -29,16 +29,17 @@ def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsRespon
     assert isinstance(request, IncrementalAlterConfigsRequest)
     counts = Counter((r.resource_type, r.resource_name) for r in request.resources)
     responses = []
-    for resource in request.resources:
-        try:
-            if counts[resource.resource_type, resource.resource_name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            change = _checked(desk, resource)
-            if not request.validate_only:
-                change()
-            responses.append(_answer(resource, ErrorCode.NONE, None))
-        except Refused as refused:
-            responses.append(_answer(resource, refused.code, refused.message))
+    with desk.together():
+        for resource in request.resources:
+            try:
+                if counts[resource.resource_type, resource.resource_name] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                change = _checked(desk, resource)
+                if not request.validate_only:
+                    change()
+                responses.append(_answer(resource, ErrorCode.NONE, None))
+            except Refused as refused:
+                responses.append(_answer(resource, refused.code, refused.message))
     return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
 

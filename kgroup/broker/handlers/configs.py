@@ -27,11 +27,11 @@ BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types
 
 
 def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
-    """Every setting of each resource, or only the ones named."""
+    """Every setting of each resource, or only the ones named; a resource named twice is answered once."""
     request = call.body
     assert isinstance(request, DescribeConfigsRequest)
     results = []
-    for resource in request.resources:
+    for resource in {(r.resource_type, r.resource_name): r for r in request.resources}.values():
         try:
             entries = list(_entries(desk, resource, request.include_synonyms))
         except Refused as refused:

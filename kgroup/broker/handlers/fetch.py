@@ -51,7 +51,7 @@ def fetch(desk: Dispatcher, call: Call) -> Answer:
     found = read(desk, call, plan)
     if found.enough or request.max_wait_ms <= 0:
         return respond(desk, call, plan, found)
-    ParkedFetch(desk, call, plan)
+    ParkedFetch(desk, call, plan, found)
     return None
 
 
@@ -84,23 +84,10 @@ def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
     assert isinstance(request, FetchRequest)
     most = left = min(request.max_bytes, desk.cluster.settings.fetch_max_bytes)
     total, failed = 0, False
-    committed = request.isolation_level == READ_COMMITTED
     known: Answers = []
     unknown: Answers = []
     for key, wanted in plan.partitions:
-        try:
-            name = _name(desk, wanted, plan.by_id)
-            data = _partition(
-                desk, call.node, name, wanted.ask, left, must_progress=total == 0, committed=committed
-            )
-        except Refused as refused:
-            data = _failed(wanted.ask.partition, refused.code)
-        except OffsetOutOfRange:
-            data = _failed(wanted.ask.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-        except StorageError:
-            old = call.version < STORAGE_ERROR_SINCE
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if old else ErrorCode.KAFKA_STORAGE_ERROR
-            data = _failed(wanted.ask.partition, code)
+        data = _data(desk, call, wanted, plan.by_id, left, must_progress=total == 0)
         if data.error_code in _UNKNOWN:
             unknown.append((key, wanted, data))
             continue
@@ -113,6 +100,27 @@ def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
         plan.unknown = {key for key, _, _ in unknown}
     gone = len(unknown) > len(plan.unknown)
     return Found(known + unknown, failed or gone or not known or total >= min(request.min_bytes, most))
+
+
+def _data(
+    desk: Dispatcher, call: Call, wanted: Wanted, by_id: bool, left: int, *, must_progress: bool
+) -> PartitionData:
+    request = call.body
+    assert isinstance(request, FetchRequest)
+    committed = request.isolation_level == READ_COMMITTED
+    try:
+        name = _name(desk, wanted, by_id)
+        return _partition(
+            desk, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
+        )
+    except Refused as refused:
+        return _failed(wanted.ask.partition, refused.code)
+    except OffsetOutOfRange:
+        return _failed(wanted.ask.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+    except StorageError:
+        old = call.version < STORAGE_ERROR_SINCE
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if old else ErrorCode.KAFKA_STORAGE_ERROR
+        return _failed(wanted.ask.partition, code)
 
 
 def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResponse:
@@ -148,28 +156,43 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchRespo
 
 
 class ParkedFetch:
-    """A fetch that waits for `min_bytes` to arrive, for a partition to fail, or for its time to run out."""
+    """A fetch that waits for `min_bytes` to arrive, for a partition to fail, or for its time to run out.
 
-    __slots__ = ("_call", "_deadline", "_desk", "_keys", "_plan")
+    When a partition has grown, only that one is looked at; all are read again once there is enough.
+    """
 
-    def __init__(self, desk: Dispatcher, call: Call, plan: Plan) -> None:
+    __slots__ = ("_call", "_deadline", "_desk", "_enough", "_plan", "_size", "_sizes", "_wanted")
+
+    def __init__(self, desk: Dispatcher, call: Call, plan: Plan, so_far: Found) -> None:
         request = call.body
         assert isinstance(request, FetchRequest)
         self._desk = desk
         self._call = call
         self._plan = plan
-        self._keys: list[Key] = [
-            (wanted.name, wanted.ask.partition) for _, wanted in plan.partitions if wanted.name is not None
-        ]
-        desk.watchers.watch(self._keys, self.grown)
+        self._enough = min(request.min_bytes, request.max_bytes, desk.cluster.settings.fetch_max_bytes)
+        self._wanted: dict[Key, Wanted] = {}
+        self._sizes: dict[Key, int] = {}
+        for _, wanted, data in so_far.answers:
+            if wanted.name is not None:
+                key = wanted.name, wanted.ask.partition
+                self._wanted[key] = wanted
+                self._sizes[key] = len(data.records or b"")
+        self._size = sum(self._sizes.values())
+        desk.watchers.watch(self._wanted, self.grown)
         self._deadline: Deadline = desk.wakeups.at(desk.clock.now_ms() + request.max_wait_ms, self.expire)
         call.forget = self.forget
 
-    def grown(self) -> None:
+    def grown(self, key: Key) -> None:
         """One of the partitions is not what it was."""
-        found = read(self._desk, self._call, self._plan)
-        if found.enough:
-            self._answer(found)
+        limit = self._desk.cluster.settings.fetch_max_bytes
+        wanted = self._wanted[key]
+        data = _data(self._desk, self._call, wanted, self._plan.by_id, limit, must_progress=True)
+        self._size += len(data.records or b"") - self._sizes[key]
+        self._sizes[key] = len(data.records or b"")
+        if data.error_code or self._size >= self._enough:
+            found = read(self._desk, self._call, self._plan)
+            if found.enough:
+                self._answer(found)
 
     def expire(self) -> None:
         """The time is over: answer with what there is."""
@@ -177,7 +200,7 @@ class ParkedFetch:
 
     def forget(self) -> None:
         self._deadline.cancel()
-        self._desk.watchers.unwatch(self._keys, self.grown)
+        self._desk.watchers.unwatch(self._wanted, self.grown)
 
     def _answer(self, found: Found) -> None:
         self.forget()

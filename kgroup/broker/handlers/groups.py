@@ -1,4 +1,7 @@
-"""Requests about groups: whole to the shard of the group, or in parts to the shards of several."""
+"""Requests about groups: whole to the shard of the group, or in parts to the shards of several.
+
+A group that a request names twice is answered once: a short request must not make a long answer longer.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +103,8 @@ def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
         return desk.tickets.submit(desk.partition_of(request.group_id), call)
     if len(request.groups) == 1:
         return desk.tickets.submit(desk.partition_of(request.groups[0].group_id), call)
-    ids = [group.group_id for group in request.groups]
     wanted = {group.group_id: group for group in request.groups}
+    ids = list(wanted)
 
     def part(names: list[str]) -> Message:
         groups = tuple(wanted[name] for name in names)
@@ -126,9 +129,10 @@ def describe_groups(desk: Dispatcher, call: Call) -> Answer:
 
     def merge(parts: list[DescribeGroupsResponse]) -> Message:
         found = {group.group_id: group for response in parts for group in response.groups}
-        return DescribeGroupsResponse(groups=tuple(found[name] for name in request.groups))
+        return DescribeGroupsResponse(groups=tuple(found[name] for name in names))
 
-    return _by_group(desk, call, request.groups, part, merge)
+    names = list(dict.fromkeys(request.groups))
+    return _by_group(desk, call, names, part, merge)
 
 
 def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
@@ -143,9 +147,10 @@ def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
 
     def merge(parts: list[ConsumerGroupDescribeResponse]) -> Message:
         found = {group.group_id: group for response in parts for group in response.groups}
-        return ConsumerGroupDescribeResponse(groups=tuple(found[name] for name in request.group_ids))
+        return ConsumerGroupDescribeResponse(groups=tuple(found[name] for name in ids))
 
-    return _by_group(desk, call, request.group_ids, part, merge)
+    ids = list(dict.fromkeys(request.group_ids))
+    return _by_group(desk, call, ids, part, merge)
 
 
 def delete_groups(desk: Dispatcher, call: Call) -> Answer:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import LEADER_EPOCH
-from kgroup.broker.topics import check_name, may_auto_create, new_topic
+from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -63,7 +63,11 @@ def metadata(desk: Dispatcher, call: Call) -> MetadataResponse:
         topics = [_topic(desk, topic, operations) for topic in cluster.catalog.topics.values()]
     else:
         create = request.allow_auto_topic_creation or call.version < CREATION_SINCE
-        topics = [_wanted(desk, wanted, create, operations) for wanted in request.topics]
+        each = {(wanted.name, wanted.topic_id): wanted for wanted in request.topics}
+        new = sum(wanted.name not in cluster.catalog.topics for wanted in each.values())
+        create = create and new * cluster.settings.num_partitions <= MAX_NEW_PARTITIONS
+        with desk.together():
+            topics = [_wanted(desk, wanted, create, operations) for wanted in each.values()]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=node, host=host, port=port)
@@ -165,7 +169,7 @@ def _wanted(
             topic = new_topic(desk.cluster, name, -1, -1, {})
         except Refused as refused:
             return _no_topic(wanted, refused.code)
-        desk.tickets.topics_changed(desk.cluster.create_topic(topic))
+        desk.cluster.create_topic(topic)
     if topic is None:
         return _no_topic(wanted, _why_missing(name))
     return _topic(desk, topic, operations)

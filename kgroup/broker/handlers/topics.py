@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Api, Call
@@ -41,17 +42,19 @@ def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
     request = call.body
     assert isinstance(request, CreateTopicsRequest)
     counts = Counter(topic.name for topic in request.topics)
+    _check_total(desk, request.topics)
     results = {}
-    for wanted in request.topics:
-        try:
-            if counts[wanted.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            topic = _planned(desk, wanted)
-            if not request.validate_only:
-                desk.tickets.topics_changed(desk.cluster.create_topic(topic))
-            results[wanted.name] = _created(topic)
-        except Refused as refused:
-            results[wanted.name] = _not_created(wanted, refused.code, refused.message)
+    with desk.together():
+        for wanted in request.topics:
+            try:
+                if counts[wanted.name] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                topic = _planned(desk, wanted)
+                if not request.validate_only:
+                    desk.cluster.create_topic(topic)
+                results[wanted.name] = _created(topic)
+            except Refused as refused:
+                results[wanted.name] = _not_created(wanted, refused.code, refused.message)
     return CreateTopicsResponse(topics=tuple(results.values()))
 
 
@@ -64,16 +67,19 @@ def delete_topics(desk: Dispatcher, call: Call) -> DeleteTopicsResponse:
     """Each topic on its own, by name or by id; the coordinator's own topic is not given up."""
     request = call.body
     assert isinstance(request, DeleteTopicsRequest)
-    results = []
-    for wanted in _named(request, call.version):
-        try:
-            topic = _existing(desk, wanted)
-            desk.tickets.topics_changed(desk.cluster.delete_topic(topic.name))
-            for partition in range(topic.partitions):
-                desk.watchers.notify((topic.name, partition))
-            results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
-        except Refused as refused:
-            results.append(_not_deleted(wanted, refused.code, refused.message))
+    results, gone = [], []
+    with desk.together():
+        for wanted in _named(request, call.version):
+            try:
+                topic = _existing(desk, wanted)
+                desk.cluster.delete_topic(topic.name)
+                gone.append(topic)
+                results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
+            except Refused as refused:
+                results.append(_not_deleted(wanted, refused.code, refused.message))
+    for topic in gone:
+        for partition in range(topic.partitions):
+            desk.watchers.notify((topic.name, partition))
     return DeleteTopicsResponse(responses=tuple(results))
 
 
@@ -89,22 +95,34 @@ def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
     assert isinstance(request, CreatePartitionsRequest)
     counts = Counter(topic.name for topic in request.topics)
     results = {}
-    for wanted in request.topics:
-        try:
-            if counts[wanted.name] > 1:
-                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-            _check_growth(desk, wanted)
-            if not request.validate_only:
-                desk.tickets.topics_changed(desk.cluster.add_partitions(wanted.name, wanted.count))
-            results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
-        except Refused as refused:
-            results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
+    with desk.together():
+        for wanted in request.topics:
+            try:
+                if counts[wanted.name] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+                _check_growth(desk, wanted)
+                if not request.validate_only:
+                    desk.cluster.add_partitions(wanted.name, wanted.count)
+                results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
+            except Refused as refused:
+                results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
     return CreatePartitionsResponse(results=tuple(results.values()))
 
 
 def refuse_growth(request: Message, code: ErrorCode, message: str | None) -> CreatePartitionsResponse:
     assert isinstance(request, CreatePartitionsRequest)
     return CreatePartitionsResponse(results=tuple(_not_grown(t, code, message) for t in request.topics))
+
+
+def _check_total(desk: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
+    """POLICY_VIOLATION for a request that would create more partitions than one may."""
+    default = desk.cluster.settings.num_partitions
+    counts = (
+        len(t.assignments) or (default if t.num_partitions == -1 else max(t.num_partitions, 0))
+        for t in topics
+    )
+    if sum(counts) > rules.MAX_NEW_PARTITIONS:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def _planned(desk: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:

@@ -162,7 +162,7 @@ def describe_transactions(desk: Dispatcher, call: Call) -> described.DescribeTra
     request = call.body
     assert isinstance(request, described.DescribeTransactionsRequest)
     found = []
-    for name in request.transactional_ids:
+    for name in dict.fromkeys(request.transactional_ids):
         try:
             known = desk.transactions.coordinator_of(name, call.node).transactions.get(name)
             found.append(describe(name, known))

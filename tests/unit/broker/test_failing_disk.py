@@ -1,4 +1,4 @@
-"""A disk that fails is told of in the log, once in a while; what is refused because of it may be asked again."""
+"""A disk that fails is told of in the log, now and again; what it had refused may be asked again."""
 
 from __future__ import annotations
 

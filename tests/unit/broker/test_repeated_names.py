@@ -1,0 +1,209 @@
+"""What a request costs grows with its length and no faster, whatever it repeats; counted, not timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from brokers import create_topic
+from test_produce_fetch import BY_NAME, batch, produce_request
+
+from kgroup.broker.call import Call
+from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.broker.handlers import fetch as fetching
+from kgroup.domain import java_string_hash
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kgroup.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from kgroup.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kgroup.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.runtime import catalog
+from kgroup.runtime.clock import ManualClock
+from kgroup.runtime.cluster import Cluster
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the catalog has been written as."""
+    made: list[str] = []
+    real = catalog.replace_file
+
+    def counted(path: Path, text: str) -> None:
+        made.append(text)
+        real(path, text)
+
+    monkeypatch.setattr(catalog, "replace_file", counted)
+    return made
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> EmbeddedTransport:
+    return EmbeddedTransport(Cluster(tmp_path, offsets_partitions=2, clock=ManualClock()))
+
+
+def named(*names: str) -> MetadataRequest:
+    return MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
+
+
+def test_topics_that_one_request_creates_are_written_once(
+    on_disk: EmbeddedTransport, writes: list[str]
+) -> None:
+    """1,500 of them took 23 s."""
+    names = [f"t{n}" for n in range(300)]
+    answer = on_disk.request(None, named(*names))
+    assert isinstance(answer, MetadataResponse)
+    assert [t.error_code for t in answer.topics] == [0] * 300
+    assert len(writes) == 1
+    assert on_disk.cluster.catalog.image.by_name.keys() >= set(names)
+    wanted = tuple(CreatableTopic(name=f"c{n}", num_partitions=2, replication_factor=1) for n in range(50))
+    on_disk.request(None, CreateTopicsRequest(topics=wanted))
+    assert len(writes) == 2
+    configs = (AlterableConfig(name="consumer.session.timeout.ms", config_operation=0, value="50000"),)
+    groups = tuple(
+        AlterConfigsResource(resource_type=32, resource_name=f"g{n}", configs=configs) for n in range(50)
+    )
+    on_disk.request(None, IncrementalAlterConfigsRequest(resources=groups))
+    assert len(writes) == 3
+    on_disk.request(
+        None,
+        DeleteTopicsRequest(
+            timeout_ms=1, topics=tuple(DeleteTopicState(name=n, topic_id=bytes(16)) for n in names)
+        ),
+    )
+    assert len(writes) == 4
+    assert not any(name in on_disk.cluster.catalog.topics for name in names)
+    on_disk.close()
+
+
+def test_a_catalog_that_cannot_be_written_changes_nothing(
+    on_disk: EmbeddedTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(on_disk, "there")
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(catalog, "replace_file", full)
+    before = on_disk.cluster.catalog.image
+    answer = on_disk.request(None, named("a", "there", "b"))
+    assert isinstance(answer, MetadataResponse)
+    assert {t.error_code for t in answer.topics} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert on_disk.cluster.catalog.image is before
+    on_disk.request(
+        None, DeleteTopicsRequest(timeout_ms=1, topics=(DeleteTopicState(name="there", topic_id=bytes(16)),))
+    )
+    assert "there" in on_disk.cluster.catalog.topics
+    assert on_disk.cluster.log("there", 0) is not None
+    monkeypatch.undo()
+    assert on_disk.request(None, named("a")).topics[0].error_code == 0  # type: ignore[attr-defined]
+    on_disk.close()
+
+
+def test_no_request_creates_more_than_10000_partitions(transport: EmbeddedTransport) -> None:
+    """As Kafka's controller, which refuses the whole request."""
+    wanted = tuple(CreatableTopic(name=f"t{n}", num_partitions=5001, replication_factor=1) for n in range(2))
+    answer = transport.request(None, CreateTopicsRequest(topics=wanted))
+    assert isinstance(answer, CreateTopicsResponse)
+    assert [t.error_code for t in answer.topics] == [ErrorCode.POLICY_VIOLATION] * 2
+    told = transport.request(None, named(*(f"t{n}" for n in range(10_001))))
+    assert isinstance(told, MetadataResponse)
+    assert {t.error_code for t in told.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_what_is_named_twice_is_answered_once(transport: EmbeddedTransport) -> None:
+    create_topic(transport, "t")
+    topic = DescribeConfigsResource(resource_type=2, resource_name="t", configuration_keys=None)
+    for request, place in (
+        (named("t", "t", "t"), "topics"),
+        (DescribeGroupsRequest(groups=("g",) * 3), "groups"),
+        (ConsumerGroupDescribeRequest(group_ids=("g",) * 3), "groups"),
+        (DescribeConfigsRequest(resources=(topic,) * 3), "results"),
+    ):
+        assert len(getattr(transport.request(None, request), place)) == 1  # type: ignore[arg-type]
+
+
+def parked(transport: EmbeddedTransport, *partitions: int, min_bytes: int = 1) -> list[Message | None]:
+    """What a waiting fetch of these partitions is answered with, once it is."""
+    answers: list[Message | None] = []
+    wanted = tuple(
+        FetchTopic(
+            topic="t", partitions=(FetchPartition(partition=p, fetch_offset=0, partition_max_bytes=1000),)
+        )
+        for p in partitions
+    )
+    request = FetchRequest(max_wait_ms=5000, min_bytes=min_bytes, topics=wanted)
+    assert transport.dispatcher.handle(Call(request, BY_NAME, node=0, answer=answers.append)) is None
+    return answers
+
+
+@pytest.fixture
+def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that fetches have read."""
+    found: list[int] = []
+    real = fetching._partition
+
+    def counted(desk, node, name, wanted, left, **options):  # type: ignore[no-untyped-def]
+        found.append(wanted.partition)
+        return real(desk, node, name, wanted, left, **options)
+
+    monkeypatch.setattr(fetching, "_partition", counted)
+    return found
+
+
+def test_a_partition_named_300_times_is_read_once(transport: EmbeddedTransport, visited: list[int]) -> None:
+    """10 kB of Fetch cost 0.7 s of the loop for each produce, 330 kB minutes."""
+    create_topic(transport, "t")
+    answers = parked(transport, *([0] * 300))
+    assert visited == [0]
+    transport.request(0, produce_request(batch(b"v")), max_version=BY_NAME)
+    assert len(visited) == 3  # as the one that grew, and for the answer
+    (answer,) = answers
+    assert isinstance(answer, FetchResponse)
+    assert [[p.partition_index for p in t.partitions] for t in answer.responses] == [[0]]
+
+
+def test_a_waiting_fetch_looks_only_at_what_has_grown(
+    transport: EmbeddedTransport, visited: list[int]
+) -> None:
+    """However many partitions it names; what was there when it came counts, too."""
+    create_topic(transport, "t", 300)
+    there = range(0, 300, 3)  # led by the broker that is asked
+    value = batch(b"v" * 100)
+    transport.request(0, produce_request(value, there[7]), max_version=BY_NAME)
+    answers = parked(transport, *there, min_bytes=len(value) * 3)
+    assert len(visited) == 100
+    transport.request(0, produce_request(value, there[3]), max_version=BY_NAME)
+    assert len(visited) == 101
+    assert not answers
+    transport.request(0, produce_request(value, there[3]), max_version=BY_NAME)
+    assert len(visited) == 202
+    (answer,) = answers
+    assert isinstance(answer, FetchResponse)
+    assert sum(len(p.records or b"") for t in answer.responses for p in t.partitions) == len(value) * 3
+
+
+def test_long_ids_are_not_remembered(transport: EmbeddedTransport) -> None:
+    """100,000 ids of 32 kB were: 3.2 GB."""
+    ids = tuple(f"{n}" + "x" * 20_000 for n in range(5))
+    transport.request(None, FindCoordinatorRequest(coordinator_keys=(*ids, "short")))
+    assert list(transport.dispatcher._partitions) == ["short"]
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 128, 1000])
+def test_the_hash_of_a_long_id_is_java_s(length: int) -> None:
+    text = ("group-é😀" * 200)[:length]
+    expected = 0
+    data = text.encode("utf-16-be")
+    for high, low in zip(data[::2], data[1::2], strict=True):
+        expected = (31 * expected + (high << 8 | low)) & 0xFFFFFFFF
+    assert java_string_hash(text) & 0xFFFFFFFF == expected
