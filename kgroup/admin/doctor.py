@@ -102,5 +102,11 @@ def _checkup(facts: Facts) -> Checkup:
     group = facts.group
     found = sorted(diagnoses(facts), key=lambda finding: (_RANK[finding.severity], finding.code))
     since = None if facts.history is None else facts.since_ms
-    untold = tuple(Unseen(error.item, error.code, error.message) for error in group.errors)
+    untold = tuple(_unseen(group.group_id, error) for error in group.errors)
     return Checkup(group, tuple(found), (*untold, *facts.unseen), since)
+
+
+def _unseen(group_id: str, error: ItemError) -> Unseen:
+    """A part of the description that could not be read; the group is named beside it anyway."""
+    look = "positions" if error.item == group_id else error.item
+    return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

@@ -229,11 +229,12 @@ def _untold(facts: Facts) -> None:
         facts.unseen.append(
             Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not told in a known form")
         )
-    if group.unknown_partitions and group.total_lag is None and LAG not in facts.left_out:
-        rows = [row for row in group.offsets if row.lag is None and not row.gone]
+    # Ends that could not be read are among the description's errors, with their own codes.
+    rows = [row for row in group.offsets if row.lag is None and row.error is None]
+    if rows and group.total_lag is None and LAG not in facts.left_out:
         least = "" if group.lag_at_least is None else f"lag at least {group.lag_at_least}, "
-        first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}" if rows else "positions are not seen"
-        message = f"{least}of {group.unknown_partitions} partitions unknown; {first}"
+        first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
+        message = f"{least}of {len(rows)} partitions unknown; {first}"
         facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
 
 

@@ -16,6 +16,7 @@ from kgroup.domain import TopicPartition
 from kgroup.shell import command, list_item, word
 
 INFO, WARN, ERROR = "info", "warn", "error"
+STREAM_ASSIGNOR = "stream"
 SHOWN = 5
 
 
@@ -142,7 +143,8 @@ def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     carrying = [m for m in group.known_members if m.user_data_bytes]
-    if group.type == CLASSIC and carrying:
+    # Kafka Streams carries user data always, and does not move to the consumer protocol.
+    if group.type == CLASSIC and group.assignor != STREAM_ASSIGNOR and carrying:
         sizes = ", ".join(f"{m.user_data_bytes} B" for m in carrying[:SHOWN])
         yield (
             f"{len(carrying)} of {len(group.known_members)} assignments carry user data ({sizes})",

@@ -197,7 +197,7 @@ def _users(found: Evidence) -> Check:
     if found.kind.name is None:
         message = f"consumers or Kafka Streams? {found.kind.because}"
         hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
-        return Check("used_by", UNKNOWN, message, hint, evidence)
+        return Check("used_by", UNKNOWN, message, hint, evidence, found.kind.code)
     return Check("used_by", OK, f"{found.kind.name}: {found.kind.because}", None, evidence)
 
 

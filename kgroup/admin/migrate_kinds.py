@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.findings import STREAM_ASSIGNOR
 from kgroup.admin.offsets import Committed, committed
+from kgroup.admin.refusals import code_name
+from kgroup.admin.visibility import sees_every_topic
 from kgroup.domain import offsets_partition_of
-from kgroup.errors import KgroupError
+from kgroup.errors import ErrorCode, KgroupError
 
 CONSUMERS, KAFKA_STREAMS = "consumers", "Kafka Streams"
-STREAM_ASSIGNOR = "stream"
-"""The one protocol name of a Streams application's members."""
 INTERNAL = ("-changelog", "-repartition")
 TIMESTAMP_BYTES = 9
 STREAMS_VERSIONS = (1, 2)
@@ -30,6 +31,8 @@ class Kind:
 
     name: str | None
     because: str
+    code: str | None = None
+    """What kept it from being known, as an error's name, where that was a failure."""
 
 
 def kind_of_assignor(assignor: str) -> Kind:
@@ -52,24 +55,31 @@ def kind_of_empty(cluster: Cluster, group_id: str, topic_names: Collection[str])
         )
     positions = committed(cluster, [group_id])[group_id]
     if isinstance(positions, KgroupError):
-        return Kind(None, f"its commits could not be read: {positions.message}")
+        return Kind(None, f"its commits could not be read: {positions.message}", code_name(positions))
     marked = [place for place, at in sorted(positions.items()) if is_streams_metadata(at.metadata)]
     if marked:
         return Kind(KAFKA_STREAMS, f"the commit of {marked[0]} carries the metadata that Streams writes")
+    code = None
     try:
         assignor = _last_assignor(cluster, group_id)
     except KgroupError as error:
-        return _by_commits(positions, f"its records could not be read: {error.message}")
+        assignor, code = None, code_name(error)
+        otherwise = f"its records could not be read: {error.message}"
+    else:
+        otherwise = "its records do not tell its assignor any more"
     if assignor is not None:
         known = kind_of_assignor(assignor)
         return Kind(known.name, f"{known.because}, by its records")
-    return _by_commits(positions, "its records do not tell its assignor any more")
+    if not sees_every_topic(cluster):
+        hidden = "not all topics, hence commits, may be seen"
+        return Kind(None, f"{hidden}, and {otherwise}", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
+    return _by_commits(positions, otherwise, code)
 
 
-def _by_commits(positions: Committed, otherwise: str) -> Kind:
+def _by_commits(positions: Committed, otherwise: str, code: str | None) -> Kind:
     if positions:
         return Kind(CONSUMERS, f"{otherwise}, and no commit of it is one of Kafka Streams (2.4 or later)")
-    return Kind(None, f"it has no commits, and {otherwise}")
+    return Kind(None, f"it has no commits, and {otherwise}", code)
 
 
 def is_streams_metadata(text: str) -> bool:

@@ -39,7 +39,8 @@ def group_settings(cluster: Cluster, group_id: str) -> tuple[Setting, ...]:
 
 def broker_setting(cluster: Cluster, node: int, name: str) -> str | None:
     """One setting of a broker; None when it does not tell it."""
-    return next((s.value for s in _describe(cluster, node, BROKER, str(node), (name,))), None)
+    told = _describe(cluster, node, BROKER, str(node), (name,))
+    return next((setting.value for setting in told if setting.name == name), None)
 
 
 def _describe(

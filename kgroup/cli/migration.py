@@ -80,10 +80,29 @@ def planned(plan: MigrationPlan, where: Mapping[str, Any] | None) -> Result:
         blocks,
         items="checks",
         names=[check.code for check in plan.blockers],
+        errors=_against(plan),
         exit_code=verdict_code(plan),
         cluster=where,
         main=Table(_CHECKS, rows),
     )
+
+
+def _against(plan: MigrationPlan) -> list[ItemError]:
+    """What keeps the plan from being ready, in a line each: the checks say more."""
+    if plan.verdict == BLOCKED:
+        names = ", ".join(check.code.replace("_", " ") for check in plan.blockers)
+        return [ItemError("BLOCKED", f"{plan.group_id}: blocked: {names}", None, plan.group_id)]
+    if plan.verdict != UNKNOWN:
+        return []
+    return [
+        ItemError(
+            check.reason or "NOT_KNOWN",
+            f"{plan.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}",
+            check.hint,
+            check.code,
+        )
+        for check in plan.unknowns
+    ]
 
 
 def verdict_code(plan: MigrationPlan) -> ExitCode:
@@ -183,7 +202,8 @@ def _outcome(
     order: "Sequence[RollStep]" = (),
 ) -> Result:
     changed = done.offsets_changed if done else ()
-    errors = [
+    errors = _against(plan) if action == "none" else []
+    errors += [
         ItemError(
             "OFFSET_CHANGED",
             f"{c.topic}-{c.partition}: offset {c.before} before, {c.after} after",

@@ -51,6 +51,9 @@ DELETED_ALONE = {
     "no_right_to_topics": REFUSED,
 }
 LAG_UNKNOWN = {"nothing_committed": BAD, "an_undecodable_assignment": PARTIAL, "members_not_told": PARTIAL}
+NOT_HEALTHY = {"a_broker_down": LATE, "an_undecodable_assignment": PARTIAL, "nothing_committed": PARTIAL}
+OF_OTHER = {"a_broker_down": LATE, "a_leaderless_offsets_partition": LATE}
+OF_IDLE = {**OF_OTHER, "no_right_to_list": RIGHTS}
 COMMANDS = (
     Row(("list",), {**HIDES_GROUPS}),
     Row(("list", "g-*"), {**HIDES_GROUPS}),
@@ -113,6 +116,13 @@ COMMANDS = (
         ("coordinator", IDLE),
         {"a_leaderless_offsets_partition": LATE, "no_right_to_list": RIGHTS},
     ),
+    Row(("doctor", "g-*"), {**HIDES_GROUPS, **NOT_HEALTHY, "members_not_told": PARTIAL}),
+    Row(("doctor", READER), {**NO_TOPICS, **NOT_HEALTHY}),
+    Row(("upgrade", "plan", READER), {"an_undecodable_assignment": REFUSED}),
+    Row(("upgrade", "plan", IDLE), {**NO_TOPICS, **OF_IDLE}),
+    Row(("downgrade", "plan", OTHER), OF_OTHER),
+    Row(("remove-members", READER, "--all"), {}),
+    Row(("remove-members", IDLE, "--all"), OF_IDLE),
     Row(("cluster", "topics"), {**NO_TOPICS}),
     Row(("cluster", "status"), {**NO_TOPICS}),
 )

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
-from kgroup.domain import offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, FinalizedFeatureKey
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kgroup.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -129,6 +137,29 @@ class World:
         return replace(answer, groups=groups)
 
 
+_SETTINGS = DescribeConfigsResult(
+    configs=tuple(
+        DescribeConfigsResourceResult(name=name, value=value)
+        for name, value in (
+            ("group.consumer.migration.policy", "bidirectional"),
+            ("group.consumer.max.size", "100"),
+            ("group.max.size", "100"),
+            ("offsets.retention.minutes", "10080"),
+        )
+    )
+)
+_FEATURES = ApiVersionsResponse(
+    finalized_features_epoch=1,
+    finalized_features=(FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),),
+)
+
+
+def _no_records(node: int, request: FetchRequest) -> FetchResponse:
+    """An offsets topic whose records were all compacted away."""
+    parts = tuple(PartitionData(partition_index=p.partition) for p in request.topics[0].partitions)
+    return FetchResponse(responses=(FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=parts),))
+
+
 def healthy() -> World:
     """Nothing hidden: three groups, all read to the end but for ten records of the idle one."""
     fake = FakeCluster(topics={"orders": 4, "pay": 2, "__consumer_offsets": OFFSETS_PARTITIONS})
@@ -143,6 +174,9 @@ def healthy() -> World:
     for name in (READER, OTHER):
         groups.committed[name] = {f"orders:{p}": 100 for p in range(4)}
     groups.committed[IDLE] = {"pay:0": 95, "pay:1": 95}
+    fake.on(FetchRequest, _no_records)
+    fake.on(DescribeConfigsRequest, lambda node, asked: DescribeConfigsResponse(results=(_SETTINGS,)))
+    fake.on(ApiVersionsRequest, lambda node, asked: _FEATURES)
     world = World(fake, groups)
     assert {world.home(READER), world.home(IDLE)} == {1, 2}, "a scene hides one and leaves the other"
     return world

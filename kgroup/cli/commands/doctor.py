@@ -1,6 +1,6 @@
 """`kgroup doctor`: what is wrong with groups, and what shows it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,7 +97,7 @@ def _shown(env: Env, found: Any, unseen: Any, where: Any) -> ExitCode:
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
     untold = (*found.errors, *unseen)
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
-    code = of_seen(of_batch(codes, len(unknown) < len(checkups)), unseen)
+    code = of_seen(_code_of_all(codes, len(unknown) < len(checkups)), unseen)
     return show(
         env,
         Result(
@@ -111,6 +111,12 @@ def _shown(env: Env, found: Any, unseen: Any, where: Any) -> ExitCode:
             main=Table(columns, rows),
         ),
     )
+
+
+def _code_of_all(codes: "Collection[ExitCode]", some_known: bool) -> ExitCode:
+    """PARTIAL when not all of it is unknown for the same reason."""
+    code = of_batch(codes, some_known)
+    return ExitCode.PARTIAL if len(set(codes)) > 1 else code
 
 
 def _code_of(checkup: "Checkup") -> ExitCode:

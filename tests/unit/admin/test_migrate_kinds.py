@@ -97,6 +97,14 @@ def test_by_what_it_left(made: FakeCluster, kind: str | None) -> None:
     assert (found.name, bool(found.because)) == (kind, True)
 
 
+def test_commits_that_may_be_hidden_prove_nothing() -> None:
+    """Brokers leave out the positions of topics that may not be seen: those could be Kafka Streams'."""
+    made = cluster({"orders:0": ""})
+    made.allowed_topics = {"orders", OFFSETS_TOPIC}
+    found = kind_of_empty(made.cluster(), "g", made.topics)
+    assert (found.name, found.code) == (None, "TOPIC_AUTHORIZATION_FAILED")
+
+
 def test_plans_of_empty_groups() -> None:
     """They were READY, and executing them made groups that the application could not join."""
     denied = DescribeConfigsResult(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
