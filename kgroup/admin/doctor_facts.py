@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.describe import describe, groups_only
 from kgroup.admin.discovery import Cluster
@@ -32,6 +32,7 @@ SESSION_TIMEOUT = "consumer.session.timeout.ms"
 RETENTION = "offsets.retention.minutes"
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 INTERVAL_S = 1.0
+FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +198,11 @@ def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
     from kgroup.history.live import LiveLog
     from kgroup.history.replay import replay
 
-    names = [each.group.group_id for each in groups]
-    story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, names=names)
-    events: dict[str, list[Event]] = {name: [] for name in names}
+    events: dict[str, list[Event]] = {each.group.group_id: [] for each in groups}
+    # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
+    few = len(events) <= FEW
+    chosen: dict[str, Any] = {"names": list(events)} if few else {"wanted": events.__contains__}
+    story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, **chosen)
     for event in story.events:
         if event.group in events:
             events[event.group].append(event)
