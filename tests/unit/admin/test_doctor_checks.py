@@ -8,12 +8,17 @@ from dataclasses import replace
 
 import pytest
 from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member
+from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
+from kgroup.admin.describe import groups_only
 from kgroup.admin.doctor import DOCTOR_CODES, LOOKS, Checkup, examine, examine_all
+from kgroup.admin.doctor_checks import diagnoses
+from kgroup.admin.doctor_facts import Facts
 from kgroup.admin.findings import CODES
+from kgroup.admin.models import GroupDescription
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
+from kgroup.history.events import Event, Kind
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import fetch as f
 from kgroup.protocol.messages import list_offsets as lo
@@ -221,3 +226,32 @@ def test_what_is_left_out_is_not_asked_for(look: str) -> None:
         assert fake.requests(kinds[look]) == []
     stable = [r for r in fake.requests(of.OffsetFetchRequest) if r.require_stable]
     assert (stable == []) == (look == "transactions")
+
+
+def _event(kind: Kind, at_s: int) -> Event:
+    return Event(
+        kind=kind, group="g", protocol="consumer", log_partition=0, offset=at_s, timestamp_ms=at_s * 1000,
+        detail="", epoch=7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("began_s", "done_s", "stuck"),
+    [(900, None, True), (990, None, False), (900, 910, False), (900, 890, True)],
+)
+def test_a_consumer_group_is_stuck_by_the_age_of_its_epoch(
+    began_s: int, done_s: int | None, stuck: bool
+) -> None:
+    """Its members go on reading, so a look is not enough: the log tells since when the epoch holds."""
+    away = consumer_member("m", "orders:0,1", "orders:0", epoch=6)
+    fake = cluster()
+    Groups(fake).add(consumer_group("g", away, state="Reconciling", epoch=7, assignment_epoch=7))
+    group = groups_only(fake.cluster(), ["g"])["g"]
+    assert isinstance(group, GroupDescription)
+    events = [_event(Kind.REBALANCE_STARTED, began_s)]
+    events += [] if done_s is None else [_event(Kind.REBALANCE_COMPLETED, done_s)]
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=events)
+    found = [each for each in diagnoses(facts) if each.code == "KG112"]
+    assert bool(found) == stuck
+    for each in found:
+        assert each.message == "Reconciling for 100 s: it waits for m (revoking)"
