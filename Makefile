@@ -62,7 +62,7 @@ check: setup spark ## Style, types (those of PySpark too), layers
 interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.toolchain
 	@$(BIN)/python -m tests.interop.foreign.builds
-	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios
+	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential
 
 .PHONY: foreign
 foreign: export KGROUP_FOREIGN = full

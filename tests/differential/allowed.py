@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from .player import Player
 
 
+UNREADABLE = (
+    "RuntimeException: Error reading byte array",
+    "RuntimeException: Tried to allocate a collection",
+    "IllegalArgumentException: newLimit > capacity",
+)
+
+
 @dataclass(frozen=True)
 class Allowed:
     """A difference that may be, and why. After one that `ends`, the rest of a program says nothing."""
@@ -85,9 +92,7 @@ def _unreadable_subscription(_: Difference, player: Player) -> bool:
     """Kafka fails in the midst of an operation at subscription bytes that are cut short."""
     event = player.event
     failed = f"{event.get('failed', '')} {event.get('said', '')}"
-    return "RuntimeException: Error reading byte array" in failed or (
-        "RuntimeException: Tried to allocate a collection" in failed
-    )
+    return any(part in failed for part in UNREADABLE)
 
 
 def _text_of_the_library(found: Difference, player: Player) -> bool:
@@ -105,6 +110,19 @@ def _delay_extended_by_a_flag_left_over(_: Difference, player: Player) -> bool:
     group = event["state"]["groups"].get(event["key"].removeprefix("join-"))
     again = event["state"]["timers"].get(event["key"], 0) > event["now"]
     return again and group is not None and group["awaiting"] == len(group["members"]) > 0
+
+
+def _why_an_assignor_failed(found: Difference, player: Player) -> bool:
+    failed = player.event.get("error") == -1 and "Failed to compute" in player.event.get("said", "")
+    return failed and found.where == "consumer_heartbeat error_message" and found.kafka is None
+
+
+def _resolution_of_a_refused_request(found: Difference, player: Player) -> bool:
+    """Kafka resolves patterns again because of a request that it has refused meanwhile."""
+    key = timer_of(player.event.get("key", ""))
+    if player.event["kind"] != "task" or key is None or found.kind not in ("records", "state"):
+        return False
+    return player.refused_at == player.event["now"] and key not in player.fired
 
 
 def _leader_after_leader(found: Difference, player: Player) -> bool:
@@ -301,6 +319,18 @@ ALLOWED = (
         "the words of the regex library",
         "RE2/J and RE2 say differently why a pattern is malformed.",
         _text_of_the_library,
+    ),
+    Allowed(
+        "why an assignor failed",
+        "Kafka's service gives no text with UNKNOWN_SERVER_ERROR; ours says what could not be computed.",
+        _why_an_assignor_failed,
+    ),
+    Allowed(
+        "patterns resolved for a refused request",
+        "A heartbeat that is refused in the end has by then had Kafka's executor resolve the patterns. Of a "
+        "refusal nothing remains in ours; the next heartbeat has them resolved.",
+        _resolution_of_a_refused_request,
+        ends=True,
     ),
     Allowed(
         "who leads after the leader",

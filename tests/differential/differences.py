@@ -38,7 +38,12 @@ class Difference:
     def signature(self) -> str:
         """The same for differences that are likely to have one cause."""
         where = re.sub(r"[\w-]{20,}|\b\d+\b|\bc\d-\S+|\bi\d-\S+", "#", self.where)
-        return f"{self.kind} of {self.operation}: {where}"
+        sides = ""
+        if where.endswith("error_code"):
+            sides = f" {self.kafka}, {self.ours}"
+        elif where.endswith("error_message"):
+            sides = " ".join(f" {str(side)[:12]}" for side in (self.kafka, self.ours))
+        return f"{self.kind} of {self.operation}: {where}{sides}"
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.operation}, {self.where}: Kafka {self.kafka!r}, ours {self.ours!r}"

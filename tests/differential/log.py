@@ -40,6 +40,14 @@ class Log:
         self.entries.append((len(self.entries), producer, committed))
         self.ends.append(len(self.entries))
 
+    def replay(self, coordinator: Coordinator, entries: list[Entry] | None = None) -> None:
+        """Have the coordinator read the log, or these entries of it."""
+        for offset, producer, what in self.entries if entries is None else entries:
+            if isinstance(what, Record):
+                coordinator.replay(what, offset, producer)
+            else:
+                coordinator.end_transaction(producer, committed=what)
+
     def compacted(self, upto: int, *, tombstones: bool) -> list[Entry]:
         """The log with its first entries compacted, as far as a cleaner may: not into open transactions."""
         upto = min([upto, *(start for start, _, end in self.transactions() if end is None)])
@@ -90,11 +98,7 @@ def reload_differences(running: Coordinator, log: Log, seed: int) -> Iterator[Di
     for how, entries in variants:
         fresh = Coordinator(running.state.config, "again", running.state.image)
         try:
-            for offset, producer, what in entries:
-                if isinstance(what, Record):
-                    fresh.replay(what, offset, producer)
-                else:
-                    fresh.end_transaction(producer, committed=what)
+            log.replay(fresh, entries)
         except Exception as refused:
             yield Difference("reload", how, type(refused).__name__, "loads", str(refused))
             continue

@@ -8,6 +8,8 @@ from typing import Any
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Outcome, Record, Request
+from kgroup.coordinator.timers import TimerKey
+from kgroup.domain import TopicImage
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import decode_key, decode_value
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -61,22 +63,34 @@ class Player:
     def __init__(self, start: Event) -> None:
         config = GroupConfig.of(start["setup"]["config"])
         self.event: Event = start
-        self.coordinator = Coordinator(config, "differential", image_of(start["image"]))
-        state = self.coordinator.state
-        self.ids, self.timers = KafkasIds(), ChosenTimers()
-        state.ids, state.timers = self.ids, self.timers
+        self.log, self.ids = Log(), KafkasIds()
         self.assignors = {name: KafkasAnswers(name) for name in config.consumer_assignors}
-        state.assignors = self.assignors
-        self.log = Log()
+        self.coordinator = self._loaded(config, image_of(start["image"]), {})
         self.asked: dict[int, tuple[str, int]] = {}
         self.step = 0
         self.request: Any = None
         self.patterns_seen = self.two_instances = False
+        self.refused_at = -1
+        self.fired: set[TimerKey] = set()
         self.stale_timers: dict[str, int] = {}
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
         self._settle(self.coordinator.loaded(start["now"]))
         self._state(start)
+
+    def _loaded(self, config: GroupConfig, image: TopicImage, own: dict[str, dict[str, str]]) -> Coordinator:
+        """A coordinator of ours that has read the log so far, in Kafka's hands where chance would decide."""
+        coordinator = Coordinator(config, "differential", image)
+        self.timers = ChosenTimers()
+        state = coordinator.state
+        state.ids, state.timers, state.assignors, state.group_configs = (
+            self.ids,
+            self.timers,
+            self.assignors,
+            own,
+        )
+        self.log.replay(coordinator)
+        return coordinator
 
     def play(self, event: Event) -> list[Difference]:
         """Carry out what the event says; how the outcome differs from Kafka's."""
@@ -87,6 +101,9 @@ class Player:
             assignor.expect(event["assigned"])
         if event["kind"] in REQUESTS:
             self.asked[event["ticket"]] = event["kind"], event["version"]
+        if "error" in event:
+            self.refused_at = event["now"]
+        self.fired.clear()
         try:
             outcome = self._carry_out(event)
             replies = {reply.ticket: reply.response for reply in outcome.replies}
@@ -116,6 +133,11 @@ class Player:
             return self._fire(event, now)
         if kind == "advanced":
             return self._overdue(now)
+        if kind == "restart":
+            before = machine.state
+            self.stale_timers.clear()
+            self.coordinator = self._loaded(before.config, before.image, before.group_configs)
+            return self.coordinator.loaded(now)
         if kind == "topic" and image_of(event["image"]).version != machine.state.image.version:
             return machine.topics_changed(image_of(event["image"]), now)
         if kind == "end_txn":
@@ -147,6 +169,7 @@ class Player:
         key = timer_of(event["key"])
         if key is None or key not in self.timers:
             return Outcome()
+        self.fired.add(key)
         self.timers.wanted = key
         try:
             return self.coordinator.wake(now)

@@ -113,6 +113,7 @@ def main() -> str | None:
     if absent := missing("java", "javac", "mvn", "go"):
         return f"the interop tests need {', '.join(absent)} on PATH"
     driver_classpath()
+    java_project(HERE.parent / "differential" / "java")
     go_driver()
     return None
 

@@ -16,9 +16,10 @@ final class Generator {
     Generator(long seed) {
         dice = new Dice(seed * 0x9E3779B97F4A7C15L);
         int mode = (int) (seed % 4);
-        for (int i = 0; i < 2 + dice.below(4); i++) {
+        int clients = 2 + dice.below(5);
+        for (int i = 0; i < clients; i++) {
             boolean consumer = mode == 1 || mode > 1 && dice.chance(0.5);
-            personas.add(new Persona("c" + i, dice.chance(0.04) ? "h" : GROUP, dice, consumer));
+            personas.add(new Persona("c" + i, dice.chance(0.1) ? "h" : GROUP, dice, consumer));
         }
         members = new MemberLines(dice, personas, mode > 1);
         offsets = new OffsetLines(dice, personas);
@@ -83,6 +84,9 @@ final class Generator {
             return line("topic").put("change", exists ? dice.one("grow", "delete") : "create").put("name", name)
                 .put("partitions", 1 + dice.below(3));
         }
+        if (dice.chance(0.4)) {
+            return line("restart");
+        }
         if (dice.chance(0.3)) {
             return line("assignor").put("fails", dice.chance(0.4));
         }
@@ -99,7 +103,7 @@ final class Generator {
         ObjectNode op = line(dice.one("list", "describe", "consumer_describe", "delete_groups"));
         op.putArray("groups").add(group);
         if (dice.chance(0.1)) {
-            op.withArray("groups").add("nowhere");
+            op.withArray("groups").add(dice.one("nowhere", "h", "g"));
         }
         op.put("version", dice.number(5, 6));
         if (dice.chance(0.3)) {

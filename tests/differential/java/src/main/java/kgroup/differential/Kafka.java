@@ -2,6 +2,7 @@ package kgroup.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,18 +29,22 @@ import org.apache.kafka.timeline.SnapshotRegistry;
  * broker: replay what an operation wrote, append it, commit it at once, and only then complete what waited for that.
  */
 final class Kafka {
+    /** What was appended: a record as its bytes say it, or the end of the producer's transaction. */
+    private record Entry(long producerId, CoordinatorRecord record, TransactionResult ended) { }
+
     static final long START_MS = 1_700_000_000_000L;
     private static final GroupCoordinatorMetrics METRICS = new GroupCoordinatorMetrics();
     private static final TopicPartition PARTITION = new TopicPartition("__consumer_offsets", 0);
 
     final MockTime time = new MockTime(0, START_MS, START_MS);
-    final Timers timers = new Timers(time);
-    final Tasks tasks = new Tasks();
     final List<Spy> assignors;
     final GroupCoordinatorConfig config;
-    final GroupCoordinatorShard shard;
-    private final SnapshotRegistry snapshots = new SnapshotRegistry(new LogContext());
+    Timers timers;
+    Tasks tasks;
+    GroupCoordinatorShard shard;
+    private SnapshotRegistry snapshots;
     private final GroupConfigManager groupConfigs;
+    private final List<Entry> log = new ArrayList<>();
     private final Trace trace;
     private long endOffset = 0;
 
@@ -55,11 +60,29 @@ final class Kafka {
         assignors.forEach(spy -> spy.trace = trace);
         ShareGroupConfig shares = new ShareGroupConfig(all);
         groupConfigs = new GroupConfigManager(config.extractGroupConfigMap(shares), config, shares);
+        load(topics);
+    }
+
+    /** Starts anew from the log, as a broker that leads the partition again; what was parked is never answered. */
+    void load(Topics topics) {
+        timers = new Timers(time);
+        tasks = new Tasks();
+        snapshots = new SnapshotRegistry(new LogContext());
+        endOffset = 0;
         GroupCoordinatorShard.Builder builder = new GroupCoordinatorShard.Builder(config, groupConfigs);
         builder.withLogContext(new LogContext()).withSnapshotRegistry(snapshots).withTime(time).withTimer(timers)
             .withExecutor(tasks).withCoordinatorMetrics(METRICS).withTopicPartition(PARTITION);
         shard = builder.withAuthorizerPlugin(Optional.empty()).build();
         snapshots.idempotentCreateSnapshot(0);
+        for (int offset = 0; offset < log.size(); offset++) {
+            Entry entry = log.get(offset);
+            if (entry.record == null) {
+                shard.replayEndTransactionMarker(entry.producerId, (short) 0, entry.ended);
+            } else {
+                shard.replay(offset, entry.producerId, (short) 0, entry.record);
+            }
+        }
+        grow();
         shard.onLoaded(topics.wrapped());
     }
 
@@ -82,7 +105,8 @@ final class Kafka {
             }
         }
         trace.records(result.records());
-        grow(result.records().size());
+        result.records().forEach(record -> log.add(new Entry(producerId, Trace.reread(record), null)));
+        grow();
         if (result.appendFuture() != null) {
             result.appendFuture().complete(null);
         }
@@ -92,14 +116,15 @@ final class Kafka {
     void endTransaction(long producerId, boolean commit) {
         TransactionResult result = commit ? TransactionResult.COMMIT : TransactionResult.ABORT;
         shard.replayEndTransactionMarker(producerId, (short) 0, result);
-        grow(1);
+        log.add(new Entry(producerId, null, result));
+        grow();
     }
 
-    private void grow(int records) {
-        if (records == 0) {
+    private void grow() {
+        if (log.size() == endOffset) {
             return;
         }
-        endOffset += records;
+        endOffset = log.size();
         snapshots.idempotentCreateSnapshot(endOffset);
         snapshots.deleteSnapshotsUpTo(endOffset);
     }

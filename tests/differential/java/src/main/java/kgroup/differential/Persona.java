@@ -34,7 +34,7 @@ final class Persona {
         session = dice.number(10_000, 30_000, 45_000);
         rebalance = dice.number(5_000, 20_000, 60_000);
         old = dice.chance(0.15);
-        cut = dice.chance(0.08) ? 1 + dice.below(14) : 0;
+        cut = dice.chance(0.06) ? 1 + dice.below(9) : 0;
         subscriptionVersion = dice.number(0, 1, 2, 3, 3);
         pattern = null;
         reconsider();

@@ -33,7 +33,7 @@ final class Player {
     final Trace trace = new Trace();
     final Topics topics;
     final Kafka kafka;
-    final States states;
+    States states;
     final Map<String, Client> clients = new TreeMap<>();
     private final ClassicOps classic;
     private final ConsumerOps consumer;
@@ -51,7 +51,11 @@ final class Player {
         ObjectNode start = trace.begin("start", kafka.time.milliseconds());
         start.set("setup", setup);
         start.set("image", topics.json());
-        trace.end(states::json);
+        trace.end(this::state);
+    }
+
+    private ObjectNode state() {
+        return states.json();
     }
 
     Client client(String name) {
@@ -83,13 +87,17 @@ final class Player {
             case "topic" -> changeTopics(op, event);
             case "config" -> kafka.configure(op.get("group").asText(), op.get("settings"));
             case "assignor" -> kafka.assignors.forEach(spy -> spy.failing = op.get("fails").asBoolean());
+            case "restart" -> {
+                kafka.load(topics);
+                states = new States(kafka.shard, kafka.timers);
+            }
             case "tasks", "advance", "until" -> {
                 passTime(op, what);
                 return;
             }
             default -> throw new IllegalArgumentException(what);
         }
-        trace.end(states::json);
+        trace.end(this::state);
     }
 
     private void passTime(JsonNode op, String what) {
@@ -106,12 +114,12 @@ final class Player {
             }
         }
         if (what.equals("tasks")) {
-            kafka.runTasks(states::json);
+            kafka.runTasks(this::state);
         } else {
-            kafka.advanceTo(until, states::json);
+            kafka.advanceTo(until, this::state);
         }
         trace.begin(what.equals("tasks") ? what : "advanced", kafka.time.milliseconds()).set("op", op);
-        trace.end(states::json);
+        trace.end(this::state);
     }
 
     private void changeTopics(JsonNode op, ObjectNode event) {

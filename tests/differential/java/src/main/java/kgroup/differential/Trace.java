@@ -75,6 +75,13 @@ final class Trace {
         event.put("error", error.code()).put("said", cause.getClass().getSimpleName() + ": " + cause.getMessage());
     }
 
+    /** The record as a broker finds it in its log. */
+    static CoordinatorRecord reread(CoordinatorRecord record) {
+        byte[] value = record.value() == null ? null : SERDE.serializeValue(record);
+        return SERDE.deserialize(ByteBuffer.wrap(SERDE.serializeKey(record)),
+            value == null ? null : ByteBuffer.wrap(value));
+    }
+
     void records(List<CoordinatorRecord> records) {
         ArrayNode list = (ArrayNode) event.get("records");
         for (CoordinatorRecord record : records) {
