@@ -29,7 +29,7 @@ from kgroup.coordinator.consumer.subscription import (
 from kgroup.coordinator.consumer.target import Target, stored_target, update_target
 from kgroup.coordinator.consumer.timers import limit_revocation, renew_session
 from kgroup.coordinator.consumer.validation import validate
-from kgroup.coordinator.migration.upgrade import group_to_join
+from kgroup.coordinator.migration.upgrade import group_to_join, group_to_leave
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import ConsumerGroupMemberMetadataValue
@@ -48,9 +48,9 @@ def heartbeat(step: Step, request: Request) -> ConsumerGroupHeartbeatResponse:
     """Carry out a heartbeat; the response has the member's epoch and, when it changed, its assignment."""
     validate(step, request)
     joins = request.member_epoch == 0
-    group = group_to_join(step, request.group_id, request.member_id, joins=joins)
     if request.member_epoch < 0:
-        return leave(step, group, request)
+        return leave(step, group_to_leave(step, request.group_id), request)
+    group = group_to_join(step, request.group_id, request.member_id, joins=joins)
     refuse_if_full(step, group, request.member_id)
     owned = _owned(request)
     before = _member(step, group, request, owned)

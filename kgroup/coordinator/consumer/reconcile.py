@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from kgroup.coordinator.assignors.interface import Assignment
 from kgroup.coordinator.consumer.group import FREE
-from kgroup.coordinator.consumer.member import NO_PARTITIONS, Current, Epochs, MemberState
+from kgroup.coordinator.consumer.member import NO_EPOCH, NO_PARTITIONS, Current, Epochs, MemberState
 from kgroup.errors import ErrorCode, Refused
 
 Owned: TypeAlias = dict[bytes, frozenset[int]]
@@ -100,7 +100,9 @@ def _without_unsubscribed(current: Current, goal: Goal) -> Current:
     """Give up topics no longer subscribed to, in the present epoch."""
     dropped = {topic: p for topic, p in current.assigned.items() if topic not in goal.subscribed}
     # Without any subscription Kafka goes on even if nothing is held: the epoch becomes the previous one too.
-    nothing_left = goal.names_nothing and not current.revoking
+    # Not so for a member that has no record of an assignment yet.
+    known = current.previous_epoch != NO_EPOCH
+    nothing_left = known and goal.names_nothing and not current.revoking
     if not dropped and not nothing_left:
         return current
     kept = {topic: p for topic, p in current.assigned.items() if topic in goal.subscribed}

@@ -54,6 +54,14 @@ def group_to_join(step: Step, group_id: str, member_id: str, *, joins: bool) -> 
     return _convert(step, group)
 
 
+def group_to_leave(step: Step, group_id: str) -> ConsumerGroup:
+    """The consumer group that a member leaves; Refused(GROUP_ID_NOT_FOUND) where there is none."""
+    group = step.state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    raise _not_found(f"Group {group_id} " + ("not found." if group is None else "is not a consumer group."))
+
+
 def _refuse_upgrade(step: Step, group: ClassicGroup) -> None:
     cannot = f"Cannot upgrade classic group {group.group_id} to consumer group because"
     if step.config.migration_policy not in UPGRADE_POLICIES:

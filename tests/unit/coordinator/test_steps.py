@@ -7,7 +7,9 @@ from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
 from kgroup.coordinator.classic.rebalance import SYNC
-from kgroup.coordinator.consumer.group import InconsistentLog
+from kgroup.coordinator.consumer.group import FREE, InconsistentLog
+from kgroup.coordinator.consumer.member import Current
+from kgroup.coordinator.consumer.reconcile import Goal, reconcile
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.timers import TimerKey
@@ -82,6 +84,25 @@ def test_a_member_that_names_topics_which_do_not_exist_is_not_written_anew() -> 
     ask(shard, beat("a", 2, subscribed_topic_regex="u.*", topic_partitions=()), now_ms=NOW_MS + 20_000)
     keys = [type(record.key) for record in written(shard, before)]
     assert r.ConsumerGroupCurrentMemberAssignmentKey not in keys
+
+
+def test_a_member_without_an_assignment_yet_gets_none_for_naming_nothing() -> None:
+    """Kafka leaves such a member as it is; one that has had an assignment is moved."""
+
+    def moved(current: Current) -> Current:
+        goal = Goal(0, {}, set(), {}, True, lambda *_: FREE, names_nothing=True)
+        return reconcile(current, goal)
+
+    assert moved(Current()) == Current()
+    assert moved(Current(0, 0)) == Current(0, 0)
+    assert moved(Current(0, 5)) == Current(0, 0)
+
+
+def test_leaving_a_group_that_is_not_there_is_refused_in_kafkas_words() -> None:
+    shard = shard_over()
+    assert ask(shard, beat("a", -1)).error_message == "Group g not found."  # type: ignore[union-attr]
+    stay = ask(shard, beat("a", 3))
+    assert stay.error_message == "Consumer group g not found."  # type: ignore[union-attr]
 
 
 def test_no_timer_waits_for_syncs_when_all_have_come() -> None:
