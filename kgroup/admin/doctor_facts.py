@@ -149,16 +149,19 @@ def _log_starts(cluster: Cluster, facts: Sequence[Facts]) -> None:
 
 
 def _transactions(cluster: Cluster, facts: Sequence[Facts]) -> None:
-    """Offsets held open: what the coordinator says, and what the log says where it was read."""
+    """Offsets held open, as the coordinator says; as the log says where the broker is too old to tell.
+
+    The log also names offsets that were never committed before, which nobody would ask the coordinator for.
+    """
     for each in facts:
         if each.state is not None:
             each.pending = frozenset(p for places in each.state.pending.values() for p in places)
-    asked = {each.group.group_id: _places(each.group) for each in facts if _places(each.group)}
-    told = unstable(cluster, asked) if asked else {}
+    wanted = {each.group.group_id: _places(each.group) | each.pending for each in facts}
+    told = unstable(cluster, {group: places for group, places in wanted.items() if places})
     for each in facts:
         found = told.get(each.group.group_id, frozenset())
         if not isinstance(found, KgroupError):
-            each.pending |= found
+            each.pending = found
         elif each.state is None or not _too_old(found):
             each.miss("open transactions", found)
 
