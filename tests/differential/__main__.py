@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from multiprocessing import Pool
 
 from .kafka import Kafka
+from .scenario import as_scenario
 from .shrink import shrunk
 from .verdict import Verdict, judge
 
@@ -57,7 +58,13 @@ def report(kafka: Kafka, cases: list[Verdict], shrink: bool) -> None:
     """Print one kind of difference by its smallest case."""
     case = min(cases, key=lambda verdict: verdict.operations)
     print(f"\n{len(cases)} programs: {case.signature}; seeds {[c.seed for c in cases[:8]]}")
-    print(told(shrunk(kafka, case) if shrink else case, program=shrink))
+    if not shrink:
+        print(told(case, program=False))
+        return
+    case = shrunk(kafka, case)
+    print(told(case))
+    if scenario := as_scenario(kafka.play(case.program), case.signature):
+        print(scenario)
 
 
 def told(verdict: Verdict, *, program: bool = True) -> str:

@@ -31,8 +31,7 @@ class Kafka:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stdin.close()
-        self._process.wait(timeout=30)
+        self._process.communicate(timeout=30)
 
     def invent(self, seed: int, length: int) -> bytes:
         """A made-up program and its trace, one JSON object a line."""

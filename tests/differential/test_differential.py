@@ -11,7 +11,7 @@ from .shrink import shrunk
 PROGRAMS = range(1, 301)
 LENGTH = 60
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
 def test_our_coordinator_does_what_kafkas_does() -> None:
