@@ -10,6 +10,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lo
 SEEDS ?= 1000
 SECONDS ?= 60
 FIRST ?= 1
+SEED ?= 0
 
 .DEFAULT_GOAL := help
 
@@ -81,6 +82,10 @@ simulate: setup ## Many simulated nights: make simulate SEEDS=10000
 .PHONY: soak
 soak: setup ## Real clients under kill -9 and broken connections: make soak SECONDS=600
 	$(BIN)/python -m tests.soak --seconds $(SECONDS)
+
+.PHONY: hostile
+hostile: setup ## Strangers at a server beside real clients: make hostile SECONDS=600 SEED=1
+	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED)
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline

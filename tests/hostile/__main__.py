@@ -1,0 +1,237 @@
+"""`python -m tests.hostile --seconds 60 --seed 0`: strangers at a server with clients that must not notice.
+
+Two members each of a classic group in librdkafka, a classic one in kafka-python and a consumer group read
+and commit while attacks of every kind come in. In the end nobody may have met an error or lost a partition,
+no ping taken longer than PING_S, no traceback be in the server's log, its memory be flat; and the folder,
+opened again, must hold every commit that was acknowledged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.hostile.attacks import PING, TOPIC, Stranger
+from tests.interop.kgroup_server import KgroupServer
+from tests.soak.__main__ import SETTINGS
+
+OWN_TOPIC, PARTITIONS = "bystanders", 4
+CLIENTS = ("librdkafka classic", "librdkafka consumer", "kafka-python")
+MEMBERS = 2
+WITHIN_S = 60
+PING_S = 3.0
+GROWTH_MB = 96
+"""How much more memory may be in use at the end than after a third of the time."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What is seen while it lasts."""
+
+    server: KgroupServer
+    folder: Path
+    attacks: Counter[str] = field(default_factory=Counter)
+    pings: list[float] = field(default_factory=list)
+    memory_mb: list[float] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    bystanders: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def start_bystanders(self) -> None:
+        """All of them, each with its partitions, before anything happens."""
+        for client in CLIENTS:
+            for number in range(MEMBERS):
+                name = f"{client} {number}"
+                command = [sys.executable, "-m", "tests.hostile.bystander", client, self.server.bootstrap,
+                           f"by {client}", OWN_TOPIC, str(self.journal(name))]  # fmt: skip
+                with self.journal(name).with_suffix(".log").open("wb") as log:
+                    self.bystanders[name] = subprocess.Popen(command, stdout=log, stderr=log)
+        ends = time.monotonic() + WITHIN_S
+        while not self.settled():
+            if time.monotonic() > ends:
+                raise RuntimeError("the bystanders did not come to share the partitions")
+            time.sleep(0.2)
+
+    def settled(self) -> bool:
+        each = [[what for what in self.noted(name) if what[0] == "assigned"] for name in self.bystanders]
+        return all(assigned and assigned[-1][1] == PARTITIONS // MEMBERS for assigned in each)
+
+    def journal(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl"
+
+    def noted(self, name: str) -> list[list[object]]:
+        path = self.journal(name)
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def produce(self) -> None:
+        """Records for the bystanders, all the time."""
+        producer = Producer({"bootstrap.servers": self.server.bootstrap, "linger.ms": 20})
+
+        def delivered(error: object, _: object) -> None:
+            if error is not None:
+                self.problems.append(f"produce: {error}")
+
+        while not self.over.is_set():
+            for partition in range(PARTITIONS):
+                producer.produce(OWN_TOPIC, b"x" * 50, partition=partition, on_delivery=delivered)
+            producer.poll(0.2)
+        if producer.flush(20):
+            self.problems.append("records were not delivered")
+
+    def watch(self) -> None:
+        """How long a ping takes, and how much memory is used."""
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as there:
+            while not self.over.wait(0.05):
+                began = time.monotonic()
+                there.sendall(PING)
+                size = int.from_bytes(_exactly(there, 4), "big")
+                _exactly(there, size)
+                self.pings.append(time.monotonic() - began)
+                if len(self.pings) % 10 == 0:
+                    self.memory_mb.append(memory_of(self.server.pid))
+
+    def attack(self, seed: int, ends: float) -> None:
+        stranger = Stranger(self.server.port, random.Random(seed))
+        attacks = stranger.all()
+        first = list(dict.fromkeys(attacks))  # each of them at least once
+        while time.monotonic() < ends and self.server.running:
+            one = first.pop() if first else stranger.chance.choice(attacks)
+            self.attacks[one.__name__] += 1
+            one()
+
+    def end_bystanders(self) -> None:
+        for name, process in self.bystanders.items():
+            if process.poll() is not None:
+                self.problems.append(f"{name} ended with {process.returncode}")
+        for process in self.bystanders.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.bystanders.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def judge(self) -> None:
+        """Everything that should not have been."""
+        for name in self.bystanders:
+            noted = self.noted(name)
+            self.problems += [f"{name}: {what[1]}" for what in noted if what[0] == "harm"]
+            if sum(what[0] == "assigned" for what in noted) > 2:
+                self.problems.append(f"{name}: a rebalance nobody asked for")
+            if not any(what[0] == "commit" for what in noted):
+                self.problems.append(f"{name}: committed nothing")
+        if max(self.pings) > PING_S:
+            self.problems.append(f"a ping took {max(self.pings):.1f} s")
+        tracebacks = self.server.log_text().count("Traceback")
+        if tracebacks:
+            self.problems.append(f"{tracebacks} tracebacks in the log")
+        third = self.memory_mb[len(self.memory_mb) // 3 :]
+        if third and third[-1] - third[0] > GROWTH_MB:
+            self.problems.append(f"memory grew from {third[0]:.0f} to {third[-1]:.0f} MB")
+
+    def lost(self) -> None:
+        """Kill the server, open its folder again, and look for every acknowledged commit."""
+        self.server.kill9()
+        self.server.start()
+        admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
+        for client in CLIENTS:
+            group = f"by {client}"
+            found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
+            stored = {part.partition: part.offset for part in found.topic_partitions}
+            for number in range(MEMBERS):
+                for what, *rest in self.noted(f"{client} {number}"):
+                    if what == "commit" and stored.get(rest[0], -1) < rest[1]:
+                        self.problems.append(f"{group}: {rest} acknowledged, {stored.get(rest[0])} stored")
+
+
+def _exactly(there: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        part = there.recv(size - len(found))
+        if not part:
+            raise ConnectionError("the ping's connection was closed")
+        found += part
+    return found
+
+
+def memory_of(pid: int) -> float:
+    """Resident megabytes of a process."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def hostile(seconds: float, seed: int, folder: Path) -> int:
+    """Attack for so long, then judge; 1 if anybody was harmed."""
+    base = folder / "server"
+    base.mkdir()
+    with KgroupServer(SETTINGS, base) as server:
+        admin = AdminClient({"bootstrap.servers": server.bootstrap})
+        for done in admin.create_topics([NewTopic(OWN_TOPIC, PARTITIONS, 1), NewTopic(TOPIC, 1, 1)]).values():
+            done.result(30)
+        run = Run(server, folder)
+        run.start_bystanders()
+        threads = [threading.Thread(target=run.produce), threading.Thread(target=run.watch)]
+        for thread in threads:
+            thread.start()
+        try:
+            run.attack(seed, time.monotonic() + seconds)
+        finally:
+            if not server.running:
+                run.problems.append("the server has ended")
+            run.over.set()
+            for thread in threads:
+                thread.join()
+            run.end_bystanders()
+        run.judge()
+        run.lost()
+        return report(run)
+
+
+def report(run: Run) -> int:
+    for name, count in run.attacks.most_common():
+        print(f"{count:>6} × {name}")
+    commits = sum(what[0] == "commit" for name in run.bystanders for what in run.noted(name))
+    pings = sorted(run.pings)
+    print(f"{commits} commits acknowledged to {len(run.bystanders)} bystanders")
+    half, most, longest = (1000 * pings[at] for at in (len(pings) // 2, len(pings) * 99 // 100, -1))
+    print(
+        f"{len(pings)} pings: half in {half:.0f} ms, 99 of 100 in {most:.0f} ms, the longest {longest:.0f} ms"
+    )
+    memory = run.memory_mb
+    print(f"memory: {memory[0]:.0f} MB at first, {max(memory):.0f} MB at most, {memory[-1]:.0f} MB at last")
+    for problem, count in Counter(run.problems).most_common(50):
+        print(f"PROBLEM {problem}" + (f" ({count} times)" if count > 1 else ""))
+    if run.problems:
+        text = run.server.log_text()
+        at = text.find("Traceback")
+        print(text[max(at - 500, 0) : at + 6000] if at >= 0 else text[-2000:])
+    print("nobody was harmed" if not run.problems else f"{len(run.problems)} problems")
+    return 1 if run.problems else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="how long the attacks go on (default 60)")
+    parser.add_argument("--seed", type=int, default=0, help="of the attacks (default 0)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kgroup-hostile-") as folder:
+        return hostile(options.seconds, options.seed, Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

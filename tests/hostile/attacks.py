@@ -1,0 +1,182 @@
+"""What strangers do to a port: each attack lasts a moment, and is told of by its name."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from kgroup.protocol.codec import Message
+from kgroup.protocol.headers import encode_request
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kgroup.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.hostile.requests import BATCH, Maker, every
+
+BEAT = HeartbeatRequest(group_id="hostile", generation_id=1, member_id="m")
+TOPIC = "hostile"
+
+
+class Stranger:
+    """A client without manners, on one port."""
+
+    def __init__(self, port: int, chance: random.Random) -> None:
+        self.port = port
+        self.chance = chance
+        self.maker = Maker(chance)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+
+    def send(self, data: bytes, *, listen_s: float = 0.2) -> None:
+        """Send, listen a while or until the end, leave."""
+        with suppress(OSError), self.connect() as there:
+            there.sendall(data)
+            there.settimeout(listen_s)
+            ends = time.monotonic() + listen_s
+            while time.monotonic() < ends and there.recv(1 << 16):
+                pass
+
+    def fields(self) -> None:
+        """Requests of any kind, one after the other on a connection until it is closed."""
+        cases = every()
+        for _ in range(20):
+            frames = (
+                self.maker.frame(*self.chance.choice(cases)) for _ in range(self.chance.choice([1, 5, 40]))
+            )
+            self.send(b"".join(frames), listen_s=0.05)
+
+    def garbage(self) -> None:
+        for _ in range(20):
+            self.send(self.chance.randbytes(self.chance.randrange(1, 5000)), listen_s=0.02)
+
+    def pipelining(self) -> None:
+        """100,000 requests on one connection, all answers read."""
+        with suppress(OSError), self.connect() as there:
+            frames = request(BEAT, 4) * 1000
+            for _ in range(100):
+                there.setblocking(False)
+                with suppress(BlockingIOError):
+                    while there.recv(1 << 20):
+                        pass
+                there.settimeout(20)
+                there.sendall(frames)
+
+    def never_reading(self) -> None:
+        """50 connections ask for much and read nothing."""
+        many: list[socket.socket] = []
+        with suppress(OSError):
+            for _ in range(50):
+                many.append(self.connect())
+                many[-1].settimeout(0.05)
+                with suppress(TimeoutError):
+                    many[-1].sendall(request(MetadataRequest(topics=None), 12) * 3000)
+            time.sleep(2)
+        for each in many:
+            each.close()
+
+    def slow(self) -> None:
+        """A request byte by byte, and nothing behind its middle."""
+        with suppress(OSError), self.connect() as there:
+            for byte in request(MetadataRequest(topics=None), 12)[:15]:
+                there.sendall(bytes([byte]))
+                time.sleep(0.02)
+
+    def half_closed(self) -> None:
+        with suppress(OSError), self.connect() as there:
+            there.sendall(request(BEAT, 4) * 50)
+            there.shutdown(socket.SHUT_WR)
+            while there.recv(1 << 16):
+                pass
+
+    def patterns(self) -> None:
+        """The longest malformed patterns there can be."""
+        for text in (
+            "()" * 16_000 + ")",
+            "[(?=]" * 6000 + "(?=",
+            "|".join([".*a.{1000}"] * 500),
+            "(" * 32_767,
+        ):
+            beat = ConsumerGroupHeartbeatRequest(
+                group_id="hostile", member_id="m", member_epoch=0, rebalance_timeout_ms=1000,
+                subscribed_topic_regex=text, topic_partitions=(),
+            )  # fmt: skip
+            self.send(request(beat, 1), listen_s=1)
+
+    def repeated(self) -> None:
+        """A waiting fetch that names one partition 10,000 times, and produces to it."""
+        part = FetchPartition(partition=0, fetch_offset=1 << 30, partition_max_bytes=1000)
+        topic = FetchTopic(topic=TOPIC, partitions=(part,) * 300)
+        self.send(
+            request(FetchRequest(max_wait_ms=1000, min_bytes=1, topics=(topic,) * 30), 12), listen_s=0.1
+        )
+
+    def ids(self) -> None:
+        """Coordinators of many ids as long as ids can be."""
+        for number in range(5):
+            keys = tuple(f"{number}-{n}" + "k" * 32_000 for n in range(100))
+            self.send(request(FindCoordinatorRequest(coordinator_keys=keys), 4), listen_s=0.3)
+
+    def topics(self) -> None:
+        """Many topics nobody knows, none of which may be made, and some that may."""
+        wanted = tuple(MetadataRequestTopic(name=f"hostile-{n}") for n in range(20_000))
+        self.send(request(MetadataRequest(topics=wanted, allow_auto_topic_creation=True), 8), listen_s=1)
+        self.send(request(MetadataRequest(topics=wanted[:100]), 8), listen_s=0.5)
+
+    def retention(self) -> None:
+        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+        commit = OffsetCommitRequest(
+            group_id="hostile-retention", member_id="", retention_time_ms=(1 << 63) - 1,
+            topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(part,)),),
+        )  # fmt: skip
+        self.send(request(commit, self.chance.choice([2, 3, 4])))
+
+    def long_client_id(self) -> None:
+        """Whose member id has no encoding."""
+        join = JoinGroupRequest(
+            group_id="hostile-long", session_timeout_ms=6000, rebalance_timeout_ms=6000, member_id="",
+            protocol_type="consumer", protocols=(JoinGroupRequestProtocol(name="range", metadata=BATCH),),
+        )  # fmt: skip
+        self.send(request(join, self.chance.choice([1, 4, 9]), "c" * 32_767), listen_s=1)
+
+    def huge(self) -> None:
+        """The start of a request of 100 MB, and one with a million items."""
+        with suppress(OSError), self.connect() as there:
+            there.sendall(struct.pack(">ihhih", 100 << 20, 0, 9, 1, -1) + bytes(1 << 20))
+        self.send(request(MetadataRequest(topics=(MetadataRequestTopic(name=""),) * 1_000_000), 8))
+
+    def coming_and_going(self) -> None:
+        many: list[socket.socket] = []
+        with suppress(OSError):
+            many.extend(self.connect() for _ in range(200))
+        for each in many:
+            each.close()
+
+    def all(self) -> list[Callable[[], None]]:
+        """Every attack; fields come up most."""
+        return [
+            *[self.fields] * 6, self.garbage, self.pipelining, self.never_reading, self.slow,
+            self.half_closed, self.patterns, self.repeated, self.ids, self.topics, self.retention,
+            self.long_client_id, self.huge, self.coming_and_going,
+        ]  # fmt: skip
+
+
+def request(message: Message, version: int, client_id: str = "stranger") -> bytes:
+    return encode_request(message, version, 1, client_id)
+
+
+PING = encode_request(
+    ApiVersionsRequest(client_software_name="ping", client_software_version="1"), 3, 7, "ping"
+)

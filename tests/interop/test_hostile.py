@@ -1,0 +1,17 @@
+"""A minute of `make hostile`: strangers at a server beside real clients that must not notice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.__main__ import hostile
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.timeout(300)
+def test_a_minute_of_strangers_harms_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    harmed = hostile(60, 0, tmp_path)
+    assert not harmed, capsys.readouterr().out
