@@ -30,12 +30,11 @@ def librdkafka(bootstrap: str, group: str, protocol: str, topic: str, note: Call
     if protocol == "classic":
         config |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
     consumer = Consumer(config)
-    consumer.subscribe(
-        [topic],
-        on_assign=lambda _, parts: note("assigned", len(parts)),
-        on_lost=lambda _, parts: note("harm", f"lost {len(parts)} partitions"),
-    )
+    consumer.subscribe([topic], on_lost=lambda _, parts: note("harm", f"lost {len(parts)} partitions"))
+    held = -1
     while RUNNING:
+        if held != (held := len(consumer.assignment())):
+            note("assigned", held)
         messages = consumer.consume(100, 0.5)
         for message in messages:
             if message.error() is not None:
@@ -60,7 +59,7 @@ def kafka_python(bootstrap: str, group: str, topic: str, note: Callable[..., Non
             pass
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            note("assigned", len(assigned))
+            pass
 
         def on_partitions_lost(self, lost: Any) -> None:
             note("harm", f"lost {len(lost)} partitions")
@@ -70,7 +69,10 @@ def kafka_python(bootstrap: str, group: str, topic: str, note: Callable[..., Non
         session_timeout_ms=6000, heartbeat_interval_ms=1000,
     )  # fmt: skip
     consumer.subscribe([topic], listener=Told())
+    held = -1
     while RUNNING:
+        if held != (held := len(consumer.assignment())):
+            note("assigned", held)
         try:
             found = consumer.poll(500)
             ends = {
