@@ -11,6 +11,7 @@ SEEDS ?= 1000
 SECONDS ?= 60
 FIRST ?= 1
 SEED ?= 0
+PLACES ?= 40
 
 .DEFAULT_GOAL := help
 
@@ -78,6 +79,10 @@ differential: setup ## Made-up programs on Kafka's own coordinator and on ours: 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000
 	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2
+
+.PHONY: damage
+damage: setup ## Every file of a data folder damaged in every way: make damage PLACES=100
+	KGROUP_DAMAGE=$(PLACES) $(BIN)/pytest -q tests/unit/broker/test_damaged_folder.py
 
 .PHONY: soak
 soak: setup ## Real clients under kill -9 and broken connections: make soak SECONDS=600

@@ -131,6 +131,7 @@ def _partitions(cluster: Cluster) -> Iterator[Metric]:
     states = {"loading": 0, "active": active, "failed": len(cluster.shards) - active}
     for state, count in states.items():
         yield Metric(COORDINATOR, "num-partitions", count, {"state": state})
+    yield Metric("kgroup:type=logs", "torn-tails-cut-count", cluster.torn_tails, total=True)
     times = cluster.load_times_ms
     yield Metric(COORDINATOR, "partition-load-time-max", max(times, default=None))
     yield Metric(COORDINATOR, "partition-load-time-avg", sum(times) / len(times) if times else None)

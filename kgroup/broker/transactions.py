@@ -13,10 +13,10 @@ from kgroup.coordinator.transactions.outcome import Markers, Outcome
 from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.coordinator.transactions.state import LATEST_VERSION, Status
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition, offsets_partition_of
-from kgroup.errors import ErrorCode, KgroupError, Refused, StorageError
+from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import LogRecord, end_marker_record
 from kgroup.runtime.catalog import CatalogTopic
-from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.cluster import Cluster, told
 from kgroup.runtime.transaction_shard import TransactionShard
 
 if TYPE_CHECKING:
@@ -214,9 +214,11 @@ class Transactions:
             if before is not None:
                 shard.begin(self._cluster.clock.now_ms())
         except Exception as error:
-            told = error.message if isinstance(error, KgroupError) else repr(error)
             log.error(
-                "%s-%d cannot be loaded, its ids are not served: %s", TRANSACTION_TOPIC, partition, told
+                "%s-%d cannot be loaded, its ids are not served: %s",
+                TRANSACTION_TOPIC,
+                partition,
+                told(error),
             )
             return
         self.shards[partition] = shard

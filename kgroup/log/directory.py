@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgroup.domain import uuid_text
 from kgroup.errors import StorageError
-from kgroup.log.files import replace_file
+from kgroup.log.files import CATALOG, replace_file
 
 LAYOUT_VERSION = 1
 LOCK_FILE = ".lock"
@@ -45,13 +45,15 @@ class DataDirectory:
 
     A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raises StorageError
     if another process holds it (naming that one), if it belongs to another cluster than `cluster_id`,
-    or if its layout is newer than this version of kgroup.
+    if it no longer says which, or if its layout is newer than this version of kgroup. `created` tells a
+    folder that became one of kgroup's just now.
     """
 
     def __init__(
         self, path: Path, *, command: str, bootstrap: str = "", cluster_id: str | None = None
     ) -> None:
         self.path = path
+        self.created = False
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -109,6 +111,13 @@ class DataDirectory:
     def _identify(self, wanted: str | None) -> str:
         path = self.path / META_FILE
         if not path.exists():
+            if (self.path / CATALOG).exists():
+                raise StorageError(
+                    f"{path} is missing: it tells which cluster the folder belongs to",
+                    hint="restore it from a backup; or write it anew with the lines layout.version=1 and"
+                    f" cluster.id=…, the id being that in {CATALOG}",
+                )
+            self.created = True
             cluster_id = wanted or uuid_text(os.urandom(16))
             replace_file(path, f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\n")
             return cluster_id
@@ -162,7 +171,7 @@ def _read_owner(lock: int) -> Owner | None:
 
 
 def _properties(path: Path) -> dict[str, str]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_bytes().decode("utf-8", "replace").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in pairs}
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from kgroup.errors import DecodeError, StorageError
-from kgroup.protocol.batches import batches_in
+from kgroup.errors import StorageError
 
 INDEX_SUFFIXES = (".index", ".timeindex")
 SEGMENT_SUFFIXES = (".log", *INDEX_SUFFIXES)
+CATALOG = "catalog.json"
+"""Of a data folder: what the cluster remembers besides its logs."""
 CLEANED = ".cleaned"
 SWAP = ".swap"
 START_OFFSET = "log-start-offset"
@@ -55,22 +56,24 @@ def write_checkpoint(folder: Path, name: str, offset: int) -> None:
     replace_file(folder / name, f"{offset}\n")
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Give a small file new content in one step, durable on return."""
+def replace_file(path: Path, content: str | bytes, *, durable: bool = True) -> None:
+    """Give a small file new content in one step, durable on return unless told otherwise."""
     draft = path.with_name(path.name + ".tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    with draft.open("wb") as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     draft.replace(path)
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
 def read_checkpoint(folder: Path, name: str) -> int | None:
     """The stored offset, None if there is none; raises StorageError if it is no number."""
     path = folder / name
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     try:
@@ -127,45 +130,3 @@ def finish_swap(folder: Path, base_offset: int) -> None:
         if os.path.exists(f"{path}{SWAP}"):
             os.rename(f"{path}{SWAP}", path)
     sync_folder(folder)
-
-
-def finish_interrupted(folder: Path) -> None:
-    """Undo or complete what a killed process had begun: the order of steps Kafka takes at start.
-
-    Half-written files go; a segment that was being swapped in replaces those it was made from.
-    """
-    for name in os.listdir(folder):
-        if name.endswith((CLEANED, ".deleted", ".tmp")):
-            (folder / name).unlink()
-    for base in segment_bases(folder, ".log" + SWAP):
-        end = _end_of(segment_file(folder, base, ".log" + SWAP))
-        for old in segment_bases(folder):
-            # An emptied segment has no end offset of its own; it replaces at least its namesake.
-            if base <= old < max(end, base + 1):
-                remove_segment(folder, old)
-        for suffix in INDEX_SUFFIXES:
-            segment_file(folder, base, suffix).unlink(missing_ok=True)
-        finish_swap(folder, base)
-    known = set(segment_bases(folder))
-    for name in os.listdir(folder):
-        orphan = name.endswith(INDEX_SUFFIXES) and name[:20].isdigit() and int(name[:20]) not in known
-        if orphan or name.endswith(SWAP):
-            (folder / name).unlink()
-
-
-def _end_of(path: Path) -> int:
-    """The offset behind the last batch of a log file, 0 for an empty one."""
-    data = path.read_bytes()
-    end = 0
-    try:
-        reader = batches_in(data)
-        for batch in reader:
-            end = batch.last_offset + 1
-    except DecodeError as error:
-        raise StorageError(f"{path}: {error.message}", hint=_RESTORE) from None
-    if reader.trailing_bytes:
-        raise StorageError(f"{path} is cut at byte {reader.position}", hint=_RESTORE)
-    return end
-
-
-_RESTORE = "compaction left this file; if the segments it replaces are still there, delete it and start again"

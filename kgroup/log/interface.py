@@ -18,6 +18,10 @@ from kgroup.protocol.batches import (
 from kgroup.protocol.compression import Compression
 
 
+class DamagedLog(StorageError):
+    """What was stored is missing or not what it was; no file was touched."""
+
+
 class OffsetOutOfRange(StorageError):
     """An offset before the log's start or behind its end was asked for."""
 
@@ -129,8 +133,21 @@ def out_of_range(offset: int, start: int, end: int) -> OffsetOutOfRange:
 
 
 def first_at_or_after(batch: Batch, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
-    """The first record of the batch at or behind `start_offset` that is not older than `timestamp_ms`."""
-    for record in batch.records:
-        if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
-            return record.offset, record.timestamp_ms
+    """The first record of the batch at or behind `start_offset` that is not older than `timestamp_ms`.
+
+    Raises DamagedLog for records that do not decode.
+    """
+    try:
+        records = batch.records
+    except DecodeError as error:
+        raise DamagedLog(error.message, hint="restore the partition's segments from a backup") from None
+    for record in records:
+        found = _wrapped(record.timestamp_ms)
+        if found >= timestamp_ms and record.offset >= start_offset:
+            return record.offset, found
     return None
+
+
+def _wrapped(timestamp_ms: int) -> int:
+    """A batch's first timestamp and a record's delta may add up to more than 64 bits; in Kafka they wrap."""
+    return (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -7,25 +7,20 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from kgroup.errors import StorageError
 from kgroup.log.files import (
-    INDEX_SUFFIXES,
     START_OFFSET,
     commit_swap,
-    finish_interrupted,
     finish_swap,
-    read_checkpoint,
     remove_segment,
-    segment_bases,
-    segment_file,
     sync_folder,
     write_checkpoint,
 )
 from kgroup.log.interface import Placed, out_of_range, place_batches
-from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write, damaged_file
-from kgroup.log.tail import valid_batch_after
+from kgroup.log.manifest import MANIFEST, Manifest, draft_manifest, write_manifest
+from kgroup.log.opening import open_segments
+from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write
 from kgroup.protocol.batches import NO_PRODUCER_ID, NO_TIMESTAMP, Batch, LogRecord, encode_batch
 from kgroup.protocol.compression import Compression
 
@@ -33,21 +28,13 @@ SEGMENT_BYTES = 100 << 20
 """Default size of a segment (offsets.topic.segment.bytes)."""
 
 
-class TornTail(NamedTuple):
-    """What opening a log cut off: the rest of an append that a kill or power loss interrupted."""
-
-    path: Path
-    position: int
-    bytes_cut: int
-    reason: str
-
-
 class PartitionLog:
     """A `Log` in `folder`, which is created if missing; one process at a time may have it open.
 
     An append is one write of whole batches: after a killed process the log holds all of it or a
     prefix of its batches. With `fsync`, an append also survives a power loss. `torn_tail` tells what
-    opening had to cut, None for a clean log. Raises StorageError for a folder that cannot be used.
+    opening had to cut, None for a clean log. Raises StorageError for a folder that cannot be used, or where
+    something that was stored is missing or damaged.
     `write` is the system call; tests replace it.
     """
 
@@ -64,20 +51,21 @@ class PartitionLog:
         self._fsync = fsync
         self._write = write
         self._refusal: str | None = None
-        self.torn_tail: TornTail | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            finish_interrupted(folder)
-            self._segments = self._load()
+            opened = open_segments(folder, write)
+            self._segments, self._noted, self.torn_tail = opened.segments, opened.manifest, opened.torn
             self._active = self._segments[-1]
+            self._start = min(opened.start_offset, self._active.end_offset)
             created = not self._active.path.exists()
             self._active.open_for_append()
             if created:
+                self._noted = Manifest(self._start, (self._active.listed,))
+                write_manifest(folder, self._noted, durable=False)
                 sync_folder(folder)
-            checkpoint = read_checkpoint(folder, START_OFFSET) or 0
+            self._note()
         except OSError as error:
             raise _os_error(folder, "opened", error) from None
-        self._start = min(max(self._segments[0].base_offset, checkpoint), self._active.end_offset)
 
     @property
     def start_offset(self) -> int:
@@ -92,30 +80,14 @@ class PartitionLog:
         """The segments by offset; the last one is active, the others are sealed."""
         return self._segments
 
-    # -- opening -----------------------------------------------------------------------------------
-
-    def _load(self) -> list[Segment]:
-        bases = segment_bases(self.folder) or [read_checkpoint(self.folder, START_OFFSET) or 0]
-        segments = [Segment(self.folder, base, write=self._write) for base in bases]
-        for segment, following in zip(segments, bases[1:], strict=False):
-            segment.load(following)
-        self._recover(segments[-1])
-        return segments
-
-    def _recover(self, segment: Segment) -> None:
-        """Read the last segment whole and cut a torn tail; damage before its end raises StorageError."""
-        if not segment.path.exists():
-            return
-        size = segment.path.stat().st_size
-        damage = segment.recover(size)
-        if damage is None:
-            return
-        if not damage.torn or valid_batch_after(segment.path, damage.position, segment.end_offset):
-            raise damaged_file(segment.path, damage)
-        os.truncate(segment.path, damage.position)
-        for suffix in INDEX_SUFFIXES:
-            segment_file(self.folder, segment.base_offset, suffix).unlink(missing_ok=True)
-        self.torn_tail = TornTail(segment.path, damage.position, size - damage.position, damage.reason)
+    def _note(self) -> None:
+        """Write down what the folder holds, once all of it is on disk; raises OSError."""
+        sealed = tuple(segment.listed for segment in self._segments[:-1])
+        found = Manifest(self._start, (*sealed, self._active.listed._replace(indexes=None)))
+        if found != self._noted:
+            self._active.sync()
+            write_manifest(self.folder, found)
+            self._noted = found
 
     # -- appending ---------------------------------------------------------------------------------
 
@@ -192,13 +164,16 @@ class PartitionLog:
             sealed.write_indexes()
             sealed.sync()
             fresh.open_for_append()
-            sync_folder(self.folder)
+            noted = Manifest(self._start, tuple(segment.listed for segment in (*self._segments, fresh)))
+            write_manifest(self.folder, noted)
         except OSError as error:
             fresh.close()
+            with contextlib.suppress(OSError):
+                fresh.path.unlink(missing_ok=True)
             raise _os_error(fresh.path, "created", error) from None
         sealed.close()
         self._segments.append(fresh)
-        self._active = fresh
+        self._active, self._noted = fresh, noted
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -245,9 +220,11 @@ class PartitionLog:
         try:
             write_checkpoint(self.folder, START_OFFSET, offset)
             self._start = offset
-            while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
-                remove_segment(self.folder, self._segments[0].base_offset)
-                del self._segments[0]
+            gone = self._index_of(offset)
+            removed, self._segments = self._segments[:gone], self._segments[gone:]
+            self._note()
+            for segment in removed:
+                remove_segment(self.folder, segment.base_offset)
             sync_folder(self.folder)
         except OSError as error:
             raise _os_error(self.folder, "shortened", error) from None
@@ -259,8 +236,17 @@ class PartitionLog:
         Killed at any point, the next open finds the old segments or the new one.
         """
         first = self._segments.index(replaced[0])
+        after = [*self._segments[:first], cleaned, *self._segments[first + len(replaced) :]]
+        noted = Manifest(self._start, tuple(segment.listed for segment in after))
+        try:
+            self._active.sync()
+            draft = draft_manifest(self.folder, noted)
+        except OSError as error:
+            raise _os_error(self.folder, "compacted", error) from None
         try:
             commit_swap(self.folder, cleaned.base_offset)
+            draft.replace(self.folder / MANIFEST)
+            sync_folder(self.folder)
             for segment in replaced:
                 remove_segment(self.folder, segment.base_offset)
             finish_swap(self.folder, cleaned.base_offset)
@@ -269,7 +255,7 @@ class PartitionLog:
             raise _os_error(self.folder, "compacted", error) from None
         cleaned.suffix = ""
         cleaned.end_offset = replaced[-1].end_offset
-        self._segments[first : first + len(replaced)] = [cleaned]
+        self._segments, self._noted = after, noted
 
     def close(self) -> None:
         if self._refusal is None:
@@ -277,6 +263,7 @@ class PartitionLog:
             # The next open makes indexes anew from the log: a full disk must not fail a shutdown.
             with contextlib.suppress(OSError):
                 self._active.write_indexes()
+                self._note()
         self._active.close()
 
 

@@ -12,42 +12,35 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from kgroup.errors import DecodeError, StorageError
+from google_crc32c import extend
+from google_crc32c import value as crc32c
+
+from kgroup.log.damage import (
+    HEAD_BYTES,
+    OTHER_BATCHES,
+    Damage,
+    Damaged,
+    damaged_file,
+    head_of,
+    scan,
+    too_short,
+)
 from kgroup.log.files import INDEX_SUFFIXES, segment_file
 from kgroup.log.interface import Placed, first_at_or_after
-from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch, batches_in
+from kgroup.log.manifest import Listed
+from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch
 
 INDEX_INTERVAL_BYTES = 4096
-CHUNK_BYTES = 1 << 20
 _HOP_BYTES = 8 << 10
-_HOP_HEADER_BYTES = 27
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
-_BASE = struct.Struct(">q")
-_INT = struct.Struct(">i")
-_LENGTH_AT, _LAST_DELTA_AT = 8, 23
+_HOP = struct.Struct(">qi11xi")
+"""Of a batch: base offset, length, and last offset delta behind fields not looked at."""
 _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
 Write = Callable[[int, bytes], int]
-
-
-class Damage(NamedTuple):
-    """Where a segment stops being whole batches in order, and why; `torn` if a cut write may be why."""
-
-    position: int
-    reason: str
-    torn: bool = True
-
-
-class Damaged(Exception):
-    """Raised by `scan`; becomes a cut or a StorageError, depending on where it is."""
-
-    def __init__(self, position: int, reason: str) -> None:
-        super().__init__(reason)
-        self.damage = Damage(position, reason)
 
 
 class SyncFailed(OSError):
@@ -57,7 +50,9 @@ class SyncFailed(OSError):
 class Segment:
     """The segment of `folder` that starts at `base_offset`; `size` bytes of it are whole batches.
 
-    `suffix` marks the files of a segment still being made (`.cleaned`).
+    `suffix` marks the files of a segment still being made (`.cleaned`). `digest` is the checksum of what
+    the batches' own do not cover, None if the file was not read whole since it came from elsewhere;
+    `indexes` that of its index files, None if they have to be made anew.
     """
 
     def __init__(self, folder: Path, base_offset: int, suffix: str = "", write: Write = os.write) -> None:
@@ -67,6 +62,9 @@ class Segment:
         self.size = 0
         self.end_offset = base_offset
         self.max_timestamp = NO_TIMESTAMP
+        self.digest: int | None = 0
+        self.first: int | None = None
+        self.indexes: int | None = None
         self._offset_of_max = base_offset
         self._index_offsets = array("q")
         self._index_positions = array("q")
@@ -79,6 +77,11 @@ class Segment:
     @property
     def path(self) -> Path:
         return segment_file(self.folder, self.base_offset, ".log" + self.suffix)
+
+    @property
+    def listed(self) -> Listed:
+        """What a manifest says of this segment."""
+        return Listed(self.base_offset, self.size, self.digest, self.first, self.indexes)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -99,7 +102,7 @@ class Segment:
             except OSError as error:
                 raise SyncFailed(*error.args) from error
         for batch in placed:
-            self.index(len(batch.raw), batch.last_offset, batch.max_timestamp)
+            self.index(batch.raw[:HEAD_BYTES], len(batch.raw), batch.last_offset, batch.max_timestamp)
 
     def cut_to_size(self) -> None:
         """Drop what a failed append has left behind the last whole batch; raises OSError."""
@@ -110,8 +113,12 @@ class Segment:
         assert self._fd is not None
         os.fsync(self._fd)
 
-    def index(self, size: int, last_offset: int, max_timestamp: int) -> None:
+    def index(self, head: bytes, size: int, last_offset: int, max_timestamp: int) -> None:
         """Account for a batch of `size` bytes at the segment's end (Kafka: LogSegment.append)."""
+        if self.digest is not None:
+            self.digest = extend(self.digest, head)
+        if self.first is None:
+            self.first = crc32c(head)
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self._offset_of_max = max_timestamp, last_offset
         if self._since_index > INDEX_INTERVAL_BYTES:
@@ -140,6 +147,7 @@ class Segment:
         )
         for suffix, content in zip(INDEX_SUFFIXES, contents, strict=True):
             segment_file(self.folder, base, suffix + self.suffix).write_bytes(content)
+        self.indexes = crc32c(b"".join(contents))
 
     def close(self) -> None:
         if self._fd is not None:
@@ -148,22 +156,41 @@ class Segment:
 
     # -- loading -----------------------------------------------------------------------------------
 
-    def load(self, end_offset: int) -> None:
-        """Take over a sealed segment that ends where the next one starts; its batches are not checked.
+    def load(self, end_offset: int, listed: Listed | None = None) -> None:
+        """Take over a sealed segment that ends where the next one starts.
 
-        Raises StorageError if the indexes had to be made anew and the log is damaged; or OSError.
+        Its batches are checked if the indexes have to be made anew, or it is longer than `listed`; else
+        when they are read. Raises StorageError if it is damaged; or OSError.
         """
         size = self.path.stat().st_size
-        if not self._load_indexes(size, end_offset):
-            damage = self.recover(size)
+        if listed is not None and size < listed.size:
+            raise damaged_file(self.path, too_short(size, listed.size))
+        if (listed is None or listed.size == size) and self._load_indexes(size, end_offset, listed):
+            if listed is not None:
+                self.digest, self.first = listed.digest, listed.first
+                self._check_first()
+            else:
+                self.digest = None
+        else:
+            damage = self.recover(size, listed)
+            if damage is None and self.end_offset > end_offset:
+                reason = f"its offsets reach {self.end_offset - 1}, the next segment starts at {end_offset}"
+                damage = Damage(0, reason, torn=False)
             if damage is not None:
                 raise damaged_file(self.path, damage)
             self.write_indexes()
         self.size = size
         self.end_offset = end_offset
 
-    def _load_indexes(self, size: int, end_offset: int) -> bool:
-        """Read both index files; False, with empty indexes, if they are missing or not sane."""
+    def _check_first(self) -> None:
+        """A look at the first batch tells a segment of another partition; the others when they are read."""
+        with self.path.open("rb", buffering=0) as file:
+            head = file.read(HEAD_BYTES)
+        if self.first is not None and crc32c(head) != self.first:
+            raise damaged_file(self.path, Damage(0, OTHER_BATCHES))
+
+    def _load_indexes(self, size: int, end_offset: int, listed: Listed | None) -> bool:
+        """Read both index files; False, with empty indexes, if missing, not sane or not as listed."""
         base = self.base_offset
         paths = [segment_file(self.folder, base, suffix) for suffix in INDEX_SUFFIXES]
         try:
@@ -171,6 +198,9 @@ class Segment:
         except FileNotFoundError:
             return False
         if len(index) % _INDEX_ENTRY.size or len(times) % _TIME_ENTRY.size or (size and not times):
+            return False
+        found = crc32c(index + times)
+        if listed is not None and listed.indexes != found:
             return False
         positions = list(_INDEX_ENTRY.iter_unpack(index))
         timestamps = list(_TIME_ENTRY.iter_unpack(times))
@@ -189,19 +219,36 @@ class Segment:
         self._time_offsets.extend(base + offset for _, offset in timestamps)
         if timestamps:
             self.max_timestamp = self._times[-1]
+        self.indexes = found
         return True
 
-    def recover(self, size: int) -> Damage | None:
-        """Read the file's batches, making the indexes anew; where and why that ended early, if it did."""
+    def recover(self, size: int, listed: Listed | None = None) -> Damage | None:
+        """Read the file's batches, making the indexes anew; where and why that ended early, if it did.
+
+        The first ones have to be those `listed`; what was appended behind them leaves no offset out.
+        """
+        sure = listed is None or listed.digest is None
+        appended = size if listed is None else listed.size
         try:
             for position, batch in scan(self.path, 0, size):
-                if batch.base_offset < self.end_offset or batch.last_offset_delta < 0:
-                    reason = f"offset {batch.base_offset} where {self.end_offset} is due"
+                if position >= appended and not sure:
+                    if position > appended or listed is None or self.digest != listed.digest:
+                        break
+                    sure = True
+                if (reason := self._misplaced(batch, gaps=position < appended)) is not None:
                     return Damage(position, reason, torn=False)
-                self.index(batch.size, batch.last_offset, batch.max_timestamp)
+                self.index(head_of(batch), batch.size, batch.last_offset, batch.max_timestamp)
         except Damaged as error:
             return error.damage
+        if not sure and listed is not None and self.digest != listed.digest:
+            return Damage(0, OTHER_BATCHES, torn=False)
         return None
+
+    def _misplaced(self, batch: Batch, *, gaps: bool) -> str | None:
+        """Why the batch cannot be the segment's next, None if it can; compaction leaves gaps."""
+        base, due, end = batch.base_offset, self.end_offset, self.base_offset + MAX_RELATIVE_OFFSET
+        fits = due <= base <= batch.last_offset <= end and (gaps or base == due)
+        return None if fits else f"offset {base} where {due} is due"
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -211,12 +258,12 @@ class Segment:
         if position == self.size:
             return b""
         data = self._pread(min(max(max_bytes, HEADER_BYTES), self.size - position), position)
-        first = self._batch_size(data, 0, position)
+        first, due = self._hop(data, 0, position, self.base_offset)
         if first >= len(data):
             return data if first == len(data) else self._pread(first, position)
         end = first
         while end + HEADER_BYTES <= len(data):
-            size = self._batch_size(data, end, position)
+            size, due = self._hop(data, end, position, due)
             if end + size > len(data):
                 break
             end += size
@@ -226,14 +273,13 @@ class Segment:
         """Where the first batch that ends at or behind `offset` starts; the size if there is none."""
         entry = bisect_right(self._index_offsets, offset) - 1
         position = self._index_positions[entry] if entry >= 0 else 0
+        due = self.base_offset
         while position < self.size:
             data = self._pread(min(_HOP_BYTES, self.size - position), position)
             at = 0
-            while at + _HOP_HEADER_BYTES <= len(data):
-                size = self._batch_size(data, at, position)
-                (base,) = _BASE.unpack_from(data, at)
-                (delta,) = _INT.unpack_from(data, at + _LAST_DELTA_AT)
-                if base + delta >= offset:
+            while at + _HOP.size <= len(data):
+                size, due = self._hop(data, at, position, due)
+                if due > offset:
                     return position + at
                 at += size
             if not at:
@@ -243,9 +289,16 @@ class Segment:
 
     def batches(self, offset: int) -> Iterator[Batch]:
         """The verified batches that end at or behind `offset`; raises StorageError where one is damaged."""
+        position, size, due, end = self.position_of(offset), self.size, self.base_offset, self.end_offset
+        digest, found = None if position else self.digest, 0
         try:
-            for _, batch in scan(self.path, self.position_of(offset), self.size):
+            for at, batch in scan(self.path, position, size):
+                if not due <= batch.base_offset <= batch.last_offset < end:
+                    raise Damaged(at, f"offset {batch.base_offset} where {due} is due, {end} is the end")
+                due, found = batch.last_offset + 1, extend(found, head_of(batch))
                 yield batch
+            if digest is not None and found != digest:
+                raise Damaged(0, OTHER_BATCHES)
         except Damaged as error:
             raise damaged_file(self.path, error.damage) from None
 
@@ -275,44 +328,15 @@ class Segment:
             raise damaged_file(self.path, Damage(position + len(data), "the file ends early"))
         return data
 
-    def _batch_size(self, data: bytes, at: int, position: int) -> int:
-        size: int = _INT.unpack_from(data, at + _LENGTH_AT)[0] + LENGTH_OFFSET
+    def _hop(self, data: bytes, at: int, position: int, due: int) -> tuple[int, int]:
+        """Size of the batch that starts there, and the offset behind it; its place has to be sane."""
+        base, length, delta = _HOP.unpack_from(data, at)
+        size = length + LENGTH_OFFSET
         if size < HEADER_BYTES or position + at + size > self.size:
             raise damaged_file(self.path, Damage(position + at, f"a batch of {size} bytes is claimed"))
-        return size
-
-
-def scan(path: Path, position: int, end: int) -> Iterator[tuple[int, Batch]]:
-    """The verified batches of a file between two positions, each with its own; raises Damaged."""
-    with path.open("rb", buffering=0) as file:
-        want = CHUNK_BYTES
-        while position < end:
-            data = os.pread(file.fileno(), min(want, end - position), position)
-            reader = batches_in(data, origin=position)
-            while True:
-                at = position + reader.position
-                try:
-                    batch = next(reader)
-                except StopIteration:
-                    break
-                except DecodeError as error:
-                    raise Damaged(at, error.message) from None
-                yield at, batch
-            if reader.position:
-                position += reader.position
-                want = CHUNK_BYTES
-            elif position + len(data) >= end or len(data) < want:
-                raise Damaged(position, f"the batch at byte {position} is cut after {len(data)} bytes")
-            else:
-                want *= 2
-
-
-def damaged_file(path: Path, damage: Damage) -> StorageError:
-    return StorageError(
-        f"{path} is damaged at byte {damage.position}: {damage.reason}",
-        hint="restore the file from a backup; or, to give up what follows, cut it there"
-        f" (truncate -s {damage.position} {path}) and delete the segments behind it",
-    )
+        if not due <= base <= base + delta < self.end_offset:
+            raise damaged_file(self.path, Damage(position + at, f"offset {base} where {due} is due"))
+        return size, base + delta + 1
 
 
 def _rises(values: Iterable[int]) -> bool:

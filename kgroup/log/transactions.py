@@ -29,7 +29,7 @@ class Transactions:
 
     def saw(self, batch: Batch) -> None:
         """Take in the next batch of the log."""
-        if not batch.transactional:
+        if not batch.transactional or batch.producer_id < 0:
             return
         if not batch.control:
             self.open.setdefault(batch.producer_id, batch.base_offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import Any
 
 from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
-from kgroup.log.files import replace_file
+from kgroup.log.files import CATALOG, replace_file
 
 FORMAT = 1
 PRODUCER_ID_BLOCK = 1000
@@ -36,11 +37,13 @@ class CatalogTopic:
 class Catalog:
     """The durable list of topics; every change is on disk when the call returns.
 
-    Without a folder it lives in memory. StorageError for a file that cannot be read or written.
+    Without a folder it lives in memory. StorageError for a file that cannot be read or written, is damaged,
+    belongs to another cluster than `cluster_id`, or is gone from a folder that is not `new`.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._path = folder / "catalog.json" if folder else None
+    def __init__(self, folder: Path | None, cluster_id: str = "", *, new: bool = True) -> None:
+        self._path = folder / CATALOG if folder else None
+        self._cluster_id = cluster_id
         self._saved_producer_id = 0
         self._next_producer_id = 0
         self._changing = False
@@ -50,6 +53,12 @@ class Catalog:
         self.image = TopicImage()
         if self._path and self._path.exists():
             self._read(self._path)
+        elif self._path and not new and any(partition_folders(self._path.parent)):
+            raise StorageError(
+                f"{self._path} is missing: it holds the topics, their ids and settings, and those of groups",
+                hint="restore it from a backup; or delete meta.properties: the folder is then taken over as a"
+                " new one, topics as its partitions' names tell",
+            )
         else:
             self._save()
 
@@ -140,6 +149,7 @@ class Catalog:
             found = json.loads(path.read_bytes())
             if found["format"] != FORMAT:
                 raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
+            self._check(found)
             version = int(found["version"])
             self._next_producer_id = self._saved_producer_id = int(found["next_producer_id"])
             self.topics = {t.name: t for t in _topics(found["topics"])}
@@ -147,19 +157,31 @@ class Catalog:
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StorageError(f"{path} is not a kgroup catalog: {error}") from None
+            raise StorageError(
+                f"{path} is not a kgroup catalog: {error}", hint="restore it from a backup"
+            ) from None
         self._set_image(version, version)
+
+    def _check(self, found: dict[str, Any]) -> None:
+        """ValueError for a file that is not as it was written; those of older kgroups cannot be checked."""
+        checksum = found.pop("checksum", None)
+        if checksum is not None and checksum != _checksum(found):
+            raise ValueError("its checksum is wrong")
+        if found.get("cluster_id", self._cluster_id) != self._cluster_id:
+            raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self._cluster_id}")
 
     def _save(self) -> None:
         if self._path is None:
             return
-        content = {
+        content: dict[str, Any] = {
             "format": FORMAT,
+            "cluster_id": self._cluster_id,
             "version": self.image.version,
             "next_producer_id": self._saved_producer_id,
             "group_configs": self.group_configs,
             "topics": [{**asdict(t), "topic_id": uuid_text(t.topic_id)} for t in self.topics.values()],
         }
+        content["checksum"] = _checksum(content)
         try:
             replace_file(self._path, json.dumps(content, indent=1) + "\n")
         except OSError as error:
@@ -171,20 +193,30 @@ def _confusable(name: str) -> str:
     return name.replace(".", "_")
 
 
+def _checksum(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content).encode())
+
+
 def _topics(found: Iterable[dict[str, Any]]) -> Iterable[CatalogTopic]:
     for entry in found:
         yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"])})
+
+
+def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
+    """The folders named like a partition's, with topic and number, by name."""
+    for path in sorted(folder.iterdir()):
+        name, _, number = path.name.rpartition("-")
+        if name and number.isdecimal() and path.is_dir():
+            yield path, name, int(number)
 
 
 def adoptable(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
     """The topics whose partitions lie in a folder without a catalog, such as a copy of a Kafka's."""
     partitions: dict[str, int] = {}
     ids: dict[str, bytes] = {}
-    for path in sorted(folder.iterdir()):
-        name, _, number = path.name.rpartition("-")
-        if name and number.isdecimal() and path.is_dir():
-            partitions[name] = max(partitions.get(name, 0), int(number) + 1)
-            ids.setdefault(name, _topic_id_in(path / "partition.metadata") or catalog.new_topic_id())
+    for path, name, number in partition_folders(folder):
+        partitions[name] = max(partitions.get(name, 0), number + 1)
+        ids.setdefault(name, _topic_id_in(path / "partition.metadata") or catalog.new_topic_id())
     for name, count in partitions.items():
         yield CatalogTopic(name, ids[name], count)
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
-from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
-from kgroup.errors import ConfigError, KgroupError
+from kgroup.domain import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
+from kgroup.errors import ConfigError, KgroupError, StorageError
 from kgroup.log.files import adopt_start_offsets
-from kgroup.log.interface import Log
+from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
 from kgroup.runtime.clock import Clock, SystemClock
@@ -78,6 +78,8 @@ class Cluster:
         self._logs: dict[tuple[str, int], Log] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
         self._changes: _Changes | None = None
+        self._damaged: dict[tuple[str, int], DamagedLog] = {}
+        self.torn_tails = 0
         self.shards: list[Shard | None] = []
         self.counters = Counters()
         self.load_times_ms: list[int] = []
@@ -87,7 +89,8 @@ class Cluster:
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
         )
         try:
-            self.catalog = Catalog(data)
+            new = self._directory is None or self._directory.created
+            self.catalog = Catalog(data, self.cluster_id, new=new)
             self._open(config or {}, offsets_partitions)
         except BaseException:
             self.close()
@@ -113,6 +116,11 @@ class Cluster:
         count = min(topic.replication_factor, self.brokers)
         return tuple((partition + i) % self.brokers for i in range(count))
 
+    def offline(self, topic: str, partition: int) -> bool:
+        """Whether nobody leads a partition, its log having been found damaged or contradicting itself."""
+        unloaded = topic == OFFSETS_TOPIC and self.shards[partition] is None
+        return unloaded or (topic, partition) in self._damaged
+
     def topic_settings(self, name: str) -> TopicSettings:
         """The settings in force for a topic that exists: its own, the broker's, else the defaults."""
         found = self._topic_settings.get(name)
@@ -127,7 +135,10 @@ class Cluster:
         return found
 
     def log(self, topic: str, partition: int) -> Log | None:
-        """The log of a partition, opened on first use; None if there is no such partition."""
+        """The log of a partition, opened on first use; None if there is no such partition.
+
+        DamagedLog for one that was found damaged, until the process is started again; StorageError.
+        """
         found = self._logs.get((topic, partition))
         if found is None:
             known = self.catalog.topics.get(topic)
@@ -155,6 +166,7 @@ class Cluster:
             self._changes = None
         for name, partitions in changes.deleted.items():
             for partition in range(partitions):
+                self._damaged.pop((name, partition), None)
                 opened = self._logs.pop((name, partition), None)
                 if opened is not None:
                     opened.close()
@@ -222,8 +234,9 @@ class Cluster:
                     shard.group_config_changed(group_id, settings)
             shard.load(now_ms)
         except Exception as error:
-            told = error.message if isinstance(error, KgroupError) else repr(error)
-            log.error("%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, partition, told)
+            log.error(
+                "%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, partition, told(error)
+            )
             return
         self.shards[partition] = shard
         self.load_times_ms.append(self.clock.now_ms() - started_ms)
@@ -288,11 +301,14 @@ class Cluster:
 
         try:
             found = self.log(topic, partition)
+        except StorageError:
+            return False  # who loads it says so
+        try:
             if isinstance(found, PartitionLog) and dirty_ratio(found) >= MIN_DIRTY_RATIO:
                 return compact(found, now_ms=now_ms) is not None
-        except (KgroupError, OSError) as error:
-            told = error.message if isinstance(error, KgroupError) else str(error)
-            self.complaints.say(log, f"compaction of {topic}-{partition}", f"tried again later: {told}")
+        except Exception as error:
+            subject = f"compaction of {topic}-{partition}"
+            self.complaints.say(log, subject, f"tried again later: {told(error)}")
         return False
 
     def _topics_changed(self) -> list[Reply]:
@@ -312,12 +328,24 @@ class Cluster:
             return MemoryLog()
         from kgroup.log.partition import PartitionLog
 
+        if (topic, partition) in self._damaged:
+            raise self._damaged[topic, partition]
         settings = self.topic_settings(topic)
-        return PartitionLog(
-            self._folder / f"{topic}-{partition}",
-            segment_bytes=settings.segment_bytes,
-            fsync=settings.flush_messages == 1,
-        )
+        try:
+            opened = PartitionLog(
+                self._folder / f"{topic}-{partition}",
+                segment_bytes=settings.segment_bytes,
+                fsync=settings.flush_messages == 1,
+            )
+        except DamagedLog as error:
+            self._damaged[topic, partition] = error
+            if topic not in INTERNAL_TOPICS:  # of these, those who load them say so
+                log.error("%s-%d is not served: %s", topic, partition, told(error))
+            raise
+        if opened.torn_tail is not None:
+            self.torn_tails += 1
+            log.warning("%s", opened.torn_tail)
+        return opened
 
     @contextmanager
     def _change(self) -> Iterator[_Changes]:
@@ -346,6 +374,13 @@ def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfi
         BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
         GroupConfig.of({k: v for k, v in config.items() if k in theirs}),
     )
+
+
+def told(error: Exception) -> str:
+    """One line about a failure, with what to do about it."""
+    if not isinstance(error, KgroupError):
+        return repr(error)
+    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 def near_misses(name: str, known: Iterable[str]) -> str:

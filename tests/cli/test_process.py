@@ -186,3 +186,35 @@ def test_ctrl_c_ends_with_130(tmp_path):
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (130, "", "")
+
+
+@pytest.mark.parametrize("damage", ["torn", "damaged"])
+def test_what_a_data_folder_lost_is_said_at_the_start_and_by_every_command(tmp_path, damage):
+    """A torn tail is cut and kept, and all is whole then. A damaged partition is refused: exit code 5."""
+    folder = tmp_path / "data"
+    assert run("list", "--local", folder).returncode == 0
+    path = folder / "__consumer_offsets-1" / f"{0:020d}.log"
+    if damage == "damaged":
+        path.unlink()
+    else:
+        path.write_bytes(b"half of an append")
+    ran = run("list", "--local", folder)
+    if damage == "damaged":
+        assert ran.returncode == 5
+        assert "__consumer_offsets-1 cannot be loaded, its groups are not served: " in ran.stderr
+        assert f"{path} is missing (restore it from a backup" in ran.stderr
+        assert "groups of __consumer_offsets 1 are not seen" in ran.stderr
+    else:
+        assert ran.returncode == 0
+        assert f"{path} ended in 17 bytes that are no whole append" in ran.stderr
+        (kept,) = folder.glob("__consumer_offsets-1/cut-from-*")
+        assert str(kept) in ran.stderr and kept.read_bytes() == b"half of an append"
+        path.write_bytes(b"another")
+    with subprocess.Popen(
+        [*KGROUP, "serve", "--local", folder, "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout.readline().startswith("kgroup: serving on")
+        process.terminate()
+        _, err = process.communicate(timeout=20)
+    assert ("is missing" if damage == "damaged" else "ended in 7 bytes") in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import (
@@ -46,6 +47,8 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordi
 
 def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
     if key_type == GROUP:
+        if desk.cluster.offline(OFFSETS_TOPIC, desk.partition_of(key)):
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         node = desk.cluster.leader_of(desk.partition_of(key))
     elif key_type == TRANSACTION:
         node = desk.transactions.node_of(key)

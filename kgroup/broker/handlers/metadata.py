@@ -33,6 +33,7 @@ from kgroup.protocol.messages.metadata import (
 )
 from kgroup.runtime.catalog import CatalogTopic
 
+NO_LEADER = -1
 CONTROLLER = 0
 BROKERS, CONTROLLERS = 1, 2  # endpoint types
 CREATION_SINCE = 4  # before, a request could not forbid it
@@ -191,13 +192,16 @@ def _topic(desk: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataRe
     partitions = []
     for p in range(topic.partitions):
         replicas = desk.cluster.replicas_of(topic, p)
+        offline = desk.cluster.offline(topic.name, p)
         partitions.append(
             MetadataResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
                 partition_index=p,
-                leader_id=replicas[0],
+                leader_id=NO_LEADER if offline else replicas[0],
                 leader_epoch=LEADER_EPOCH,
                 replica_nodes=replicas,
                 isr_nodes=replicas,
+                offline_replicas=replicas if offline else (),
             )
         )
     return MetadataResponseTopic(
@@ -215,13 +219,16 @@ def _page(
     found = []
     for p in partitions:
         replicas = desk.cluster.replicas_of(topic, p)
+        offline = desk.cluster.offline(topic.name, p)
         found.append(
             DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
                 partition_index=p,
-                leader_id=replicas[0],
+                leader_id=NO_LEADER if offline else replicas[0],
                 leader_epoch=LEADER_EPOCH,
                 replica_nodes=replicas,
                 isr_nodes=replicas,
+                offline_replicas=replicas if offline else (),
                 eligible_leader_replicas=(),
                 last_known_elr=(),
             )

@@ -11,12 +11,13 @@ from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.broker.server import Server
 from kgroup.protocol.codec import Message
 from kgroup.protocol.headers import decode_response, encode_request
-from kgroup.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kgroup.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kgroup.runtime.cluster import Cluster
 
 
 def create_topic(transport: EmbeddedTransport, name: str, partitions: int = 1, **config: str) -> None:
-    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    settings = tuple(CreatableTopicConfig(name=key, value=value) for key, value in config.items())
+    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
     answer = transport.request(None, CreateTopicsRequest(topics=(wanted,)))
     assert [topic.error_code for topic in answer.topics] == [0]  # type: ignore[attr-defined]
 

@@ -9,12 +9,15 @@ import pytest
 from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.broker.metrics import snapshot
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import ConfigError, StorageError
+from kgroup.errors import ConfigError, ErrorCode, StorageError
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord, encode_batch
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -251,3 +254,109 @@ def test_the_offsets_log_stays_short_while_the_cluster_runs(tmp_path: Path) -> N
     shard.load(0)
     assert shard.coordinator.state.offsets.get("g", "t", 0) == stored
     transport.close()
+
+
+def commit(transport: EmbeddedTransport, group: str) -> None:
+    part = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="t", partitions=(part,))
+    request = OffsetCommitRequest(
+        group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=(topic,)
+    )
+    transport.request(0, request, max_version=9)
+
+
+def test_a_torn_tail_is_said_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """SM-71: what a kill interrupted is cut, with a word and with the bytes kept."""
+    transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=1))
+    create_topic(transport, "t")
+    commit(transport, "g")
+    left = tmp_path.parent / "left"
+    shutil.copytree(tmp_path, left)  # as a kill leaves it
+    transport.close()
+    path = left / f"{OFFSETS_TOPIC}-0" / f"{0:020d}.log"
+    with path.open("ab") as file:
+        file.write(b"half of an append")
+    cluster = opened(left)
+    assert cluster.torn_tails == 1
+    assert f"{path} ended in 17 bytes that are no whole append" in caplog.text
+    (metric,) = (m for m in snapshot(cluster) if m.name == "torn-tails-cut-count")
+    assert metric.value == 1
+    (shard,) = cluster.live_shards()
+    assert shard.coordinator.state.offsets.get("g", "t", 0) is not None
+    cluster.close()
+    shutil.rmtree(left)
+
+
+def test_a_damaged_offsets_partition_is_offline_and_the_others_serve(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=2))
+    create_topic(transport, "t")
+    groups = ["a", "b", "c", "d"]
+    by_partition = {transport.dispatcher.partition_of(group): group for group in groups}
+    for group in groups:
+        commit(transport, group)
+    transport.close()
+    path = tmp_path / f"{OFFSETS_TOPIC}-1" / f"{0:020d}.log"
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+
+    again = EmbeddedTransport(opened(tmp_path))
+    assert f"{OFFSETS_TOPIC}-1 cannot be loaded, its groups are not served: {path} is damaged" in caplog.text
+    assert "restore the file from a backup" in caplog.text
+    assert path.read_bytes() == raw
+    told = again.request(0, MetadataRequest(topics=(MetadataRequestTopic(name=OFFSETS_TOPIC),)))
+    assert isinstance(told, MetadataResponse)
+    assert [(p.error_code, p.leader_id) for p in told.topics[0].partitions] == [(0, 0), (5, -1)]
+    keys = (by_partition[0], by_partition[1])
+    found = again.request(0, FindCoordinatorRequest(key_type=0, coordinator_keys=keys))
+    assert isinstance(found, FindCoordinatorResponse)
+    assert [c.error_code for c in found.coordinators] == [0, ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    again.close()
+
+
+@pytest.mark.parametrize("gone", ["catalog.json", "meta.properties"])
+def test_a_folder_that_lost_what_it_knows_of_itself_is_not_taken_for_a_new_one(
+    tmp_path: Path, gone: str
+) -> None:
+    transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=1))
+    create_topic(transport, "t")
+    transport.close()
+    (tmp_path / gone).unlink()
+    with pytest.raises(StorageError, match=f"{gone} is missing") as caught:
+        opened(tmp_path)
+    assert "restore it from a backup" in (caught.value.hint or "")
+
+
+def test_a_flipped_bit_in_the_catalog_is_noticed(tmp_path: Path) -> None:
+    transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=1))
+    create_topic(transport, "t", 4)
+    transport.close()
+    path = tmp_path / "catalog.json"
+    path.write_text(path.read_text().replace('"partitions": 4', '"partitions": 5'))
+    with pytest.raises(StorageError, match="its checksum is wrong"):
+        opened(tmp_path)
+
+
+def test_a_damaged_topic_is_refused_and_the_server_lives(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=1))
+    create_topic(transport, "t", 2)
+    for partition in (0, 1):
+        log = transport.cluster.log("t", partition)
+        assert log is not None
+        log.append([LogRecord(b"k", b"v")])
+    transport.close()
+    (tmp_path / "t-0" / f"{0:020d}.log").unlink()
+    cluster = opened(tmp_path)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="t-0/0+.log is missing"):
+            cluster.log("t", 0)
+    assert caplog.text.count("t-0 is not served") == 1
+    assert cluster.offline("t", 0)
+    whole = cluster.log("t", 1)
+    assert whole is not None
+    assert whole.end_offset == 1
+    cluster.close()

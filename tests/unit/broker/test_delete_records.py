@@ -93,7 +93,7 @@ def transport(request: pytest.FixtureRequest, tmp_path: Path) -> EmbeddedTranspo
     """One broker and a topic with ten records, each in a segment of its own where there are segments."""
     data = tmp_path / "data" if request.param == "disk" else None
     made = EmbeddedTransport(Cluster(data, offsets_partitions=1))
-    small = CreatableTopicConfig(name="internal.segment.bytes", value="1")
+    small = CreatableTopicConfig(name="internal.segment.bytes", value="100")
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(small,))
     made.request(None, CreateTopicsRequest(topics=(topic,)))
     for number in range(10):
@@ -142,7 +142,7 @@ def test_only_the_leader_deletes() -> None:
 
 def test_segments_go_and_the_start_survives_a_restart(tmp_path: Path) -> None:
     transport = EmbeddedTransport(Cluster(tmp_path, offsets_partitions=1))
-    small = CreatableTopicConfig(name="internal.segment.bytes", value="1")
+    small = CreatableTopicConfig(name="internal.segment.bytes", value="100")
     topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=(small,))
     transport.request(None, CreateTopicsRequest(topics=(topic,)))
     create_topic(transport, "whole")
@@ -173,6 +173,7 @@ def test_a_copy_of_a_kafkas_folder_keeps_the_starts_it_had(tmp_path: Path) -> No
         produce(transport, b"%d" % number)
     transport.close()
     (tmp_path / "made" / "t-0").rename(tmp_path / "t-0")
+    (tmp_path / "t-0" / "segments").unlink()  # Kafka has no such file
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 3\n")
     transport = EmbeddedTransport(Cluster(tmp_path, offsets_partitions=1))
     assert listed(transport, EARLIEST) == 3

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kgroup.errors import StorageError
+from kgroup.log.interface import DamagedLog
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord, encode_batch
 
@@ -84,12 +85,11 @@ def test_every_truncation_point_loads_to_a_prefix(folder: Path, tmp_path: Path) 
         log.append([LogRecord(b"k", b"v" * (7 * i), (), i)] * (i % 2 + 1))
         ends.append(log.segments[-1].size)
     whole = contents(log)
-    log.close()
     raw = (folder / f"{FIRST}.log").read_bytes()
     for cut in range(len(raw) + 1):
-        copy = tmp_path / "copy"
+        copy = tmp_path / "copy" / folder.name
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(folder, copy)
+        shutil.copytree(folder, copy)  # as a kill leaves it
         os.truncate(copy / f"{FIRST}.log", cut)
         short = PartitionLog(copy)
         kept = max(end for end in ends if end <= cut)
@@ -101,8 +101,10 @@ def test_every_truncation_point_loads_to_a_prefix(folder: Path, tmp_path: Path) 
         else:
             assert short.torn_tail is not None
             assert short.torn_tail[:3] == (copy / f"{FIRST}.log", kept, cut - kept)
+            assert short.torn_tail.kept.read_bytes() == raw[kept:cut]
         assert short.append([LogRecord(b"k", b"next")]) == len(found)
         short.close()
+    log.close()
 
 
 @pytest.mark.parametrize("tail", [b"\x00" * 500, b"\xff" * 3, b"\x02" * 200])
@@ -169,10 +171,8 @@ def test_a_missing_middle_of_a_sealed_segment_is_reported(folder: Path) -> None:
     log.close()
     path = logs_of(folder)[1]
     os.truncate(path, path.stat().st_size - 5)
-    again = PartitionLog(folder, segment_bytes=1000)
-    with pytest.raises(StorageError, match=f"{path} is damaged"):
-        contents(again)
-    again.close()
+    with pytest.raises(StorageError, match=f"{path} is damaged .* 5 bytes that were stored are gone"):
+        PartitionLog(folder, segment_bytes=1000)
 
 
 @contextmanager
@@ -344,3 +344,160 @@ def test_large_batches_span_read_chunks(folder: Path) -> None:
     assert [(r.key, len(r.value or b"")) for r in contents(log)] == [(b"a", 3_000_000), (b"b", 1)]
     assert len(log.read(0, 10)) > 3_000_000
     log.close()
+
+
+def killed(log: PartitionLog) -> None:
+    """The process ends without a chance to write anything."""
+    for segment in log.segments:
+        segment.close()
+
+
+def test_what_is_cut_is_kept_and_never_overwritten(folder: Path) -> None:
+    for tail in (b"first", b"second"):
+        log = PartitionLog(folder)
+        if not log.end_offset:
+            fill(log, 3)
+        before = contents(log)
+        size = log.segments[-1].size
+        killed(log)
+        with log.segments[-1].path.open("ab") as file:
+            file.write(tail)
+        again = PartitionLog(folder)
+        assert again.torn_tail is not None
+        assert again.torn_tail.kept.read_bytes() == tail
+        assert f"{len(tail)} bytes" in str(again.torn_tail)
+        assert (contents(again), again.segments[-1].size) == (before, size)
+        killed(again)
+    kept = sorted(path.name for path in folder.glob("cut-from-*"))
+    assert len(kept) == 2
+    assert not [name for name in kept if name.endswith(".log") or name[:20].isdigit()]
+
+
+@pytest.mark.parametrize("damage", ["bit", "zeros", "cut", "gone"])
+def test_after_a_clean_stop_damage_is_no_torn_tail(folder: Path, damage: str) -> None:
+    log = PartitionLog(folder)
+    fill(log, 200)
+    log.close()
+    path = folder / f"{FIRST}.log"
+    raw = path.read_bytes()
+    changed = {"bit": raw[:-5] + bytes([raw[-5] ^ 1]) + raw[-4:], "zeros": bytes(len(raw)), "cut": raw[:-40]}
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(changed[damage])
+    with pytest.raises(DamagedLog, match=str(path)) as caught:
+        PartitionLog(folder)
+    assert "restore" in (caught.value.hint or "")
+    if damage != "gone":
+        assert path.read_bytes() == changed[damage], "the evidence stays"
+        path.write_bytes(raw)
+        again = PartitionLog(folder)
+        assert again.end_offset == log.end_offset
+        again.close()
+
+
+def test_damage_in_what_an_earlier_stop_stored_is_no_torn_tail_after_a_kill(folder: Path) -> None:
+    log = PartitionLog(folder)
+    fill(log, 3)
+    size = log.segments[-1].size
+    log.close()
+    killed(PartitionLog(folder))
+    path = folder / f"{FIRST}.log"
+    os.truncate(path, size - 1)
+    with pytest.raises(DamagedLog, match="1 bytes that were stored are gone"):
+        PartitionLog(folder)
+
+
+def test_a_batch_that_moved_behind_the_end_is_damage(folder: Path) -> None:
+    """A batch's own checksum does not cover its offset: a whole batch after a gap is no torn write."""
+    log = PartitionLog(folder)
+    fill(log, 3)
+    position = log.segments[-1].size
+    fill(log, 1)
+    killed(log)
+    path = folder / f"{FIRST}.log"
+    raw = bytearray(path.read_bytes())
+    raw[position + 6] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(DamagedLog, match=f"damaged at byte {position}: offset"):
+        PartitionLog(folder)
+
+
+@pytest.mark.parametrize("bit", range(64))
+def test_a_flipped_base_offset_in_a_sealed_segment_without_indexes(folder: Path, bit: int) -> None:
+    """As a copy of another broker's folder may be: nothing lists its segments."""
+    log = PartitionLog(folder, segment_bytes=1000)
+    fill(log, 30)
+    log.close()
+    first = logs_of(folder)[1]
+    for path in [folder / "segments", first.with_suffix(".index"), first.with_suffix(".timeindex")]:
+        path.unlink()
+    raw = bytearray(first.read_bytes())
+    last = max(i for i in range(len(raw)) if raw[i : i + 6] == bytes(6) and raw[i + 16 : i + 17] == b"\2")
+    raw[last + bit // 8] ^= 1 << bit % 8
+    first.write_bytes(raw)
+    with pytest.raises(DamagedLog, match=f"{first} is damaged"):
+        contents(PartitionLog(folder, segment_bytes=1000))
+
+
+def test_segments_listed_but_gone_are_missed(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=1000)
+    fill(log, 30)
+    log.close()
+    path = logs_of(folder)[2]
+    path.unlink()
+    with pytest.raises(DamagedLog, match=f"{path} is missing"):
+        PartitionLog(folder, segment_bytes=1000)
+
+
+def test_an_index_of_another_segment_is_made_anew(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=20_000)
+    fill(log, 400)
+    log.close()
+    one, two = (path.with_suffix(".index") for path in logs_of(folder)[:2])
+    right = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    again = PartitionLog(folder, segment_bytes=20_000)
+    assert one.read_bytes() == right
+    again.close()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100)])
+def test_a_list_of_segments_that_a_power_loss_left_empty_says_nothing(folder: Path, content: bytes) -> None:
+    log = PartitionLog(folder)
+    fill(log, 3)
+    before = contents(log)
+    log.close()
+    (folder / "segments").write_bytes(content)
+    again = PartitionLog(folder)
+    assert contents(again) == before
+    again.close()
+
+
+def test_a_log_that_did_not_change_writes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command with --local opens and closes every log of groups."""
+    log = PartitionLog(folder)
+    fill(log, 3)
+    log.close()
+
+    def fail(fd: int) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(os, "fsync", fail)
+    PartitionLog(folder).close()
+
+
+def test_a_copy_of_a_kafka_that_was_stopped_cleanly_has_no_torn_tail(folder: Path) -> None:
+    log = PartitionLog(folder)
+    fill(log, 3)
+    log.close()
+    (folder / "segments").unlink()
+    (folder.parent / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    with (folder / f"{FIRST}.log").open("ab") as file:
+        file.write(b"rubbish")
+    with pytest.raises(DamagedLog, match="is damaged at byte"):
+        PartitionLog(folder)
+    (folder.parent / ".kafka_cleanshutdown").unlink()
+    again = PartitionLog(folder)
+    assert again.torn_tail is not None
+    again.close()

@@ -1,0 +1,168 @@
+"""Opening a partition's folder: what an interrupted change leaves, a torn tail, and damage told apart.
+
+After a kill or a power loss, the last append may be there in part. Those bytes are cut off, and kept in a
+file beside the segment. Anything else that is missing or wrong is damage: the log does not open, and no
+file is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from kgroup.log.damage import Damage, damaged_file, too_short
+from kgroup.log.files import (
+    CLEANED,
+    INDEX_SUFFIXES,
+    START_OFFSET,
+    SWAP,
+    finish_swap,
+    read_checkpoint,
+    remove_segment,
+    segment_bases,
+    segment_file,
+    sync_folder,
+)
+from kgroup.log.interface import DamagedLog
+from kgroup.log.manifest import MANIFEST, Listed, Manifest, read_manifest, write_manifest
+from kgroup.log.segment import Segment, Write
+from kgroup.log.tail import valid_batch_after
+
+KAFKAS_CLEAN_STOP = ".kafka_cleanshutdown"
+"""Beside the partitions of a Kafka that was stopped cleanly; removed by its next start."""
+
+
+class TornTail(NamedTuple):
+    """What opening a log cut off: the rest of an append that a kill or power loss interrupted.
+
+    `kept` is the file the bytes are in now.
+    """
+
+    path: Path
+    position: int
+    bytes_cut: int
+    reason: str
+    kept: Path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} ended in {self.bytes_cut} bytes that are no whole append ({self.reason});"
+            f" they were cut at byte {self.position} and are kept in {self.kept}"
+        )
+
+
+class Opened(NamedTuple):
+    """The segments of a folder, the first offset that may be read, and what the folder said of itself."""
+
+    segments: list[Segment]
+    start_offset: int
+    manifest: Manifest | None
+    torn: TornTail | None
+
+
+def open_segments(folder: Path, write: Write) -> Opened:
+    """The segments of a folder; the last one is active, and was read whole.
+
+    Raises DamagedLog if anything that was stored is missing or damaged; or OSError.
+    """
+    finish_interrupted(folder)
+    manifest = read_manifest(folder)
+    bases = segment_bases(folder)
+    for each in manifest.segments if manifest else ():
+        if each.base_offset not in bases:
+            raise _missing(folder, each.base_offset)
+    start = manifest.start_offset if manifest else read_checkpoint(folder, START_OFFSET) or 0
+    segments = [Segment(folder, base, write=write) for base in bases or [start]]
+    for segment, following in zip(segments, bases[1:], strict=False):
+        segment.load(following, manifest.get(segment.base_offset) if manifest else None)
+    listed = manifest.get(segments[-1].base_offset) if manifest else None
+    torn = _recover(segments[-1], listed, manifest is None and (folder.parent / KAFKAS_CLEAN_STOP).exists())
+    return Opened(segments, max(segments[0].base_offset, start), manifest, torn)
+
+
+def _missing(folder: Path, base_offset: int) -> DamagedLog:
+    return DamagedLog(
+        f"{segment_file(folder, base_offset, '.log')} is missing",
+        hint=f"restore it from a backup; or, to give up what it held, delete {folder / MANIFEST}",
+    )
+
+
+def _recover(segment: Segment, listed: Listed | None, stopped_cleanly: bool) -> TornTail | None:
+    """Read the last segment whole and cut a torn tail; DamagedLog for damage."""
+    if not segment.path.exists():
+        return None
+    size = segment.path.stat().st_size
+    if listed is not None and size < listed.size:
+        raise damaged_file(segment.path, too_short(size, listed.size))
+    damage = segment.recover(size, listed)
+    if damage is None:
+        return None
+    stored = damage.position < listed.size if listed else stopped_cleanly
+    if stored or not damage.torn or valid_batch_after(segment.path, damage.position, segment.end_offset):
+        raise damaged_file(segment.path, damage)
+    return _cut(segment, size, damage)
+
+
+def _cut(segment: Segment, size: int, damage: Damage) -> TornTail:
+    """Move what follows a segment's last whole batch into a file that nobody takes for one of the log's."""
+    kept = _keep(segment, damage.position)
+    os.truncate(segment.path, damage.position)
+    for suffix in INDEX_SUFFIXES:
+        segment_file(segment.folder, segment.base_offset, suffix).unlink(missing_ok=True)
+    return TornTail(segment.path, damage.position, size - damage.position, damage.reason, kept)
+
+
+def _keep(segment: Segment, position: int) -> Path:
+    """Copy the bytes from `position` on into a new file, durable on return."""
+    stem = f"cut-from-{segment.base_offset:020d}-at-byte-{position}"
+    taken = sum(name.startswith(stem) for name in os.listdir(segment.folder))
+    kept = segment.folder / (f"{stem}-{taken + 1}" if taken else stem)
+    with segment.path.open("rb") as source, kept.open("xb") as target:
+        source.seek(position)
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
+    sync_folder(segment.folder)
+    return kept
+
+
+def finish_interrupted(folder: Path) -> None:
+    """Undo or complete what a killed process had begun: the order of steps Kafka takes at start.
+
+    Half-written files go; a segment that was being swapped in replaces those it was made from.
+    """
+    for name in os.listdir(folder):
+        if name.endswith((CLEANED, ".deleted", ".tmp")):
+            (folder / name).unlink()
+    for base in segment_bases(folder, ".log" + SWAP):
+        _swap_in(folder, base)
+    known = set(segment_bases(folder))
+    for name in os.listdir(folder):
+        orphan = name.endswith(INDEX_SUFFIXES) and name[:20].isdigit() and int(name[:20]) not in known
+        if orphan or name.endswith(SWAP):
+            (folder / name).unlink()
+
+
+def _swap_in(folder: Path, base: int) -> None:
+    swapped = Segment(folder, base, SWAP)
+    size = swapped.path.stat().st_size
+    damage = swapped.recover(size)
+    if damage is not None:
+        raise DamagedLog(
+            f"{swapped.path} is damaged at byte {damage.position}: {damage.reason}",
+            hint="compaction left this file; if the segments it replaces are still there, delete it and start"
+            " again",
+        )
+    # An emptied segment has no end offset of its own; it replaces at least its namesake.
+    end = max(swapped.end_offset, base + 1)
+    manifest = read_manifest(folder)
+    if manifest is not None:
+        write_manifest(folder, manifest.replaced(end, swapped.listed._replace(indexes=None)))
+    for old in segment_bases(folder):
+        if base <= old < end:
+            remove_segment(folder, old)
+    for suffix in INDEX_SUFFIXES:
+        segment_file(folder, base, suffix).unlink(missing_ok=True)
+    finish_swap(folder, base)
