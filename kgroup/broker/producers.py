@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from kgroup.errors import ErrorCode, Refused
-from kgroup.log.interface import Log
+from kgroup.errors import DecodeError, ErrorCode, Refused
+from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.transactions import Transactions
 from kgroup.protocol.batches import Batch
 from kgroup.runtime.cluster import Cluster
@@ -18,6 +18,7 @@ from kgroup.runtime.cluster import Cluster
 BATCHES_REMEMBERED = 5  # as many as a producer may have in flight
 MAX_SEQUENCE = (1 << 31) - 1
 NO_SEQUENCE = -1
+NO_EPOCH = -1
 
 
 @dataclass(slots=True)
@@ -53,8 +54,11 @@ class PartitionProducers:
         """Read what others have appended."""
         end = self._log.end_offset
         if self._next_offset < end:
-            for batch in self._log.batches(self._next_offset):
-                self._saw(batch)
+            try:
+                for batch in self._log.batches(self._next_offset):
+                    self._saw(batch)
+            except DecodeError as error:
+                raise DamagedLog(error.message, hint="restore the partition's segments") from None
             self._next_offset = end
 
     @property
@@ -77,6 +81,8 @@ class PartitionProducers:
         """
         known = self.known.get(batch.producer_id)
         if known is None:
+            if batch.producer_epoch < NO_EPOCH:
+                raise fenced(batch.producer_id, batch.producer_epoch, NO_EPOCH)
             if starts_at_zero and batch.base_sequence:
                 raise Refused(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -94,7 +100,7 @@ class PartitionProducers:
                 if wanted == (stored_first, stored_last):
                     return base_offset
             expected = (known.last_sequence + 1) & MAX_SEQUENCE
-        if first != expected:
+        if first != expected and known.epoch != NO_EPOCH:
             raise Refused(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Out of order sequence number for producer {batch.producer_id}: "

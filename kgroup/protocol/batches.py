@@ -124,8 +124,38 @@ class Batch:
     def records(self) -> list[LogRecord]:
         """The batch's records; raises DecodeError if they are not what the header says."""
         if self._records is None:
-            self._records = _decode_records(self)
+            body = self.data[self.position + HEADER_BYTES : self.position + self.size]
+            if self.compression:
+                try:
+                    body = decompress(body, self.compression)
+                except DecodeError as error:
+                    raise self._undecodable(error.message) from None
+            self._records = self.decoded(body)
         return self._records
+
+    def decoded(self, body: bytes, *, in_order: bool = True) -> list[LogRecord]:
+        """The records in `body`, this batch's own once decompressed; DecodeError if they are not its.
+
+        Unless `in_order`, their offsets may be any.
+        """
+        try:
+            return decode_records(
+                body,
+                count=self.count,
+                base=self.base_offset,
+                last_delta=self.last_offset_delta,
+                first=self.first_timestamp,
+                append_time=self.max_timestamp if self.log_append_time else None,
+                in_order=in_order,
+            )
+        except IndexError:
+            what = "a record ends outside the batch"
+        except DecodeError as error:
+            what = error.message
+        raise self._undecodable(what)
+
+    def _undecodable(self, what: str) -> DecodeError:
+        return DecodeError(f"batch at byte {self.position} (offset {self.base_offset}): {what}")
 
     @property
     def end_marker(self) -> EndMarker | None:
@@ -280,11 +310,30 @@ def with_base_offset(raw_batch: bytes, offset: int, leader_epoch: int) -> bytes:
 
 def with_append_time(raw_batch: bytes, timestamp_ms: int) -> bytes:
     """A produced batch whose records carry the broker's time (message.timestamp.type=LogAppendTime)."""
+    return _with(raw_batch, _LOG_APPEND_TIME, timestamp_ms)
+
+
+def with_max_timestamp(raw_batch: bytes, timestamp_ms: int) -> bytes:
+    """A produced batch whose records carry the producer's times, of which `timestamp_ms` is the latest."""
+    return _with(raw_batch, 0, timestamp_ms)
+
+
+def _with(raw_batch: bytes, append_time: int, max_timestamp: int) -> bytes:
     fields = list(_CHECKED.unpack_from(raw_batch, _CRC_START))
-    fields[0] |= _LOG_APPEND_TIME
-    fields[3] = timestamp_ms
-    checked = _CHECKED.pack(*fields) + raw_batch[HEADER_BYTES:]
-    base_offset, length, epoch, magic, _ = _PREFIX.unpack_from(raw_batch)
+    fields[0] = fields[0] & ~_LOG_APPEND_TIME | append_time
+    fields[3] = max_timestamp
+    return _resealed(raw_batch, _CHECKED.pack(*fields) + raw_batch[HEADER_BYTES:])
+
+
+def with_consecutive_offsets(batch: Batch, records: Sequence[LogRecord]) -> bytes:
+    """An uncompressed batch with these records of its own, their offsets counted up from its base offset."""
+    body, _ = encode_records(records, range(len(records)), batch.first_timestamp, NO_TIMESTAMP)
+    return _resealed(batch.raw, batch.raw[_CRC_START:HEADER_BYTES] + body)
+
+
+def _resealed(raw_batch: bytes, checked: bytes) -> bytes:
+    base_offset, _, epoch, magic, _ = _PREFIX.unpack_from(raw_batch)
+    length = len(checked) + _CRC_START - LENGTH_OFFSET
     return _PREFIX.pack(base_offset, length, epoch, magic, crc32c(checked)) + checked
 
 
@@ -298,25 +347,3 @@ def records_in(batches: Iterable[Batch]) -> Iterator[LogRecord]:
     for batch in batches:
         if not batch.attributes & _CONTROL:
             yield from batch.records
-
-
-def _decode_records(batch: Batch) -> list[LogRecord]:
-    body = batch.data[batch.position + HEADER_BYTES : batch.position + batch.size]
-    try:
-        if batch.compression:
-            body = decompress(body, batch.compression)
-        return decode_records(
-            body,
-            count=batch.count,
-            base=batch.base_offset,
-            last_delta=batch.last_offset_delta,
-            first=batch.first_timestamp,
-            append_time=batch.max_timestamp if batch.log_append_time else None,
-        )
-    except IndexError:
-        what = "a record ends outside the batch"
-    except UnicodeDecodeError:
-        what = "a record header's name is not UTF-8"
-    except DecodeError as error:
-        what = error.message
-    raise DecodeError(f"batch at byte {batch.position} (offset {batch.base_offset}): {what}")

@@ -10,6 +10,8 @@ from kgroup.protocol.primitives import append_varint, read_varint
 
 NO_TIMESTAMP = -1
 _MIN_RECORD_BYTES = 7
+_NOT_UTF8 = "surrogateescape"
+"""Kafka stores header names that are not UTF-8; written again, they have to be the same bytes."""
 
 
 class LogRecord(NamedTuple):
@@ -71,18 +73,26 @@ def encode_records(
 def _encode_headers(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
     parts = [_varint(len(headers))]
     for name, value in headers:
-        text = name.encode("utf-8")
+        text = name.encode("utf-8", _NOT_UTF8)
         parts += (_varint(len(text)), text)
         parts += (_NULL,) if value is None else (_varint(len(value)), value)
     return b"".join(parts)
 
 
 def decode_records(
-    body: bytes, *, count: int, base: int, last_delta: int, first: int, append_time: int | None
+    body: bytes,
+    *,
+    count: int,
+    base: int,
+    last_delta: int,
+    first: int,
+    append_time: int | None,
+    in_order: bool = True,
 ) -> list[LogRecord]:
     """The `count` records in `body`, whose offsets count from `base` up to `base + last_delta`.
 
-    Timestamps count from `first`, or are all `append_time`. Raises DecodeError; names no position.
+    Unless `in_order`, offsets are not looked at. Timestamps count from `first`, or are all `append_time`.
+    Raises DecodeError; names no position.
     """
     # Short varints, the usual case, are inlined: this loop is most of what reading a log costs.
     if not 0 <= count <= len(body) // _MIN_RECORD_BYTES:
@@ -110,7 +120,7 @@ def decode_records(
             delta, position = zigzag[delta], position + 1
         else:
             delta, position = read_varint(body, position)
-        if not previous < delta <= last_delta:
+        if in_order and not previous < delta <= last_delta:
             raise DecodeError(f"record offset {base + delta} after {base + previous}")
         previous = delta
         if (size := body[position]) < 128:
@@ -157,7 +167,7 @@ def _decode_headers(body: bytes, position: int) -> tuple[tuple[tuple[str, bytes 
         size, position = read_varint(body, position)
         if not 0 <= size <= len(body) - position:
             raise DecodeError(f"record header name of {size} bytes at byte {position}")
-        name = body[position : position + size].decode("utf-8")
+        name = body[position : position + size].decode("utf-8", _NOT_UTF8)
         position += size
         size, position = read_varint(body, position)
         value = None if size < 0 else body[position : position + size]

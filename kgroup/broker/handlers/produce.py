@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from kgroup.broker.call import Answer, Api, Call, Silence
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
+from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
 from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.domain import INTERNAL_TOPICS, TopicPartition
-from kgroup.errors import DecodeError, ErrorCode, Refused, StorageError
-from kgroup.log.interface import Log
-from kgroup.protocol.batches import Batch, batches_in
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.protocol.batches import Batch
 from kgroup.protocol.codec import Message
-from kgroup.protocol.compression import Compression
 from kgroup.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -27,7 +28,6 @@ from kgroup.protocol.messages.produce import (
 log = logging.getLogger(__name__)
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
-ZSTD_SINCE = 7
 ABORTABLE_SINCE = 11  # TRANSACTION_ABORTABLE is understood
 IMPLICIT_SINCE = 12  # a batch adds its partition to the transaction (KIP-890)
 _RETRIABLE = frozenset(
@@ -37,15 +37,16 @@ _RETRIABLE = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-INT32_MAX = (1 << 31) - 1
 
 
 def produce(desk: Dispatcher, call: Call) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
     assert isinstance(request, ProduceRequest)
-    if request.acks not in (-1, 0, 1):
-        response = refuse(request, ErrorCode.INVALID_REQUIRED_ACKS, None)
+    try:
+        _check(request)
+    except Refused as refused:
+        response = refuse(request, refused.code, refused.message)
     else:
         responses = tuple(_topic(desk, call, topic) for topic in request.topic_data)
         response = ProduceResponse(responses=responses)
@@ -53,6 +54,17 @@ def produce(desk: Dispatcher, call: Call) -> Answer:
         return response
     failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
     return Silence.HANG_UP if failed else Silence.QUIET
+
+
+def _check(request: ProduceRequest) -> None:
+    """What is wrong with one partition's data and refuses all of them, as in Kafka."""
+    if request.acks not in (-1, 0, 1):
+        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+    in_transaction = [
+        transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+    ]
+    if not request.transactional_id and any(in_transaction):
+        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> ProduceResponse:
@@ -70,8 +82,15 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> ProduceRes
     )
 
 
-def _refused(index: int, code: ErrorCode, message: str | None) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=code, base_offset=-1, error_message=message)
+def _refused(
+    index: int, code: ErrorCode, message: str | None, records: Iterable[tuple[int, str]] = ()
+) -> PartitionProduceResponse:
+    errors = tuple(
+        BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=why) for at, why in records
+    )
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, error_message=message, record_errors=errors
+    )
 
 
 def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduceResponse:
@@ -80,7 +99,8 @@ def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduc
         try:
             found.append(_partition(desk, call, topic, data))
         except Refused as refused:
-            found.append(_refused(data.index, refused.code, refused.message))
+            records = refused.records if isinstance(refused, InvalidRecords) else ()
+            found.append(_refused(data.index, refused.code, refused.message, records))
         except StorageError as error:
             desk.cluster.complaints.say(log, "Produce", error.message)
             found.append(_refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, error.message))
@@ -91,21 +111,23 @@ def _partition(
     desk: Dispatcher, call: Call, topic: TopicProduceData, data: PartitionProduceData
 ) -> PartitionProduceResponse:
     name = topic_name(desk, topic.name, topic.topic_id)
+    _, log = partition_log(desk, call.node, name, data.index)
+    batch = header_of(sole_batch(data.records, call.version))
+    if batch.transactional and batch.producer_id >= 0:
+        _admit(desk, call, batch, TopicPartition(name, data.index))
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    _, log = partition_log(desk, call.node, name, data.index)
     settings = desk.cluster.topic_settings(name)
-    batch = _checked(data.records, call.version, settings.max_message_bytes)
-    if batch.transactional:
-        _admit(desk, call, batch, TopicPartition(name, data.index))
+    now_ms = desk.clock.now_ms()
+    batch = checked(batch, settings, now_ms)
     producers = desk.producers.of(name, data.index, log)
     implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
     if base is None:
         if settings.append_time:
-            append_time = desk.clock.now_ms()
-        base = _append(log, batch, append_time)
+            append_time = now_ms
+        base = log.append_batches(batch.raw, append_time_ms=now_ms if settings.append_time else None)[0]
         producers.appended(batch, base)
         if desk.watchers:
             desk.watchers.notify((name, data.index))
@@ -118,8 +140,7 @@ def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition
     """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
     request = call.body
     assert isinstance(request, ProduceRequest)
-    if not request.transactional_id:
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    assert request.transactional_id
     implicit = call.version >= IMPLICIT_SINCE
     producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
     code = desk.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
@@ -133,46 +154,6 @@ def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition
         code = without_abortable(code)
     if code:
         raise Refused(code, "Partition was not added to the transaction")
-
-
-def _append(log: Log, batch: Batch, append_time: int) -> int:
-    try:
-        return log.append_batches(batch.raw, append_time_ms=None if append_time < 0 else append_time)[0]
-    except DecodeError as error:
-        raise Refused(ErrorCode.INVALID_RECORD, error.message) from None
-
-
-def _checked(records: bytes | None, version: int, largest: int) -> Batch:
-    """The one batch in `records`; Refused as Kafka does for anything else."""
-    reader = batches_in(records or b"")
-    try:
-        found = list(reader)
-    except DecodeError as error:
-        wrong_magic = records is not None and len(records) > 16 and records[16] != 2
-        code = ErrorCode.INVALID_RECORD if wrong_magic else ErrorCode.CORRUPT_MESSAGE
-        raise Refused(code, error.message) from None
-    if len(found) != 1 or reader.trailing_bytes:
-        raise Refused(
-            ErrorCode.INVALID_RECORD,
-            f"Produce requests with version {version} must contain exactly one record batch per partition",
-        )
-    batch = found[0]
-    if len(batch.raw) > largest:
-        raise Refused(
-            ErrorCode.MESSAGE_TOO_LARGE, f"The batch of {len(batch.raw)} bytes exceeds the limit of {largest}"
-        )
-    if batch.compression == Compression.ZSTD and version < ZSTD_SINCE:
-        raise Refused(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"Produce requests with version {version} may not use zstd",
-        )
-    if batch.control:
-        raise Refused(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
-    if batch.transactional and batch.producer_id < 0:
-        raise Refused(ErrorCode.INVALID_RECORD, "a transactional batch needs a producer id")
-    if batch.producer_id >= 0 and (batch.producer_epoch < 0 or batch.base_sequence < 0):
-        raise Refused(ErrorCode.INVALID_RECORD, "an idempotent batch needs an epoch and a sequence number")
-    return batch
 
 
 APIS = (Api(ProduceRequest.API, produce, refuse),)
