@@ -7,7 +7,7 @@ import secrets
 import shutil
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from kgroup.log.files import adopt_start_offsets
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
+from kgroup.runtime.changes import Changes
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints
 from kgroup.runtime.settings import BrokerSettings
@@ -32,18 +33,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
-
-
-@dataclass(slots=True)
-class _Changes:
-    """What is being changed together."""
-
-    created: set[str] = field(default_factory=set)
-    deleted: dict[str, int] = field(default_factory=dict)  # name → partitions
-    settings: set[str] = field(default_factory=set)
-    of_groups: dict[str, dict[str, str]] = field(default_factory=dict)
-    of_topics: bool = False
-    replies: list[Reply] = field(default_factory=list)
 
 
 class Cluster:
@@ -77,7 +66,7 @@ class Cluster:
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
         self._topic_settings: dict[str, TopicSettings] = {}
-        self._changes: _Changes | None = None
+        self._changes: Changes | None = None
         self._damaged: dict[tuple[str, int], DamagedLog] = {}
         self.torn_tails = 0
         self.shards: list[Shard | None] = []
@@ -157,7 +146,7 @@ class Cluster:
         if self._changes is not None:
             yield []
             return
-        changes = self._changes = _Changes()
+        changes = self._changes = Changes()
         try:
             with self.catalog.together():
                 yield changes.replies
@@ -348,7 +337,7 @@ class Cluster:
         return opened
 
     @contextmanager
-    def _change(self) -> Iterator[_Changes]:
+    def _change(self) -> Iterator[Changes]:
         """One change, or a part of those being made together, whose replies are the whole's."""
         with self.together():
             assert self._changes is not None

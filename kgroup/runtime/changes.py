@@ -1,0 +1,19 @@
+"""What is being changed of a cluster together, so that it is written once and told once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kgroup.coordinator.outcome import Reply
+
+
+@dataclass(slots=True)
+class Changes:
+    """Topics created, deleted (with their partitions) and configured, settings of groups, and the replies."""
+
+    created: set[str] = field(default_factory=set)
+    deleted: dict[str, int] = field(default_factory=dict)  # name → partitions
+    settings: set[str] = field(default_factory=set)
+    of_groups: dict[str, dict[str, str]] = field(default_factory=dict)
+    of_topics: bool = False
+    replies: list[Reply] = field(default_factory=list)
