@@ -29,6 +29,7 @@ from tests.hostile.attacks import PING, TOPIC, Stranger
 from tests.interop.kgroup_server import KgroupServer
 from tests.soak.__main__ import SETTINGS
 
+SESSIONS = {"group.consumer.session.timeout.ms": 10_000}
 OWN_TOPIC, PARTITIONS = "bystanders", 4
 CLIENTS = ("librdkafka classic", "librdkafka consumer", "kafka-python")
 MEMBERS = 2
@@ -133,14 +134,14 @@ class Run:
             except subprocess.TimeoutExpired:
                 process.kill()
 
-    def judge(self) -> None:
+    def judge(self, ping_s: float) -> None:
         """Everything that should not have been."""
         for name in self.bystanders:
             noted = self.noted(name)
             self.problems += [f"{name}: {what[1]}" for what in noted if what[0] == "harm"]
             if not any(what[0] == "commit" for what in noted):
                 self.problems.append(f"{name}: committed nothing")
-        if max(self.pings) > PING_S:
+        if max(self.pings) > ping_s:
             self.problems.append(f"a ping took {max(self.pings):.1f} s")
         tracebacks = self.server.log_text().count("Traceback")
         if tracebacks:
@@ -180,11 +181,11 @@ def memory_of(pid: int) -> float:
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def hostile(seconds: float, seed: int, folder: Path) -> int:
-    """Attack for so long, then judge; 1 if anybody was harmed."""
+def hostile(seconds: float, seed: int, folder: Path, ping_s: float = PING_S) -> int:
+    """Attack for so long, then judge; 1 if anybody was harmed, or a ping took longer than `ping_s`."""
     base = folder / "server"
     base.mkdir()
-    with KgroupServer(SETTINGS, base) as server:
+    with KgroupServer(SETTINGS | SESSIONS, base) as server:
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
         for done in admin.create_topics([NewTopic(OWN_TOPIC, PARTITIONS, 1), NewTopic(TOPIC, 1, 1)]).values():
             done.result(30)
@@ -205,7 +206,7 @@ def hostile(seconds: float, seed: int, folder: Path) -> int:
             for thread in threads:
                 thread.join()
             run.end_bystanders()
-        run.judge()
+        run.judge(ping_s)
         run.lost()
         return report(run)
 

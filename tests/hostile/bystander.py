@@ -28,7 +28,7 @@ def librdkafka(bootstrap: str, group: str, protocol: str, topic: str, note: Call
         "error_cb": lambda error: note("harm", f"error: {error}"),
     }  # fmt: skip
     if protocol == "classic":
-        config |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
+        config |= {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
     consumer = Consumer(config)
     consumer.subscribe([topic], on_lost=lambda _, parts: note("harm", f"lost {len(parts)} partitions"))
     held = -1
@@ -66,7 +66,7 @@ def kafka_python(bootstrap: str, group: str, topic: str, note: Callable[..., Non
 
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest",
-        session_timeout_ms=6000, heartbeat_interval_ms=1000,
+        session_timeout_ms=10_000, heartbeat_interval_ms=1000,
     )  # fmt: skip
     consumer.subscribe([topic], listener=Told())
     held = -1

@@ -13,5 +13,5 @@ pytestmark = pytest.mark.interop
 
 @pytest.mark.timeout(300)
 def test_a_minute_of_strangers_harms_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    harmed = hostile(60, 0, tmp_path)
+    harmed = hostile(60, 0, tmp_path, ping_s=9)  # shorter than a session: the machine is not ours alone
     assert not harmed, capsys.readouterr().out
