@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.consumer.settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -27,11 +28,11 @@ BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types
 
 
 def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
-    """Every setting of each resource, or only the ones named; a resource named twice is answered once."""
+    """Every setting of each resource, or only the ones named."""
     request = call.body
     assert isinstance(request, DescribeConfigsRequest)
     results = []
-    for resource in {(r.resource_type, r.resource_name): r for r in request.resources}.values():
+    for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
         try:
             entries = list(_entries(desk, resource, request.include_synonyms))
         except Refused as refused:

@@ -1,7 +1,4 @@
-"""Requests about groups: whole to the shard of the group, or in parts to the shards of several.
-
-A group that a request names twice is answered once: a short request must not make a long answer longer.
-"""
+"""Requests about groups: whole to the shard of the group, or in parts to the shards of several."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import Any, TypeAlias
 
 from kgroup.broker.call import Answer, Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.transactions.producers import ProducerEpoch
@@ -104,7 +102,7 @@ def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
     if len(request.groups) == 1:
         return desk.tickets.submit(desk.partition_of(request.groups[0].group_id), call)
     wanted = {group.group_id: group for group in request.groups}
-    ids = list(wanted)
+    ids = as_often_as_asked((group.group_id for group in request.groups), str)
 
     def part(names: list[str]) -> Message:
         groups = tuple(wanted[name] for name in names)
@@ -131,7 +129,7 @@ def describe_groups(desk: Dispatcher, call: Call) -> Answer:
         found = {group.group_id: group for response in parts for group in response.groups}
         return DescribeGroupsResponse(groups=tuple(found[name] for name in names))
 
-    names = list(dict.fromkeys(request.groups))
+    names = as_often_as_asked(request.groups, str)
     return _by_group(desk, call, names, part, merge)
 
 
@@ -149,7 +147,7 @@ def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
         found = {group.group_id: group for response in parts for group in response.groups}
         return ConsumerGroupDescribeResponse(groups=tuple(found[name] for name in ids))
 
-    ids = list(dict.fromkeys(request.group_ids))
+    ids = as_often_as_asked(request.group_ids, str)
     return _by_group(desk, call, ids, part, merge)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.transactions.describe import describe, list_transactions
 from kgroup.coordinator.transactions.outcome import Outcome
 from kgroup.coordinator.transactions.producers import ProducerEpoch
@@ -162,7 +163,7 @@ def describe_transactions(desk: Dispatcher, call: Call) -> described.DescribeTra
     request = call.body
     assert isinstance(request, described.DescribeTransactionsRequest)
     found = []
-    for name in dict.fromkeys(request.transactional_ids):
+    for name in as_often_as_asked(request.transactional_ids, str):
         try:
             known = desk.transactions.coordinator_of(name, call.node).transactions.get(name)
             found.append(describe(name, known))
