@@ -35,13 +35,14 @@ def judge(trace: bytes) -> Verdict:
     program = json.loads(lines[0])
     verdict = Verdict(program["seed"], program)
     player = Player(json.loads(lines[1]))
-    if _take(verdict, player, player.found):
-        return verdict
+    ended = _take(verdict, player, player.found)
     for line in lines[2:]:
+        if ended:
+            break
         verdict.operations += 1
-        if _take(verdict, player, player.play(json.loads(line))):
-            return verdict
-    verdict.differences = list(reload_differences(player.coordinator, player.log, verdict.seed))
+        ended = _take(verdict, player, player.play(json.loads(line)))
+    if not verdict.differences:
+        verdict.differences = list(reload_differences(player.coordinator, player.log, verdict.seed))
     return verdict
 
 
