@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.group import NEVER, ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Record
 from kgroup.protocol.group_records import encode_key
@@ -115,7 +115,6 @@ def reload_differences(running: Coordinator, log: Log, seed: int) -> Iterator[Di
 def _is_gone(running: Coordinator, group_id: str, after: dict[str, Any]) -> bool:
     """A group that only held offsets of which nothing is left: a cleaner may remove all that told of it."""
     group = running.state.groups[group_id]
-    simple = (
-        isinstance(group, ClassicGroup) and group.is_simple and not running.state.offsets.of_group(group_id)
-    )
-    return simple and group_id not in after["groups"]
+    never_written = isinstance(group, ClassicGroup) and group.committed == NEVER
+    nothing_left = not running.state.offsets.of_group(group_id)
+    return never_written and nothing_left and group_id not in after["groups"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from kgroup.coordinator.assignors import SERVER_ASSIGNORS
 from kgroup.coordinator.assignors.interface import Assignment, AssignorError, GroupSpec
 from kgroup.coordinator.classic import rebalance
 from kgroup.coordinator.classic.group import ClassicGroup
@@ -105,12 +106,30 @@ class KafkasAnswers:
             self.differences.append((given, seen))
         if answer is None:
             raise AssignorError("told to fail")
+        if given == seen:
+            self._own(spec, answer)
         return {
             member_id: {
                 uuid_bytes(topic): tuple(numbers) for topic, numbers in answer.get(member_id, {}).items()
             }
             for member_id in spec.members
         }
+
+    def _own(self, spec: GroupSpec, answer: dict[str, dict[str, list[int]]]) -> None:
+        """Our own assignor's answer: range's is Kafka's; uniform's is as even where all subscribe alike."""
+        if self.name == "uniform" and not spec.homogeneous:
+            return
+        assigned = SERVER_ASSIGNORS[self.name].assign(spec)
+        own: Any = {member_id: _partitions(held) for member_id, held in assigned.items()}
+        kafkas: Any = {member_id: answer.get(member_id, {}) for member_id in spec.members}
+        if self.name == "uniform":
+            own, kafkas = _sizes(own), _sizes(kafkas)
+        if own != kafkas:
+            self.differences.append(({"answer": kafkas}, {"answer": own}))
+
+
+def _sizes(answer: dict[str, dict[str, list[int]]]) -> Any:
+    return sorted(sum(map(len, held.values())) for held in answer.values())
 
 
 def image_of(stored: Mapping[str, Any]) -> TopicImage:

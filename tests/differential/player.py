@@ -136,7 +136,7 @@ class Player:
         if kind == "restart":
             before = machine.state
             self.stale_timers.clear()
-            self.coordinator = self._loaded(before.config, before.image, before.group_configs)
+            self.coordinator = self._loaded(before.config, image_of(event["image"]), before.group_configs)
             return self.coordinator.loaded(now)
         if kind == "topic" and image_of(event["image"]).version != machine.state.image.version:
             return machine.topics_changed(image_of(event["image"]), now)

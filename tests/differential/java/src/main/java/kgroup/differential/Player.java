@@ -88,6 +88,8 @@ final class Player {
             case "config" -> kafka.configure(op.get("group").asText(), op.get("settings"));
             case "assignor" -> kafka.assignors.forEach(spy -> spy.failing = op.get("fails").asBoolean());
             case "restart" -> {
+                topics.seenAnew();
+                event.set("image", topics.json());
                 kafka.load(topics);
                 states = new States(kafka.shard, kafka.timers);
             }

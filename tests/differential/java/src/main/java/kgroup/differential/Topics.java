@@ -41,6 +41,11 @@ final class Topics {
         image = delta.apply(new MetadataProvenance(version, 0, 0L, true));
     }
 
+    /** A coordinator that has just loaded takes all topics for new ones. */
+    void seenAnew() {
+        createdVersion = version;
+    }
+
     MetadataImage image() {
         return image;
     }
