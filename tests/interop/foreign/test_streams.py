@@ -141,7 +141,7 @@ def _described(run: Run) -> list[Any]:
         return found
 
     found = eventually(stable, 30)
-    return [found["assignor"], [(member["instance"], member["host"]) for member in found["members"]]]
+    return [found["assignor"], sorted((each["instance"], each["host"]) for each in found["members"])]
 
 
 def test_word_count_is_exact_through_kills(play: Play, tmp_path: Path) -> None:
