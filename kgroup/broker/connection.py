@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 READ_AHEAD = 64 * 1024  # bytes taken in while a call is parked or the peer does not read
 WRITE_AHEAD = 256 * 1024  # bytes of answers waiting for the peer, beyond which no more is read
-TURN_REQUESTS = 8  # served before the others have their turn
+TURN_REQUESTS = 16  # served before the others have their turn
 TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
 PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
 REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._needed = 4  # bytes in the buffer before anything new can be told
-        self._spent = 0  # bytes of this turn
+        self._flushed = 0  # bytes of answers of this turn that are on their way
         self._queued = False  # the next turn is arranged for
         self._ended = False  # the peer sends nothing more
         self._out: list[bytes | bytearray] = []
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
     def _take_turn(self, data: bytes | bytearray) -> None:
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
         pos, end, needed = 0, len(data), 4
-        left, self._spent = TURN_REQUESTS, 0
+        left, self._flushed = TURN_REQUESTS, 0
         while self._parked is None and not self._choked and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
             stop = pos + 4 + size
@@ -176,11 +176,10 @@ class Connection(asyncio.Protocol):
             if stop > end:
                 needed = 4 + size if size <= self._longest or end - pos >= KEY_END else KEY_END
                 break
-            if not left or self._spent > TURN_BYTES:
+            if not left or pos + self._flushed + self._out_size > TURN_BYTES:
                 self._queue()
                 break
             left -= 1
-            self._spent += 4 + size
             if type(data) is bytes:
                 self._serve(data, pos + 4) if stop == end else self._serve(data[pos + 4 : stop], 0)
             else:
@@ -195,8 +194,7 @@ class Connection(asyncio.Protocol):
         elif pos < end:
             self._buffer += data[pos:] if pos else data
         self._needed = needed
-        waiting = self._queued or self._parked is not None or self._choked
-        if waiting and len(self._buffer) > READ_AHEAD:
+        if len(self._buffer) > READ_AHEAD and (self._queued or self._parked is not None or self._choked):
             self._pause()
 
     def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
@@ -247,7 +245,10 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             self._send_refusal(route, correlation, call, error)
             return
-        self._queue_out(out)
+        self._out.append(out)
+        self._out_size += len(out)
+        if self._out_size > READ_AHEAD:
+            self._flush()
 
     def _send_refusal(self, route: Route, correlation: int, call: Call, error: Exception) -> None:
         """In place of an answer that has no encoding, as one with a string longer than strings can be."""
@@ -270,11 +271,11 @@ class Connection(asyncio.Protocol):
     def _queue_out(self, out: bytearray) -> None:
         self._out.append(out)
         self._out_size += len(out)
-        self._spent += len(out)
         if self._out_size > READ_AHEAD:
             self._flush()
 
     def _flush(self) -> None:
+        self._flushed += self._out_size
         out, self._out, self._out_size = self._out, [], 0
         if self._transport is not None:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
