@@ -31,10 +31,12 @@ class Maker:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._left = 0
+        self._repeated = False
 
     def request(self, key: int, version: int) -> Message:
         """A request whose every field may hold anything its type can."""
         self._left = 400  # structs and items; a request has to end
+        self._repeated = False
         cls = registry.request_class(key)
         made = self._struct(cls, version, version >= cls.FLEXIBLE)
         assert isinstance(made, Message)
@@ -92,7 +94,8 @@ class Maker:
             assert shape.item is not None
             count = chance.choice(COUNTS) if self._left > 0 else 0
             made = [self._value(name, shape.item, version, flexible) for _ in range(count)]
-            if made and chance.random() < 0.1:
+            if made and not self._repeated and chance.random() < 0.1:
+                self._repeated = True  # once in a request: within each other they would make gigabytes
                 made *= chance.choice([2, 50, 300])
             return tuple(made)
         if shape.kind == "string":
