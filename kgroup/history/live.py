@@ -58,6 +58,7 @@ class LiveTopic:
         self.with_names = with_names
         self.leaders: dict[int, int] = {}
         self.topic_names: dict[bytes, str] = {}
+        self.cluster_id: str | None = None
         self._mute: dict[int, Unreachable] = {}
         self.refresh()
 
@@ -90,6 +91,7 @@ class LiveTopic:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         answer = self.transport.request(None, request, min_version=4, timeout_s=self.timeout_s)
         assert isinstance(answer, MetadataResponse)
+        self.cluster_id = answer.cluster_id
         return answer
 
     def bounds(self, partition: int) -> tuple[int, int]:

@@ -93,7 +93,11 @@ class Scanner:
                 if header is not None:
                     yield header
                     pos = end
-                elif (pos := self._skip(chunk, pos, "a message whose checksum is wrong", final)) < 0:
+                elif (
+                    pos := self._skip(
+                        chunk, pos, "a message that is not sound (checksum, lengths or codec)", final
+                    )
+                ) < 0:
                     return
                 continue
             base: i64 = read_i64_be(chunk, pos)

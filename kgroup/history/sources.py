@@ -115,12 +115,10 @@ def _size(path: Path) -> int:
         return 0
 
 
-def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentLog]:
-    """The partitions found in these files and folders (searched through), by number.
+def segments_of(paths: Sequence[Path]) -> tuple[dict[int, tuple[Path, ...]], str | None]:
+    """The segment files in these files and folders by partition, and the id of their cluster if it is told.
 
-    A file counts if it is named like a segment (20 digits, `.log`); a file named outright always does. The
-    partition is in the folder's name (`__consumer_offsets-7`), else 0. Raises StorageError where there is
-    nothing to read, ConfigError for segments of several clusters.
+    See `segment_logs`.
     """
     found: dict[int, set[Path]] = {}
     for path in paths:
@@ -136,10 +134,21 @@ def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentL
             _check_topic(file)
             found.setdefault(_partition_of(file), set()).add(file)
     partitions = {
-        number: tuple(sorted(files, key=lambda f: (f.name, str(f)))) for number, files in found.items()
+        number: tuple(sorted(files, key=lambda f: (f.name, str(f))))
+        for number, files in sorted(found.items())
     }
-    check_one_cluster(partitions)
-    return [SegmentLog(number, files, check_crc) for number, files in sorted(partitions.items())]
+    return partitions, check_one_cluster(partitions)
+
+
+def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentLog]:
+    """The partitions found in these files and folders (searched through), by number.
+
+    A file counts if it is named like a segment (20 digits, `.log`); a file named outright always does. The
+    partition is in the folder's name (`__consumer_offsets-7`), else 0. Raises StorageError where there is
+    nothing to read, ConfigError for segments of several clusters.
+    """
+    partitions, _ = segments_of(paths)
+    return [SegmentLog(number, files, check_crc) for number, files in partitions.items()]
 
 
 def looks_like_segments(path: Path) -> bool:

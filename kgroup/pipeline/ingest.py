@@ -115,7 +115,8 @@ def fill(
         manifest = run.manifest
         if store.empty:
             manifest.buckets = buckets
-        after = manifest.last_offsets()
+        after, cluster = manifest.last_offsets(), origin.cluster_id()
+        manifest.check_cluster(cluster)
         splits = origin.plan(split_bytes, after)
         writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder)
         results = _read(each, splits, writer)
@@ -135,7 +136,7 @@ def fill(
         manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
         manifest.spans += spans
         kept += _fold(each, run, [file for file in files if file.table == ITEMS])
-        about = {"sources": origin.labels, "files": read, "bytes_read": size}
+        about = {"sources": origin.labels, "files": read, "bytes_read": size, "cluster_id": cluster}
         run.publish(kept, about)
     rows: dict[str, int] = {}
     for file in kept:

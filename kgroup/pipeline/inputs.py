@@ -14,7 +14,7 @@ from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import StorageError
 from kgroup.history.live import LiveLog, LiveTopic
 from kgroup.history.scan import BatchHeader, Scanner
-from kgroup.history.sources import SegmentLog, segment_logs, topic_names_near
+from kgroup.history.sources import SegmentLog, segment_logs, segments_of, topic_names_near
 from kgroup.history.splits import CHUNK_BYTES, Split, SplitReader, plan_splits
 
 RECORD_BYTES = 100
@@ -52,6 +52,10 @@ class Input(Protocol):
         """The names of topic ids, as far as they are known outside the log."""
         ...
 
+    def cluster_id(self) -> str | None:
+        """The id of the cluster whose topic this is; None where nothing tells it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Segments:
@@ -84,6 +88,9 @@ class Segments:
 
     def topic_names(self) -> dict[bytes, str]:
         return topic_names_near(self.paths)
+
+    def cluster_id(self) -> str | None:
+        return segments_of(self.paths)[1]
 
 
 def _start(log: SegmentLog, since: Since) -> int:
@@ -171,6 +178,10 @@ class LiveCluster:
     def topic_names(self) -> dict[bytes, str]:
         with live_topic(self.connection, with_names=True) as topic:
             return topic.topic_names
+
+    def cluster_id(self) -> str | None:
+        with live_topic(self.connection) as topic:
+            return topic.cluster_id
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -98,7 +99,7 @@ def spark_context(
     try:
         with _environment(java_home(os.environ, scratch)):
             context = _started(master, settings or {}, scratch, log, java_options)
-        with _watched(context, watch):
+        with _quiet_logging(), _watched(context, watch):
             yield context
     except Exception as error:
         failed = not isinstance(error, KgroupError)
@@ -161,11 +162,47 @@ def _started(
         local |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     conf = SparkConf().setMaster(master).setAppName("kgroup")
     conf.setAll(list({**_SETTINGS, **local, **settings}.items()))
-    with _stderr_to(log):
+    with _stderr_to(log), _ended_if_cut_short():
         context = SparkContext(conf=conf)
     if not is_local(master):
         context.addPyFile(str(build_package(scratch / "kgroup.zip")))
     return context
+
+
+@contextmanager
+def _ended_if_cut_short() -> Iterator[None]:
+    """End the JVM if its launch fails or is cut short: pyspark forgets it then, and it would wait on."""
+    from pyspark import java_gateway
+
+    module: Any = java_gateway
+    launched: list[Any] = []
+    popen = module.Popen
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        launched.append(popen(*args, **kwargs))
+        return launched[-1]
+
+    module.Popen = recorded
+    try:
+        yield
+    except BaseException:
+        for process in launched:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        module.Popen = popen
+
+
+@contextmanager
+def _quiet_logging() -> Iterator[None]:
+    """A call to the JVM that is interrupted is ours to tell: py4j would log it, with its traceback."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    root.addHandler(silent)
+    try:
+        yield
+    finally:
+        root.removeHandler(silent)
 
 
 @contextmanager

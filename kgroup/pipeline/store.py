@@ -77,6 +77,15 @@ class Manifest:
             found[span["part"]] = max(found.get(span["part"], -1), span["last_offset"])
         return found
 
+    def check_cluster(self, cluster: str | None) -> None:
+        """ConfigError if what is to be read is of another cluster than what was read before."""
+        known = {run.get("cluster_id") for run in self.runs} - {None}
+        if cluster is not None and known and cluster not in known:
+            text = (
+                f"the tables are of cluster {', '.join(sorted(map(str, known)))}, the source is of {cluster}"
+            )
+            raise ConfigError(text, "write each cluster into a folder of its own")
+
     def read_before(self, run: int) -> set[str]:
         """The files that runs before `run` have read."""
         return {path for entry in self.runs if entry["run"] < run for path in entry["files"]}

@@ -152,9 +152,12 @@ class Client:
         protocol: str = "classic",
         assignor: str | None = None,
         session_ms: int = 10_000,
+        commits: bool = False,
         config: dict[str, str] | None = None,
     ) -> Member:
         """Start a consumer; it joins by itself. `settle` and `Member.state` tell how that went.
+
+        With `commits` (Java only) it commits what it reads, and what it lets go of in onPartitionsRevoked.
 
         `config` goes on top, in the client's own names. The assignor is `range` unless given; under the
         consumer protocol the broker chooses, and knows the session timeout.
@@ -164,7 +167,7 @@ class Client:
             "start", client=self.name, name=name, bootstrap=bootstrap, group=group, instance=instance,
             topics=[topics] if isinstance(topics, str) else topics, pattern=pattern, protocol=protocol,
             assignor=assignor or ("range" if protocol == "classic" else None), session_ms=session_ms,
-            config=config or {},
+            commits=commits, config=config or {},
         )  # fmt: skip
         return Member(self.driver, name)
 

@@ -73,6 +73,57 @@ def test_ctrl_c_leaves_no_process(made, tmp_path):
     assert not Store(tmp_path).empty
 
 
+SLEEPER = """
+import sys, time
+from kgroup.pipeline.session import spark_session
+
+def say(done, known):
+    print("running", flush=True)
+
+try:
+    with spark_session("local[1]", None, say) as spark:
+        spark.sparkContext.parallelize([0], 1).map(lambda n: time.sleep(300)).collect()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_ctrl_c_in_a_query_leaves_no_traceback():
+    """py4j logs an interrupted call by itself."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLEEPER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+        assert (process.returncode, said) == (130, "")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_ctrl_c_while_spark_starts_leaves_no_process(made, tmp_path):
+    """Its JVM is not known to pyspark before it has answered."""
+    command = [*KGROUP, "pipeline", "run", str(made), "--out", str(tmp_path), "--master", "local[1]"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 100
+        while not (below := descendants(process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, said) == (130, "")
+    finally:
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 20
+    while (left := {pid for pid in below if Path(f"/proc/{pid}").exists()}) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert below and left == set()
+
+
 def test_nothing_of_spark_on_the_terminal(made, tmp_path):
     """Nor does it leave anything in the folder for temporary files."""
     (scratch := tmp_path / "tmp").mkdir()

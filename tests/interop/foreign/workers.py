@@ -64,6 +64,12 @@ class Workers:
         process.kill()
         process.wait(10)
 
+    def stop(self, name: str) -> None:
+        """Stop a worker as a deployment does: it leaves the group."""
+        process = self.processes.pop(name)
+        process.terminate()
+        process.wait(30)
+
     def close(self) -> None:
         for process in self.processes.values():
             process.terminate()

@@ -43,12 +43,14 @@ final class Member implements ConsumerRebalanceListener {
     private final BlockingQueue<FutureTask<?>> asked = new LinkedBlockingQueue<>();
     private final List<ConsumerRecord<String, String>> read = Collections.synchronizedList(new ArrayList<>());
     private int taken;
+    private final boolean commits;
     private boolean running = true;
     private volatile int rebalances;
     private volatile String fatal;
     private volatile Map<String, Object> snapshot = Map.of();
 
     Member(JsonNode request) {
+        commits = request.path("commits").asBoolean(false);
         consumer = new KafkaConsumer<>(properties(request), new StringDeserializer(), new StringDeserializer());
         subscribe(request);
         Thread thread = new Thread(this::run, "member-" + request.get("name").asText());
@@ -114,8 +116,12 @@ final class Member implements ConsumerRebalanceListener {
 
     private void poll() {
         try {
+            int before = read.size();
             consumer.poll(POLL).forEach(read::add);
             publish();
+            if (commits && read.size() > before) {
+                consumer.commitAsync();
+            }
         } catch (Exception failure) {
             fatal = Failure.code(Failure.cause(failure));
         }
@@ -232,6 +238,13 @@ final class Member implements ConsumerRebalanceListener {
         rebalances++;
     }
 
+    /** What the Javadoc shows: the positions of what is let go of are committed. */
     @Override
-    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {}
+    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        if (commits) {
+            Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
+            partitions.forEach(p -> positions.put(p, new OffsetAndMetadata(consumer.position(p))));
+            consumer.commitSync(positions);
+        }
+    }
 }

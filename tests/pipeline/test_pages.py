@@ -1,0 +1,92 @@
+"""Every block of docs/pipeline.md runs as it stands, in a scratch folder with relative paths."""
+
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from cli.live import Client, served
+from made_logs import write_log
+
+from kgroup.protocol import group_records as r
+from kgroup.protocol.batches import LogRecord, encode_batch
+from kgroup.runtime.cluster import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+SHELL, PYTHON = (re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.M | re.S) for kind in ("", "python"))
+SAID = "broker:9092"
+KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
+
+
+@pytest.fixture
+def bootstrap() -> Iterator[str]:
+    with served(Cluster(config={"group.initial.rebalance.delay.ms": "0"}, offsets_partitions=2)) as address:
+        client = Client(address)
+        client.create_topic("orders", 2)
+        client.commit("orders", "orders", {0: 5, 1: 7})
+        yield address
+        client.close()
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_log(tmp_path / "backup" / "__consumer_offsets-7", seed=7, batches=300)
+    (folder := tmp_path / "backup" / "__consumer_offsets-8").mkdir()
+    batches = (of_orders(offset, 1_700_000_000_000 + 60_000 * offset) for offset in range(20))
+    (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def of_orders(offset: int, timestamp_ms: int) -> bytes:
+    """A batch of one commit of the group the page is about."""
+    key = r.encode_key(r.OffsetCommitKey(group="orders", topic="orders", partition=0))
+    value = r.encode_value(r.OffsetCommitValue(offset=offset, commit_timestamp=timestamp_ms))
+    return encode_batch([LogRecord(key, value, timestamp_ms=timestamp_ms)], base_offset=offset)
+
+
+def ends_at_its_first_run(command: list[str]) -> None:
+    """A command with --follow: it goes on until Ctrl-C."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert "run 1:" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()  # type: ignore[union-attr]
+
+
+def test_the_shell_block(scratch: Path, bootstrap: str) -> None:
+    lines = [shlex.split(line, comments=True) for block in SHELL for line in block.splitlines()]
+    assert len(lines) == 8 and lines.pop(0) == ["pip", "install", "kgroup[spark]"]
+    for words in lines:
+        assert words.pop(0) == "kgroup"
+        command = [*KGROUP, *(word.replace(SAID, bootstrap) for word in words)]
+        if "--follow" in words:
+            ends_at_its_first_run(command)
+            continue
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, (words, done.stderr)
+    assert {path.name for path in scratch.iterdir()} >= {"tables", "orders.html", "live"}
+
+
+def test_the_python_block(scratch: Path, bootstrap: str, spark: object) -> None:
+    (block,) = PYTHON
+    shutil.copytree(scratch / "backup", scratch / "history")
+    here = block.replace('"/', f'"{scratch}/').replace(SAID, bootstrap)
+    names: dict[str, object] = {"spark": spark}
+    exec(here, names)
+    assert names["live"].isStreaming  # type: ignore[attr-defined]
