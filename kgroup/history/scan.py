@@ -31,6 +31,7 @@ MOST: Final = 1 << 52
 """No offset, no time in ms and no difference of two is larger: sums, in microseconds too, fit 64 bits."""
 _HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
 _CRC_START: Final = 21
+_UNSOUND: Final = "a message that is not sound: its checksum, its lengths, or its codec"
 _MAX_RESYNC_OFFSETS = 1 << 40
 _KEPT_BYTES = 1 << 20
 
@@ -93,11 +94,7 @@ class Scanner:
                 if header is not None:
                     yield header
                     pos = end
-                elif (
-                    pos := self._skip(
-                        chunk, pos, "a message that is not sound (checksum, lengths or codec)", final
-                    )
-                ) < 0:
+                elif (pos := self._skip(chunk, pos, _UNSOUND, final)) < 0:
                     return
                 continue
             base: i64 = read_i64_be(chunk, pos)
