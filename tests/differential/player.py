@@ -8,7 +8,6 @@ from typing import Any
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Outcome, Record, Request
-from kgroup.coordinator.timers import TimerKey
 from kgroup.domain import TopicImage
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import decode_key, decode_value
@@ -71,7 +70,6 @@ class Player:
         self.request: Any = None
         self.patterns_seen = self.two_instances = False
         self.refused_at = -1
-        self.fired: set[TimerKey] = set()
         self.stale_timers: dict[str, int] = {}
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
@@ -103,7 +101,6 @@ class Player:
             self.asked[event["ticket"]] = event["kind"], event["version"]
         if "error" in event:
             self.refused_at = event["now"]
-        self.fired.clear()
         try:
             outcome = self._carry_out(event)
             replies = {reply.ticket: reply.response for reply in outcome.replies}
@@ -169,7 +166,6 @@ class Player:
         key = timer_of(event["key"])
         if key is None or key not in self.timers:
             return Outcome()
-        self.fired.add(key)
         self.timers.wanted = key
         try:
             return self.coordinator.wake(now)
