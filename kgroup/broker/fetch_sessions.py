@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -102,6 +102,10 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Session]:
+        """The one used longest ago first."""
+        return iter(self._by_id.values())
 
     def plan(self, request: FetchRequest, version: int, wanted: dict[Named, Wanted], now_ms: int) -> Plan:
         """What to read for a request that names `wanted`.

@@ -39,7 +39,7 @@ class Tickets:
         if now_ms >= wakeups.due_ms:
             wakeups.run(now_ms)
         shard = self._cluster.shards[partition]
-        if shard is None or partition % self._brokers != call.node:
+        if shard is None or self._cluster.leader_of(OFFSETS_TOPIC, partition) != call.node:
             return refusal(call.body, ErrorCode.NOT_COORDINATOR)
         self._last = ticket = self._last + 1
         own: Message | None = None

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused
 from kgroup.runtime.catalog import CatalogTopic
-from kgroup.runtime.cluster import Cluster, near_misses
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.settings_in_force import near_misses
 from kgroup.runtime.topic_settings import INTERNAL, SETTINGS
 from kgroup.runtime.topic_settings import check as check_values
 
@@ -53,7 +54,7 @@ def check_config(cluster: Cluster, config: Mapping[str, str]) -> None:
             raise Refused(
                 ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name} ({near_misses(name, SETTINGS)})"
             )
-    check_values(config, cluster.settings.as_text())
+    check_values(config, cluster.configs.of_topics(None))
 
 
 def new_topic(
@@ -66,13 +67,17 @@ def new_topic(
         partitions = settings.num_partitions
     if replication_factor == -1:
         replication_factor = min(settings.default_replication_factor, cluster.brokers)
-    if not 1 <= partitions <= MAX_PARTITIONS:
-        raise Refused(
-            ErrorCode.INVALID_PARTITIONS,
-            f"Number of partitions was set to an invalid non-positive value or is above {MAX_PARTITIONS}.",
-        )
     if replication_factor < 1:
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if partitions < 1:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
+    if partitions > MAX_PARTITIONS:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"A topic has at most {MAX_PARTITIONS} partitions here.")
     if replication_factor > cluster.brokers:
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,

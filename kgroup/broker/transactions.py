@@ -16,7 +16,8 @@ from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition, offs
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import LogRecord, end_marker_record
 from kgroup.runtime.catalog import CatalogTopic
-from kgroup.runtime.cluster import Cluster, told
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.complaints import told
 from kgroup.runtime.transaction_shard import TransactionShard
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Transactions:
     def node_of(self, transactional_id: str) -> int:
         """The broker that coordinates a transactional id."""
         self.ready()
-        return self._cluster.leader_of(self._partition_of(transactional_id))
+        return self._cluster.leader_of(TRANSACTION_TOPIC, self._partition_of(transactional_id))
 
     def coordinator_of(self, transactional_id: str, node: int | None = None) -> TransactionCoordinator:
         """The coordinator of an id, to read from; NOT_COORDINATOR if broker `node` does not lead it."""
@@ -74,7 +75,7 @@ class Transactions:
         return [
             shard.coordinator
             for shard in self.shards
-            if shard is not None and self._cluster.leader_of(shard.partition) == node
+            if shard is not None and self._cluster.leader_of(TRANSACTION_TOPIC, shard.partition) == node
         ]
 
     def run(
@@ -180,7 +181,7 @@ class Transactions:
             wakeups.run(now_ms)
         partition = self._partition_of(transactional_id)
         shard = self.shards[partition]
-        if shard is None or (node is not None and self._cluster.leader_of(partition) != node):
+        if shard is None or node not in (None, self._cluster.leader_of(TRANSACTION_TOPIC, partition)):
             raise Refused(ErrorCode.NOT_COORDINATOR)
         return shard
 

@@ -21,8 +21,6 @@ from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment
 from kgroup.log.transactions import Transactions, transactions_in
 from kgroup.protocol.batches import Batch, LogRecord, rebuild_batch
 
-MIN_DIRTY_RATIO = 0.5
-"""log.cleaner.min.cleanable.ratio"""
 DELETE_RETENTION_MS = 86_400_000
 """log.cleaner.delete.retention.ms"""
 

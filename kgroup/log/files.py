@@ -8,6 +8,8 @@ and renames them into place; indexes can always be rebuilt, so only the `.log` f
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Container
 from pathlib import Path
 
 from kgroup.errors import StorageError
@@ -40,6 +42,16 @@ def remove_segment(folder: Path, base_offset: int) -> None:
     """Delete a segment, indexes first, so that no crash leaves an index without its log."""
     for suffix in (*INDEX_SUFFIXES, ".log"):
         segment_file(folder, base_offset, suffix).unlink(missing_ok=True)
+
+
+def remove_partitions(folder: Path | None, topics: Container[str]) -> None:
+    """Delete the folders of all partitions of these topics, also those a crash left behind."""
+    if folder is None or not topics:
+        return
+    for path in list(folder.iterdir()):
+        name, _, number = path.name.rpartition("-")
+        if name in topics and number.isdecimal():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def sync_folder(folder: Path) -> None:

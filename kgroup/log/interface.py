@@ -32,6 +32,9 @@ class Log(Protocol):
     An append that raises StorageError has left the log as it was.
     """
 
+    leader_epoch: int
+    """What batches carry that are appended without an epoch of their own."""
+
     @property
     def start_offset(self) -> int:
         """The first offset that may be read."""
@@ -42,12 +45,17 @@ class Log(Protocol):
         """The offset the next record will get."""
         ...
 
+    @property
+    def size(self) -> int:
+        """The bytes of all batches that are kept, also of those before the start that share its segment."""
+        ...
+
     def append(
         self,
         records: Sequence[LogRecord],
         *,
         timestamp_ms: int = NO_TIMESTAMP,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         compression: Compression = Compression.NONE,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
@@ -62,7 +70,7 @@ class Log(Protocol):
         ...
 
     def append_batches(
-        self, raw: bytes, *, leader_epoch: int = 0, append_time_ms: int | None = None
+        self, raw: bytes, *, leader_epoch: int | None = None, append_time_ms: int | None = None
     ) -> tuple[int, int]:
         """Append produced batches whole, giving them offsets; the first and last offset.
 
@@ -88,6 +96,10 @@ class Log(Protocol):
 
     def delete_before(self, offset: int) -> None:
         """Make `offset` the start of the log; raises OffsetOutOfRange past its end."""
+        ...
+
+    def configure(self, *, segment_bytes: int, fsync: bool) -> None:
+        """How large segments become from now on, and whether every append is synced."""
         ...
 
     def close(self) -> None:

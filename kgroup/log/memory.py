@@ -19,6 +19,7 @@ class MemoryLog:
 
     def __init__(self, before_append: Callable[[bytes], None] | None = None) -> None:
         self._before_append = before_append
+        self.leader_epoch = 0
         self._start = 0
         self._end = 0
         self._batches: list[bytes] = []
@@ -33,12 +34,16 @@ class MemoryLog:
     def end_offset(self) -> int:
         return self._end
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self._batches))
+
     def append(
         self,
         records: Sequence[LogRecord],
         *,
         timestamp_ms: int = NO_TIMESTAMP,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         compression: Compression = Compression.NONE,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
@@ -50,7 +55,7 @@ class MemoryLog:
         raw = encode_batch(
             records,
             base_offset=base,
-            leader_epoch=leader_epoch,
+            leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
             timestamp_ms=timestamp_ms,
             compression=compression,
             producer_id=producer_id,
@@ -63,9 +68,10 @@ class MemoryLog:
         return base
 
     def append_batches(
-        self, raw: bytes, *, leader_epoch: int = 0, append_time_ms: int | None = None
+        self, raw: bytes, *, leader_epoch: int | None = None, append_time_ms: int | None = None
     ) -> tuple[int, int]:
-        placed = place_batches(raw, self._end, leader_epoch, append_time_ms)
+        epoch = self.leader_epoch if leader_epoch is None else leader_epoch
+        placed = place_batches(raw, self._end, epoch, append_time_ms)
         self._add(placed)
         return placed[0].base_offset, placed[-1].last_offset
 
@@ -106,6 +112,9 @@ class MemoryLog:
         self._start = max(self._start, offset)
         gone = bisect_left(self._last_offsets, self._start)
         del self._batches[:gone], self._last_offsets[:gone], self._max_timestamps[:gone]
+
+    def configure(self, *, segment_bytes: int, fsync: bool) -> None:
+        """Nothing to set: there are no segments, and nothing outlives the process."""
 
     def close(self) -> None:
         """Nothing to release: the log stays readable, as one reopened from a folder would be."""

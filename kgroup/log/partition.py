@@ -51,6 +51,7 @@ class PartitionLog:
         self._fsync = fsync
         self._write = write
         self._refusal: str | None = None
+        self.leader_epoch = 0
         try:
             folder.mkdir(parents=True, exist_ok=True)
             opened = open_segments(folder, write)
@@ -76,6 +77,10 @@ class PartitionLog:
         return self._active.end_offset
 
     @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
     def segments(self) -> Sequence[Segment]:
         """The segments by offset; the last one is active, the others are sealed."""
         return self._segments
@@ -96,7 +101,7 @@ class PartitionLog:
         records: Sequence[LogRecord],
         *,
         timestamp_ms: int = NO_TIMESTAMP,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         compression: Compression = Compression.NONE,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = -1,
@@ -108,7 +113,7 @@ class PartitionLog:
         raw = encode_batch(
             records,
             base_offset=base,
-            leader_epoch=leader_epoch,
+            leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
             timestamp_ms=timestamp_ms,
             compression=compression,
             producer_id=producer_id,
@@ -121,9 +126,10 @@ class PartitionLog:
         return base
 
     def append_batches(
-        self, raw: bytes, *, leader_epoch: int = 0, append_time_ms: int | None = None
+        self, raw: bytes, *, leader_epoch: int | None = None, append_time_ms: int | None = None
     ) -> tuple[int, int]:
-        placed = place_batches(raw, self._active.end_offset, leader_epoch, append_time_ms)
+        epoch = self.leader_epoch if leader_epoch is None else leader_epoch
+        placed = place_batches(raw, self._active.end_offset, epoch, append_time_ms)
         self._add(b"".join([batch.raw for batch in placed]), placed)
         return placed[0].base_offset, placed[-1].last_offset
 
@@ -256,6 +262,9 @@ class PartitionLog:
         cleaned.suffix = ""
         cleaned.end_offset = replaced[-1].end_offset
         self._segments, self._noted = after, noted
+
+    def configure(self, *, segment_bytes: int, fsync: bool) -> None:
+        self.segment_bytes, self._fsync = segment_bytes, fsync
 
     def close(self) -> None:
         if self._refusal is None:

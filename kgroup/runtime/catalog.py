@@ -14,6 +14,8 @@ from typing import Any
 from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
 from kgroup.log.files import CATALOG, replace_file
+from kgroup.runtime.metadata_features import Features
+from kgroup.runtime.placement import Placement
 
 FORMAT = 1
 PRODUCER_ID_BLOCK = 1000
@@ -21,13 +23,17 @@ PRODUCER_ID_BLOCK = 1000
 
 @dataclass(frozen=True, slots=True)
 class CatalogTopic:
-    """A topic as it was created; `config` holds only what was set, under Kafka's names."""
+    """A topic as it was created; `config` holds only what was set, under Kafka's names.
+
+    `placements` holds the partitions that somebody placed; the others follow the rule.
+    """
 
     name: str
     topic_id: bytes
     partitions: int
     replication_factor: int = 1
     config: Mapping[str, str] = field(default_factory=dict)
+    placements: Mapping[int, Placement] = field(default_factory=dict)
 
     @property
     def internal(self) -> bool:
@@ -50,6 +56,8 @@ class Catalog:
         self._alike: dict[str, str] = {}  # of all topics, or empty: not looked at yet
         self.topics: dict[str, CatalogTopic] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        self.features = Features()
         self.image = TopicImage()
         if self._path and self._path.exists():
             self._read(self._path)
@@ -68,8 +76,9 @@ class Catalog:
         if self._changing:
             yield
             return
-        before = self.topics, self.image, self.group_configs
+        before = self.topics, self.image, self.group_configs, self.broker_configs, self.features
         self.topics, self.group_configs = dict(self.topics), dict(self.group_configs)
+        self.broker_configs = dict(self.broker_configs)
         self._changing = True
         try:
             yield
@@ -77,10 +86,12 @@ class Catalog:
                 version = self.image.version + 1
                 created = not self.topics.keys() <= before[0].keys()
                 self._set_image(version, version if created else self.image.created_version)
-            if (self.topics, self.group_configs) != (before[0], before[2]):
+            if (self.topics, self.group_configs) != (before[0], before[2]) or (
+                (self.broker_configs, self.features) != before[3:]
+            ):
                 self._save()
         except BaseException:
-            self.topics, self.image, self.group_configs = before
+            self.topics, self.image, self.group_configs, self.broker_configs, self.features = before
             self._alike = {}
             raise
         finally:
@@ -104,9 +115,10 @@ class Catalog:
             self._alike = {_confusable(known): known for known in self.topics}
         return self._alike.get(_confusable(name))
 
-    def grow(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions."""
-        self.add(replace(self.topics[name], partitions=partitions))
+    def grow(self, name: str, partitions: int, placements: Mapping[int, Placement]) -> None:
+        """Give a topic more partitions; those in `placements` lie where that says."""
+        topic = self.topics[name]
+        self.add(replace(topic, partitions=partitions, placements={**topic.placements, **placements}))
 
     def by_id(self, topic_id: bytes) -> CatalogTopic | None:
         name = self.image.name_of(topic_id)
@@ -118,6 +130,18 @@ class Catalog:
             self.group_configs.pop(group_id, None)
             if settings:
                 self.group_configs[group_id] = settings
+
+    def configure_broker(self, broker: str, settings: dict[str, str]) -> None:
+        """Replace the dynamic settings of a broker, by its id, or of all ("")."""
+        with self.together():
+            self.broker_configs.pop(broker, None)
+            if settings:
+                self.broker_configs[broker] = settings
+
+    def finalize_features(self, levels: Mapping[str, int]) -> None:
+        """Set the finalized levels of the cluster's features."""
+        with self.together():
+            self.features = Features(dict(levels), self.features.epoch + 1)
 
     def new_topic_id(self) -> bytes:
         """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
@@ -154,6 +178,10 @@ class Catalog:
             self._next_producer_id = self._saved_producer_id = int(found["next_producer_id"])
             self.topics = {t.name: t for t in _topics(found["topics"])}
             self.group_configs = {str(k): dict(v) for k, v in found["group_configs"].items()}
+            self.broker_configs = {str(k): dict(v) for k, v in found.get("broker_configs", {}).items()}
+            if "features" in found:
+                levels = {str(k): int(v) for k, v in found["features"]["levels"].items()}
+                self.features = Features(levels, int(found["features"]["epoch"]))
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -179,7 +207,9 @@ class Catalog:
             "version": self.image.version,
             "next_producer_id": self._saved_producer_id,
             "group_configs": self.group_configs,
-            "topics": [{**asdict(t), "topic_id": uuid_text(t.topic_id)} for t in self.topics.values()],
+            "broker_configs": self.broker_configs,
+            "features": asdict(self.features),
+            "topics": [_written(topic) for topic in self.topics.values()],
         }
         content["checksum"] = _checksum(content)
         try:
@@ -199,7 +229,15 @@ def _checksum(content: dict[str, Any]) -> int:
 
 def _topics(found: Iterable[dict[str, Any]]) -> Iterable[CatalogTopic]:
     for entry in found:
-        yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"])})
+        placements = {int(p): Placement.read(each) for p, each in entry.pop("placements", {}).items()}
+        yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"]), "placements": placements})
+
+
+def _written(topic: CatalogTopic) -> dict[str, Any]:
+    found = {**asdict(topic), "topic_id": uuid_text(topic.topic_id)}
+    if not topic.placements:
+        del found["placements"]  # an older kgroup reads the rest
+    return found
 
 
 def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:

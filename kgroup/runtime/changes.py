@@ -9,11 +9,13 @@ from kgroup.coordinator.outcome import Reply
 
 @dataclass(slots=True)
 class Changes:
-    """Topics created, deleted (with their partitions) and configured, settings of groups, and the replies."""
+    """Topics created, deleted (with their partitions), configured and placed, settings, and the replies."""
 
     created: set[str] = field(default_factory=set)
     deleted: dict[str, int] = field(default_factory=dict)  # name → partitions
     settings: set[str] = field(default_factory=set)
+    of_brokers: bool = False
+    placed: set[str] = field(default_factory=set)
     of_groups: dict[str, dict[str, str]] = field(default_factory=dict)
     of_topics: bool = False
     replies: list[Reply] = field(default_factory=list)

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import logging
 import secrets
-import shutil
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
 from kgroup.domain import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
-from kgroup.errors import ConfigError, KgroupError, StorageError
-from kgroup.log.files import adopt_start_offsets
+from kgroup.errors import ConfigError
+from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
+from kgroup.runtime.broker_settings import BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
 from kgroup.runtime.changes import Changes
+from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
-from kgroup.runtime.complaints import Complaints
+from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
+from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
 from kgroup.runtime.shard import Shard
 from kgroup.runtime.topic_settings import TopicSettings
 
@@ -41,7 +43,8 @@ class Cluster:
     `data` None keeps all in memory. `config` holds Kafka's setting names; a name that is none raises
     ConfigError with near misses as hint. The number of offsets partitions is fixed by the first start on
     a folder: one asked for later that differs raises ConfigError. `seed` makes member ids and assignments
-    repeatable; without it they are random. Partition p of every topic is led by broker p % `brokers`.
+    repeatable; without it they are random. Partition p of a topic is led by broker p % `brokers`, unless
+    somebody placed it elsewhere.
     """
 
     def __init__(
@@ -58,21 +61,21 @@ class Cluster:
         if brokers < 1:
             raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
         self.brokers = brokers
-        self.settings, self.group_config = read_settings(config or {})
+        static, self.group_config = read_settings(config or {})
         self.clock: Clock = clock or SystemClock()
         self.complaints = Complaints(self.clock)
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
-        self._topic_settings: dict[str, TopicSettings] = {}
+        self._placed: dict[tuple[str, int], Placement] = {}
         self._changes: Changes | None = None
         self._damaged: dict[tuple[str, int], DamagedLog] = {}
         self.torn_tails = 0
         self.shards: list[Shard | None] = []
         self.counters = Counters()
         self.load_times_ms: list[int] = []
-        self._folder = data
+        self.folder = data
         self._directory = _locked(data, owner)
         self.cluster_id = (
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
@@ -80,10 +83,17 @@ class Cluster:
         try:
             new = self._directory is None or self._directory.created
             self.catalog = Catalog(data, self.cluster_id, new=new)
+            self.configs = BrokerConfigs(config or {}, self.catalog)
+            self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
             self._open(config or {}, offsets_partitions)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings of the process, as they are now."""
+        return self.in_force.process
 
     def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "") -> None:
         """Where the brokers listen now, for clients and for whoever finds the folder in use."""
@@ -96,32 +106,28 @@ class Cluster:
         """The shards that are loaded."""
         return (shard for shard in self.shards if shard is not None)
 
-    def leader_of(self, partition: int) -> int:
-        """The broker that leads partition `partition`, of whatever topic."""
-        return partition % self.brokers
+    def leader_of(self, topic: str, partition: int) -> int:
+        """The broker that leads a partition."""
+        placed = self._placed.get((topic, partition)) if self._placed else None
+        return partition % self.brokers if placed is None else placed.leader
 
-    def replicas_of(self, topic: CatalogTopic, partition: int) -> tuple[int, ...]:
-        """The brokers that hold a partition, its leader first; all in sync, as they share one log."""
-        count = min(topic.replication_factor, self.brokers)
-        return tuple((partition + i) % self.brokers for i in range(count))
+    def placement_of(self, topic: CatalogTopic, partition: int) -> Placement:
+        """Where a partition lies."""
+        placed = topic.placements.get(partition) if topic.placements else None
+        left = placed.among(self.brokers) if placed is not None else None
+        return left or Placement.by_rule(partition, topic.replication_factor, self.brokers)
 
     def offline(self, topic: str, partition: int) -> bool:
         """Whether nobody leads a partition, its log having been found damaged or contradicting itself."""
         unloaded = topic == OFFSETS_TOPIC and self.shards[partition] is None
         return unloaded or (topic, partition) in self._damaged
 
-    def topic_settings(self, name: str) -> TopicSettings:
-        """The settings in force for a topic that exists: its own, the broker's, else the defaults."""
-        found = self._topic_settings.get(name)
-        if found is None:
-            broker = self.settings.as_text()
-            if name == OFFSETS_TOPIC:
-                broker["log.segment.bytes"] = broker["offsets.topic.segment.bytes"]
-            elif name == TRANSACTION_TOPIC:
-                broker["log.segment.bytes"] = broker["transaction.state.log.segment.bytes"]
-            found = TopicSettings.of(self.catalog.topics[name].config, broker)
-            self._topic_settings[name] = found
-        return found
+    def topic_settings(self, name: str, node: int | None = None) -> TopicSettings:
+        """The settings in force for a topic that exists: its own, the broker's, else the defaults.
+
+        Broker `node` is the one that leads the partition in question; without it, what all brokers share.
+        """
+        return self.in_force.of_topic(name, node)
 
     def log(self, topic: str, partition: int) -> Log | None:
         """The log of a partition, opened on first use; None if there is no such partition.
@@ -134,6 +140,7 @@ class Cluster:
             if known is None or not 0 <= partition < known.partitions:
                 return None
             found = self._logs[topic, partition] = self._open_log(topic, partition)
+            found.leader_epoch = self.placement_of(known, partition).epoch
         return found
 
     @contextmanager
@@ -150,18 +157,23 @@ class Cluster:
         try:
             with self.catalog.together():
                 yield changes.replies
-                self._remove_folders(changes.created)
+                remove_partitions(self.folder, changes.created)
         finally:
             self._changes = None
         for name, partitions in changes.deleted.items():
             for partition in range(partitions):
                 self._damaged.pop((name, partition), None)
+                self._placed.pop((name, partition), None)
                 opened = self._logs.pop((name, partition), None)
                 if opened is not None:
                     opened.close()
-        self._remove_folders(changes.deleted)
+        remove_partitions(self.folder, changes.deleted)
+        for name in changes.placed & self.catalog.topics.keys():
+            self._place(self.catalog.topics[name])
         for name in changes.settings:
-            self._topic_settings.pop(name, None)
+            self._topic_settings_changed(name)
+        if changes.of_brokers:
+            self._broker_settings_changed()
         for group_id, settings in changes.of_groups.items():
             shard = self.shards[offsets_partition_of(group_id, len(self.shards))]
             if shard is not None:
@@ -169,21 +181,49 @@ class Cluster:
         if changes.of_topics:
             changes.replies += self._topics_changed()
 
+    def size_of(self, topic: str, partition: int) -> int:
+        """The bytes of a partition's segments; of one that nobody wrote to, 0. Raises OSError."""
+        opened = self._logs.get((topic, partition))
+        if opened is not None:
+            return opened.size
+        if self.folder is None:
+            return 0
+        return sum(path.stat().st_size for path in (self.folder / f"{topic}-{partition}").glob("*.log"))
+
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
         """Create a topic that is not there yet; replies to answers that waited for it."""
         with self._change() as changes:
             self.catalog.add(topic)
             changes.created.add(topic.name)
             changes.settings.add(topic.name)
+            changes.placed.add(topic.name)
             changes.of_topics = True
         return changes.replies
 
-    def add_partitions(self, name: str, partitions: int) -> list[Reply]:
-        """Give a topic more partitions; replies to answers that waited for it."""
+    def add_partitions(
+        self, name: str, partitions: int, replicas: Sequence[Sequence[int]] = ()
+    ) -> list[Reply]:
+        """Give a topic more partitions, on the brokers that `replicas` names for each, else by the rule.
+
+        Replies to answers that waited for them.
+        """
         with self._change() as changes:
-            self.catalog.grow(name, partitions)
+            first = self.catalog.topics[name].partitions
+            placed = {first + i: Placement.at(brokers) for i, brokers in enumerate(replicas)}
+            self.catalog.grow(name, partitions, placed)
+            changes.placed.add(name)
             changes.of_topics = True
         return changes.replies
+
+    def place(self, name: str, placements: Mapping[int, Placement]) -> None:
+        """Move partitions of a topic to where `placements` says."""
+        with self._change() as changes:
+            topic = self.catalog.topics[name]
+            # those nobody moved stay where they are, whatever partition 0 says of replicas from now on
+            kept = {p: self.placement_of(topic, p) for p in range(topic.partitions)}
+            factor = len(placements[0].replicas) if 0 in placements else topic.replication_factor
+            self.catalog.add(replace(topic, replication_factor=factor, placements={**kept, **placements}))
+            changes.placed.add(name)
 
     def delete_topic(self, name: str) -> list[Reply]:
         """Delete a topic, its records and the offsets committed for it."""
@@ -195,10 +235,16 @@ class Cluster:
         return changes.replies
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
-        """Replace the settings of a topic."""
+        """Replace the settings of a topic; they act from the next request on."""
         with self._change() as changes:
             self.catalog.add(replace(self.catalog.topics[name], config=dict(config)))
             changes.settings.add(name)
+
+    def configure_broker(self, broker: str, settings: dict[str, str]) -> None:
+        """Replace the dynamic settings of one broker, or of all (""); they act from the next request on."""
+        with self._change() as changes:
+            self.catalog.configure_broker(broker, settings)
+            changes.of_brokers = True
 
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
         """Replace a group's dynamic settings; they act from its next request on."""
@@ -241,10 +287,12 @@ class Cluster:
             self._directory = None
 
     def _open(self, config: Mapping[str, str], offsets_partitions: int | None) -> None:
-        if not self.catalog.topics and self._folder is not None:
-            adopt_start_offsets(self._folder)
-            for topic in adoptable(self._folder, self.catalog):
+        if not self.catalog.topics and self.folder is not None:
+            adopt_start_offsets(self.folder)
+            for topic in adoptable(self.folder, self.catalog):
                 self.catalog.add(topic)
+        for topic in self.catalog.topics.values():
+            self._place(topic)
         known = self.catalog.topics.get(OFFSETS_TOPIC)
         wanted = offsets_partitions or self.settings.offsets_partitions
         asked = offsets_partitions is not None or "offsets.topic.num.partitions" in config
@@ -254,18 +302,18 @@ class Cluster:
             self.catalog.add(CatalogTopic(OFFSETS_TOPIC, topic_id, wanted, factor, OFFSETS_CONFIG))
         elif asked and known.partitions != wanted:
             raise ConfigError(
-                f"{self._folder} has {known.partitions} offsets partitions, not {wanted}",
+                f"{self.folder} has {known.partitions} offsets partitions, not {wanted}",
                 "the number is fixed once groups are stored; leave the option out or take another folder",
             )
         partitions = self.catalog.topics[OFFSETS_TOPIC].partitions
         self.shards = [None] * partitions
         now_ms = self.clock.now_ms()
         for partition in range(partitions):
-            self._clean(OFFSETS_TOPIC, partition, now_ms)
+            clean(self, OFFSETS_TOPIC, partition, now_ms)
             self.reload(partition, now_ms)
         transactions = self.catalog.topics.get(TRANSACTION_TOPIC)
         for partition in range(transactions.partitions if transactions else 0):
-            self._clean(TRANSACTION_TOPIC, partition, now_ms)
+            clean(self, TRANSACTION_TOPIC, partition, now_ms)
 
     def compact_one(self) -> bool:
         """Compact the first log of state that has more history than state; whether there was one.
@@ -276,28 +324,8 @@ class Cluster:
         now_ms = self.clock.now_ms()
         for topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
             known = self.catalog.topics.get(topic)
-            for partition in range(known.partitions if known else 0):
-                if self._clean(topic, partition, now_ms):
-                    return True
-        return False
-
-    def _clean(self, topic: str, partition: int, now_ms: int) -> bool:
-        """Compact a log of state that is mostly history; whether it was done."""
-        if self._folder is None:
-            return False
-        from kgroup.log.compaction import MIN_DIRTY_RATIO, compact, dirty_ratio
-        from kgroup.log.partition import PartitionLog
-
-        try:
-            found = self.log(topic, partition)
-        except StorageError:
-            return False  # who loads it says so
-        try:
-            if isinstance(found, PartitionLog) and dirty_ratio(found) >= MIN_DIRTY_RATIO:
-                return compact(found, now_ms=now_ms) is not None
-        except Exception as error:
-            subject = f"compaction of {topic}-{partition}"
-            self.complaints.say(log, subject, f"tried again later: {told(error)}")
+            if any(clean(self, topic, p, now_ms) for p in range(known.partitions if known else 0)):
+                return True
         return False
 
     def _topics_changed(self) -> list[Reply]:
@@ -313,16 +341,16 @@ class Cluster:
         return replies
 
     def _open_log(self, topic: str, partition: int) -> Log:
-        if self._folder is None:
+        if self.folder is None:
             return MemoryLog()
         from kgroup.log.partition import PartitionLog
 
         if (topic, partition) in self._damaged:
             raise self._damaged[topic, partition]
-        settings = self.topic_settings(topic)
+        settings = self.topic_settings(topic, self.leader_of(topic, partition))
         try:
             opened = PartitionLog(
-                self._folder / f"{topic}-{partition}",
+                self.folder / f"{topic}-{partition}",
                 segment_bytes=settings.segment_bytes,
                 fsync=settings.flush_messages == 1,
             )
@@ -336,51 +364,32 @@ class Cluster:
             log.warning("%s", opened.torn_tail)
         return opened
 
+    def _place(self, topic: CatalogTopic) -> None:
+        for partition in topic.placements:
+            placement = self._placed[topic.name, partition] = self.placement_of(topic, partition)
+            if (topic.name, partition) in self._logs:
+                self._logs[topic.name, partition].leader_epoch = placement.epoch
+
+    def _topic_settings_changed(self, name: str) -> None:
+        self.in_force.forget(name)
+        known = self.catalog.topics.get(name)
+        for partition in range(known.partitions if known else 0):
+            opened = self._logs.get((name, partition))
+            if opened is not None:
+                settings = self.topic_settings(name, self.leader_of(name, partition))
+                opened.configure(segment_bytes=settings.segment_bytes, fsync=settings.flush_messages == 1)
+
+    def _broker_settings_changed(self) -> None:
+        self.in_force.forget_all()
+        for name in {topic for topic, _ in self._logs}:
+            self._topic_settings_changed(name)
+
     @contextmanager
     def _change(self) -> Iterator[Changes]:
         """One change, or a part of those being made together, whose replies are the whole's."""
         with self.together():
             assert self._changes is not None
             yield self._changes
-
-    def _remove_folders(self, topics: Container[str]) -> None:
-        """Also those a crash left behind."""
-        if self._folder is None or not topics:
-            return
-        for path in list(self._folder.iterdir()):
-            name, _, number = path.name.rpartition("-")
-            if name in topics and number.isdecimal():
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfig]:
-    """The broker's and the groups' settings; ConfigError for a name that is neither's."""
-    ours, theirs = BrokerSettings.names(), GroupConfig.names()
-    for name in config:
-        if name not in ours and name not in theirs:
-            raise ConfigError(f"no such setting: {name}", near_misses(name, (*ours, *theirs)))
-    return (
-        BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
-        GroupConfig.of({k: v for k, v in config.items() if k in theirs}),
-    )
-
-
-def told(error: Exception) -> str:
-    """One line about a failure, with what to do about it."""
-    if not isinstance(error, KgroupError):
-        return repr(error)
-    return f"{error.message} ({error.hint})" if error.hint else error.message
-
-
-def near_misses(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(known), 3)
-    return (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else "settings have Kafka's names, as in server.properties"
-    )
 
 
 def _locked(data: Path | None, owner: str) -> DataDirectory | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from kgroup.errors import KgroupError
 from kgroup.runtime.clock import Clock
 
 EVERY_MS = 10_000
@@ -28,3 +29,10 @@ class Complaints:
             self._said.clear()
         self._said[subject] = now_ms, 0
         log.error("%s: %s%s", subject, text, f" ({left_out} more since the last line)" if left_out else "")
+
+
+def told(error: Exception) -> str:
+    """One line about a failure, with what to do about it."""
+    if not isinstance(error, KgroupError):
+        return repr(error)
+    return f"{error.message} ({error.hint})" if error.hint else error.message

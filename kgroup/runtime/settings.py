@@ -1,4 +1,7 @@
-"""The broker's own settings, under Kafka's names; the group.* ones are GroupConfig's."""
+"""The broker's own settings, under Kafka's names; the group.* ones are GroupConfig's.
+
+What a broker says for topics that set nothing of their own is in `kgroup.runtime.broker_settings`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import Any, Self
 from kgroup.errors import ConfigError
 
 INT32_MAX = (1 << 31) - 1
-INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,7 @@ class BrokerSettings:
     transaction_segment_bytes: int = _number("transaction.state.log.segment.bytes", 16 << 20, low=1)
     transaction_max_timeout_ms: int = _number("transaction.max.timeout.ms", 900_000, low=1)
     transactional_id_expiration_ms: int = _number("transactional.id.expiration.ms", 604_800_000, low=1)
-    cleaner_backoff_ms: int = _number("log.cleaner.backoff.ms", 15_000, low=1)
-    segment_bytes: int = _number("log.segment.bytes", 1 << 30, low=1 << 20)
-    flush_messages: int = _number("log.flush.interval.messages", INT64_MAX, low=1, high=INT64_MAX)
-    """1 makes every append survive a power loss; any other number leaves that to the system (as Kafka)."""
-    message_max_bytes: int = _number("message.max.bytes", 1_048_588)
+    cleaner_backoff_ms: int = _number("log.cleaner.backoff.ms", 15_000, low=1, high=1 << 53)
     fetch_max_bytes: int = _number("fetch.max.bytes", 57_671_680, low=1024)
     fetch_sessions_max: int = _number("max.incremental.fetch.session.cache.slots", 1000)
     request_max_bytes: int = _number("socket.request.max.bytes", 104_857_600, low=1)

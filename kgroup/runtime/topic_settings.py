@@ -55,8 +55,6 @@ def one_of(*choices: str) -> Callable[[object], str | None]:
 
 def _policies(value: object) -> str | None:
     assert isinstance(value, list)
-    if len(set(value)) < len(value):
-        return "values must not be duplicated"
     return next((told for each in value if (told := one_of("compact", "delete")(each))), None)
 
 
@@ -129,27 +127,18 @@ INTERNAL = {"internal.segment.bytes": TopicSetting(INT, "", "")}
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The values in force for one topic; those that mean something to logs in one process.
-
-    Times are in ms, sizes in bytes; -1 for no limit. `compression_type` is "producer" to keep what a
-    producer chose.
-    """
+    """The values in force for one topic; those that act here, times in ms and sizes in bytes."""
 
     max_message_bytes: int
     append_time: bool
     """Whether records get the time of their append (LogAppendTime) instead of keeping their own."""
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
-    compression_type: str
     compact: bool
     delete: bool
     segment_bytes: int
-    segment_ms: int
     flush_messages: int
-    retention_ms: int
-    retention_bytes: int
     delete_retention_ms: int
-    min_compaction_lag_ms: int
     min_cleanable_dirty_ratio: float
 
     @classmethod
@@ -166,16 +155,11 @@ class TopicSettings:
             append_time=_text("message.timestamp.type", own, broker).strip() == "LogAppendTime",
             timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
             timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
-            compression_type=_text("compression.type", own, broker).strip(),
             compact="compact" in policies,
             delete="delete" in policies,
             segment_bytes=number("segment.bytes") if internal is None else int(internal),
-            segment_ms=number("segment.ms"),
             flush_messages=number("flush.messages"),
-            retention_ms=number("retention.ms"),
-            retention_bytes=number("retention.bytes"),
             delete_retention_ms=number("delete.retention.ms"),
-            min_compaction_lag_ms=number("min.compaction.lag.ms"),
             min_cleanable_dirty_ratio=float(
                 _text("min.cleanable.dirty.ratio", own, broker).strip().rstrip("fFdD")
             ),
@@ -202,7 +186,9 @@ def parse(name: str, text: str, setting: TopicSetting) -> object:
         else:
             problem = "Not a number of type DOUBLE"
     elif setting.type == LIST:
-        value = _COMMA.split(trimmed) if trimmed else []
+        parts = _COMMA.split(trimmed) if trimmed else []
+        # Kafka drops what is named again where it knows all that may be named
+        value = list(dict.fromkeys(parts)) if setting.check is _policies else parts
     if problem is None:
         problem = setting.check(value)
     if problem is not None:

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: change settings of topics and groups; brokers keep those they started with."""
+"""IncrementalAlterConfigs: change settings of topics, groups and brokers (KIP-339)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.configs import GROUP, TOPIC
+from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
 from kgroup.coordinator.consumer import settings as groups
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -19,8 +19,10 @@ from kgroup.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from kgroup.runtime.broker_settings import ALL_BROKERS, DYNAMIC, check_dynamic, is_list
+from kgroup.runtime.topic_settings import LIST, SETTINGS
 
-SET, DELETE = 0, 1  # operations; appending to lists and taking out of them are not served
+SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
 def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsResponse:
@@ -34,7 +36,7 @@ def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsRespon
             try:
                 if counts[resource.resource_type, resource.resource_name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                change = _checked(desk, resource)
+                change = _checked(desk, call.node, resource)
                 if not request.validate_only:
                     change()
                 responses.append(_answer(resource, ErrorCode.NONE, None))
@@ -50,42 +52,109 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Incrementa
     )
 
 
-def _checked(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+def _checked(desk: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
     """The change to a resource, found to be allowed."""
-    cluster, name = desk.cluster, resource.resource_name
+    _check_changes(resource.configs)
     if resource.resource_type == GROUP:
-        if not name:
-            raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-        wanted = _changed(cluster.catalog.group_configs.get(name, {}), resource.configs)
-        groups.check(cluster.group_config, wanted)
-        return lambda: cluster.configure_group(name, wanted)
+        return _group(desk, resource)
     if resource.resource_type == TOPIC:
-        rules.check_name(name)
-        topic = cluster.catalog.topics.get(name)
-        if topic is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-        wanted = _changed(topic.config, resource.configs)
-        rules.check_config(cluster, wanted)
-        return lambda: cluster.configure_topic(name, wanted)
+        return _topic(desk, resource)
+    if resource.resource_type == BROKER:
+        return _broker(desk, node, resource)
     raise Refused(
         ErrorCode.INVALID_REQUEST,
         f"Settings of resource type {resource.resource_type} cannot be changed here",
     )
 
 
-def _changed(settings: Mapping[str, str], changes: tuple[AlterableConfig, ...]) -> dict[str, str]:
-    found = dict(settings)
+def _check_changes(changes: tuple[AlterableConfig, ...]) -> None:
     if len({change.name for change in changes}) < len(changes):
-        raise Refused(ErrorCode.INVALID_REQUEST, "Each setting must appear at most once.")
+        raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [each.name for each in changes if each.config_operation != DELETE and each.value is None]
+    if nulls:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    odd = [each.config_operation for each in changes if each.config_operation not in range(4)]
+    if odd:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {odd[0]}")
+
+
+def _group(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = desk.cluster, resource.resource_name
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    before = cluster.catalog.group_configs.get(name, {})
+    wanted = _changed(before, resource.configs, lambda key: None)
+    groups.check(cluster.group_config, wanted)
+    return lambda: cluster.configure_group(name, wanted)
+
+
+def _topic(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = desk.cluster, resource.resource_name
+    if not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    rules.check_name(name)
+    topic = cluster.catalog.topics.get(name)
+
+    def default(key: str) -> str | None:
+        return SETTINGS[key].default if key in SETTINGS and SETTINGS[key].type == LIST else None
+
+    wanted = _changed(topic.config if topic else {}, resource.configs, default)
+    rules.check_config(cluster, wanted)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    return lambda: cluster.configure_topic(name, wanted)
+
+
+def _broker(desk: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = desk.cluster, resource.resource_name
+    if name:
+        try:
+            meant = int(name)
+        except ValueError:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
+            ) from None
+        if meant != node:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
+            )
+
+    def default(key: str) -> str | None:
+        return DYNAMIC[key].default if is_list(key) and key in DYNAMIC else None
+
+    entity = str(int(name)) if name else ALL_BROKERS
+    wanted = _changed(cluster.catalog.broker_configs.get(entity, {}), resource.configs, default)
+    check_dynamic(wanted, one_of_many=bool(name) and cluster.brokers > 1)
+    return lambda: cluster.configure_broker(entity, wanted)
+
+
+def _changed(
+    settings: Mapping[str, str],
+    changes: tuple[AlterableConfig, ...],
+    default: Callable[[str], str | None],
+) -> dict[str, str]:
+    """The settings after the changes; `default` tells what a list is by default, None for what is no list."""
+    found = dict(settings)
     for change in changes:
+        key, value = change.name, change.value or ""
         if change.config_operation == DELETE:
-            found.pop(change.name, None)
-        elif change.config_operation != SET:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"{change.name} can be set or deleted, nothing else")
-        elif change.value is None:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
+            found.pop(key, None)
+        elif change.config_operation == SET:
+            found[key] = value
         else:
-            found[change.name] = change.value
+            unset = default(key)
+            operation = "APPEND" if change.config_operation == APPEND else "SUBTRACT"
+            if unset is None:
+                raise Refused(
+                    ErrorCode.INVALID_CONFIG, f"Can't {operation} to key {key} because its type is not LIST."
+                )
+            parts = [part for part in found.get(key, unset).split(",") if part]
+            for part in value.split(","):
+                if change.config_operation == APPEND and part not in parts:
+                    parts.append(part)
+                elif change.config_operation == SUBTRACT and part in parts:
+                    parts.remove(part)
+            found[key] = ",".join(parts)
     return found
 
 

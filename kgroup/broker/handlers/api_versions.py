@@ -6,7 +6,6 @@ import re
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.coordinator.transactions.state import LATEST_VERSION
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.api_versions import (
@@ -17,12 +16,13 @@ from kgroup.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from kgroup.protocol.messages.produce import ProduceRequest
+from kgroup.runtime import metadata_features
 
 NAMED_SINCE = 3
 LOWEST_MAY_BE_0_SINCE = 4
-SUPPORTED = (
-    SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
-    SupportedFeatureKey(name="transaction.version", min_version=0, max_version=LATEST_VERSION),
+SUPPORTED = tuple(
+    SupportedFeatureKey(name=name, min_version=0, max_version=highest)
+    for name, highest in metadata_features.SUPPORTED.items()
 )
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -35,15 +35,16 @@ def api_versions(desk: Dispatcher, call: Call) -> ApiVersionsResponse:
         told = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in told):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    levels = {"transaction.version": LATEST_VERSION}
-    if "consumer" in desk.cluster.group_config.rebalance_protocols:
-        levels["group.version"] = 1
+    features = desk.cluster.catalog.features
+    levels = {name: level for name, level in features.levels.items() if level}
+    if "consumer" not in desk.cluster.group_config.rebalance_protocols:
+        levels.pop(metadata_features.GROUP_VERSION, None)
     # Java clients 3.3 to 3.7 close the connection at a feature whose minimum is 0 (KAFKA-17011)
     supported = SUPPORTED if call.version >= LOWEST_MAY_BE_0_SINCE else ()
     return ApiVersionsResponse(
         api_keys=tuple(_served(desk, key) for key in sorted(desk.apis)),
         supported_features=supported,
-        finalized_features_epoch=0,
+        finalized_features_epoch=features.epoch,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(levels.items())

@@ -19,12 +19,31 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kgroup.runtime.broker_settings import (
+    ALL_BROKERS,
+    DYNAMIC,
+    FROM_ALL_BROKERS,
+    FROM_DEFAULT,
+    FROM_FILE,
+    FROM_TOPIC,
+    NULL_BY_DEFAULT,
+    Layer,
+)
 from kgroup.runtime.settings import BrokerSettings
-from kgroup.runtime.topic_settings import SETTINGS, TopicSetting, written
+from kgroup.runtime.topic_settings import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INTERNAL,
+    LIST,
+    LONG,
+    SETTINGS,
+    STRING,
+    written,
+)
 
 TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
-FROM_TOPIC, FROM_FILE, FROM_DEFAULT, FROM_GROUP = 1, 4, 5, 8  # config sources
-BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types
+FROM_GROUP = 8  # config source
 
 
 def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
@@ -71,31 +90,53 @@ def _entries(
 
 def _topic_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
     rules.check_name(name)
-    topic = desk.cluster.catalog.topics.get(name)
+    cluster = desk.cluster
+    topic = cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    broker, defaults = desk.cluster.settings.as_text(), BrokerSettings().as_text()
+    own = {key: written(key, value) for key, value in cluster.in_force.own_of(topic).items()}
+    node = 0 if cluster.brokers == 1 else None
     for key, setting in SETTINGS.items():
-        layers = []
-        if key in topic.config:
-            layers.append((key, written(key, topic.config[key]), FROM_TOPIC))
-        if setting.broker_name:
-            behind = setting.broker_name
-            in_force = broker.get(behind, setting.default)
-            if in_force != defaults.get(behind, setting.default):
-                layers.append((behind, in_force, FROM_FILE))
-            layers.append((behind, setting.default, FROM_DEFAULT))
-        yield _layered(key, setting, layers, synonyms)
+        layers = cluster.configs.topic_layers(key, own, node)
+        first = layers[0] if layers else Layer(key, setting.default, FROM_DEFAULT)
+        yield _entry(key, first.value, first.source, layers, synonyms, setting.type)
+    for key in INTERNAL.keys() & own.keys():
+        yield _entry(key, own[key], FROM_TOPIC, [Layer(key, own[key], FROM_TOPIC)], synonyms, INT)
 
 
 def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
-    if name not in {str(node) for node in desk.cluster.endpoints}:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, there is no broker {name!r}")
-    defaults = {**BrokerSettings().as_text(), **type(desk.cluster.group_config)().as_settings()}
-    in_force = {**desk.cluster.settings.as_text(), **desk.cluster.group_config.as_settings()}
-    yield _entry("broker.id", name, FROM_FILE, synonyms)
-    for key, value in in_force.items():
-        yield _entry(key, value, FROM_DEFAULT if value == defaults[key] else FROM_FILE, synonyms, True)
+    configs = desk.cluster.configs
+    if not name:
+        for key, value in configs.dynamic.get(ALL_BROKERS, {}).items():
+            layers = [Layer(key, value, FROM_ALL_BROKERS)]
+            yield _entry(key, value, FROM_ALL_BROKERS, layers, synonyms, DYNAMIC[key].type)
+        return
+    node = _node(desk, name)
+    yield _entry("broker.id", name, FROM_FILE, [Layer("broker.id", name, FROM_FILE)], synonyms, INT, True)
+    fixed = {**BrokerSettings().as_text(), **type(desk.cluster.group_config)().as_settings()}
+    defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
+    for key, default in defaults.items():
+        layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
+        known = DYNAMIC.get(key)
+        kind = known.type if known else _type_of(key, default)
+        in_force = layers[0].value if layers else None
+        source = layers[0].source if layers else FROM_DEFAULT
+        yield _entry(key, in_force, source, layers, synonyms, kind, known is None)
+
+
+def _node(desk: Dispatcher, name: str) -> int:
+    """The broker with this id; all of them know of each other here."""
+    try:
+        node = int(name)
+    except ValueError:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if node not in desk.cluster.endpoints:
+        known = ", ".join(map(str, desk.cluster.endpoints))
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {known} or empty string, but received {name}",
+        )
+    return node
 
 
 def _group_entries(
@@ -103,35 +144,32 @@ def _group_entries(
 ) -> Iterable[DescribeConfigsResourceResult]:
     own = desk.cluster.catalog.group_configs.get(group_id, {})
     for key, bounds in group_bounds(desk.cluster.group_config).items():
-        source = FROM_GROUP if key in own else FROM_DEFAULT
-        yield _entry(key, own.get(key, str(bounds.default)), source, synonyms)
-
-
-def _layered(
-    name: str, setting: TopicSetting, layers: list[tuple[str, str, int]], synonyms: bool
-) -> DescribeConfigsResourceResult:
-    """A setting that is asked for in several places, the first of which decides."""
-    _, value, source = layers[0] if layers else (name, setting.default, FROM_DEFAULT)
-    return DescribeConfigsResourceResult(
-        name=name,
-        value=value,
-        config_source=source,
-        synonyms=tuple(DescribeConfigsSynonym(name=n, value=v, source=s) for n, v, s in layers if synonyms),
-        config_type=setting.type,
-    )
+        layers = desk.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
+        if key in own:
+            layers.insert(0, Layer(key, own[key], FROM_GROUP))
+        yield _entry(key, layers[0].value, layers[0].source, layers, synonyms, INT)
 
 
 def _entry(
-    name: str, value: str, source: int, synonyms: bool, read_only: bool = False
+    name: str,
+    value: str | None,
+    source: int,
+    layers: list[Layer],
+    synonyms: bool,
+    kind: int,
+    read_only: bool = False,
 ) -> DescribeConfigsResourceResult:
-    same = (DescribeConfigsSynonym(name=name, value=value, source=source),) if synonyms else ()
     return DescribeConfigsResourceResult(
         name=name,
         value=value,
         read_only=read_only,
         config_source=source,
-        synonyms=same,
-        config_type=_type_of(name, value),
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+            for each in layers
+            if synonyms
+        ),
+        config_type=kind,
     )
 
 

@@ -49,7 +49,7 @@ def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
     if key_type == GROUP:
         if desk.cluster.offline(OFFSETS_TOPIC, desk.partition_of(key)):
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        node = desk.cluster.leader_of(desk.partition_of(key))
+        node = desk.cluster.leader_of(OFFSETS_TOPIC, desk.partition_of(key))
     elif key_type == TRANSACTION:
         node = desk.transactions.node_of(key)
     else:

@@ -73,7 +73,7 @@ def _deleted(desk: Dispatcher, node: int, topic: str, wanted: DeleteRecordsParti
     if topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     _, log = partition_log(desk, node, topic, wanted.partition_index)
-    settings = desk.cluster.topic_settings(topic)
+    settings = desk.cluster.topic_settings(topic, node)
     if settings.compact and not settings.delete:
         raise Refused(ErrorCode.POLICY_VIOLATION)
     offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset

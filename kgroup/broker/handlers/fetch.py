@@ -7,13 +7,14 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from kgroup.broker.call import Answer, Api, Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.fetch_sessions import IDS_SINCE, Answers, Named, Plan, Wanted
-from kgroup.broker.handlers.partitions import check_leader_epoch, partition_log, topic_name
+from kgroup.broker.handlers.partitions import partition_log, topic_name
 from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
@@ -26,11 +27,15 @@ from kgroup.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
 READ_COMMITTED = 1
 STORAGE_ERROR_SINCE = 6
+LEADERS_SINCE = 16
+_MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 _BATCH_START = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
@@ -114,7 +119,10 @@ def _data(
             desk, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
         )
     except Refused as refused:
-        return _failed(wanted.ask.partition, refused.code)
+        failed = _failed(wanted.ask.partition, refused.code)
+        if refused.code in _MOVED and call.version >= LEADERS_SINCE:
+            failed = replace(failed, current_leader=_leader(desk, name, wanted.ask.partition))
+        return failed
     except OffsetOutOfRange:
         return _failed(wanted.ask.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     except StorageError:
@@ -136,7 +144,16 @@ def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResp
         )
         for (topic, topic_id), of_topic in groupby(answers, lambda each: (each[1].topic, each[1].topic_id))
     ]
-    return FetchResponse(session_id=session_id, responses=tuple(responses))
+    leaders = {data.current_leader.leader_id for _, _, data in answers if data.error_code in _MOVED} - {-1}
+    return FetchResponse(
+        session_id=session_id,
+        responses=tuple(responses),
+        node_endpoints=tuple(
+            NodeEndpoint(node_id=node, host=host, port=port)
+            for node in leaders
+            for host, port in [desk.cluster.endpoints[node]]
+        ),
+    )
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchResponse:
@@ -153,6 +170,12 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchRespo
             for topic in request.topics
         ),
     )
+
+
+def _leader(desk: Dispatcher, name: str, partition: int) -> LeaderIdAndEpoch:
+    """Whom to turn to instead (KIP-951)."""
+    placement = desk.cluster.placement_of(desk.cluster.catalog.topics[name], partition)
+    return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
 
 
 class ParkedFetch:
@@ -228,8 +251,7 @@ def _partition(
     must_progress: bool,
     committed: bool,
 ) -> PartitionData:
-    _, log = partition_log(desk, node, name, wanted.partition)
-    check_leader_epoch(wanted.current_leader_epoch)
+    _, log = partition_log(desk, node, name, wanted.partition, wanted.current_leader_epoch)
     limit = min(wanted.partition_max_bytes, left)
     records = log.read(wanted.fetch_offset, max(limit, 1)) if limit > 0 or must_progress else b""
     if len(records) > limit and not must_progress:

@@ -13,7 +13,7 @@ from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
-from kgroup.errors import ErrorCode
+from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -37,6 +37,7 @@ from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.runtime.metadata_features import GROUP_VERSION
 
 MANY_GROUPS_SINCE = 8  # OffsetFetch
 ABORTABLE_SINCE, IMPLICIT_SINCE = 4, 5  # TxnOffsetCommit (KIP-890)
@@ -72,12 +73,19 @@ def to_shard(desk: Dispatcher, call: Call) -> Answer:
     return desk.tickets.submit(desk.partition_of(call.body.group_id), call)  # type: ignore[attr-defined]
 
 
+def consumer_heartbeat(desk: Dispatcher, call: Call) -> Answer:
+    """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
+    if not desk.cluster.catalog.features.levels.get(GROUP_VERSION):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
+    return to_shard(desk, call)
+
+
 def txn_offset_commit(desk: Dispatcher, call: Call) -> Answer:
     """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it."""
     request = call.body
     assert isinstance(request, TxnOffsetCommitRequest)
     partition = desk.partition_of(request.group_id)
-    if request.group_id and desk.cluster.leader_of(partition) == call.node:
+    if request.group_id and desk.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
         code = desk.transactions.admit(
             request.transactional_id,
             ProducerEpoch(request.producer_id, request.producer_epoch),
@@ -167,7 +175,7 @@ def delete_groups(desk: Dispatcher, call: Call) -> Answer:
 def list_groups(desk: Dispatcher, call: Call) -> Answer:
     """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
     led = [shard.partition for shard in desk.cluster.live_shards()
-           if desk.cluster.leader_of(shard.partition) == call.node]  # fmt: skip
+           if desk.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
 
     def merge(parts: list[ListGroupsResponse]) -> Message:
         for response in parts:
@@ -212,10 +220,10 @@ APIS = (
             JoinGroupRequest,
             SyncGroupRequest,
             LeaveGroupRequest,
-            ConsumerGroupHeartbeatRequest,
             OffsetDeleteRequest,
         )
     ),
+    Api(ConsumerGroupHeartbeatRequest.API, consumer_heartbeat, refuse),
     Api(TxnOffsetCommitRequest.API, txn_offset_commit, refuse),
     Api(ConsumerGroupPrepareAssignmentRequest.API, to_shard, refuse),
     Api(ConsumerGroupInstallAssignmentRequest.API, to_shard, refuse),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import LEADER_EPOCH
 from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
@@ -191,17 +190,17 @@ def _no_topic(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponse
 def _topic(desk: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:
     partitions = []
     for p in range(topic.partitions):
-        replicas = desk.cluster.replicas_of(topic, p)
+        placement = desk.cluster.placement_of(topic, p)
         offline = desk.cluster.offline(topic.name, p)
         partitions.append(
             MetadataResponsePartition(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
                 partition_index=p,
-                leader_id=NO_LEADER if offline else replicas[0],
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
-                offline_replicas=replicas if offline else (),
+                leader_id=NO_LEADER if offline else placement.leader,
+                leader_epoch=placement.epoch,
+                replica_nodes=placement.replicas,
+                isr_nodes=placement.replicas,
+                offline_replicas=placement.replicas if offline else (),
             )
         )
     return MetadataResponseTopic(
@@ -218,17 +217,17 @@ def _page(
 ) -> DescribeTopicPartitionsResponseTopic:
     found = []
     for p in partitions:
-        replicas = desk.cluster.replicas_of(topic, p)
+        placement = desk.cluster.placement_of(topic, p)
         offline = desk.cluster.offline(topic.name, p)
         found.append(
             DescribeTopicPartitionsResponsePartition(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
                 partition_index=p,
-                leader_id=NO_LEADER if offline else replicas[0],
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
-                offline_replicas=replicas if offline else (),
+                leader_id=NO_LEADER if offline else placement.leader,
+                leader_epoch=placement.epoch,
+                replica_nodes=placement.replicas,
+                isr_nodes=placement.replicas,
+                offline_replicas=placement.replicas if offline else (),
                 eligible_leader_replicas=(),
                 last_known_elr=(),
             )

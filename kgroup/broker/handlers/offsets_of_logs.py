@@ -6,7 +6,7 @@ from collections import Counter
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import LEADER_EPOCH, check_leader_epoch, partition_log
+from kgroup.broker.handlers.partitions import partition_log
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.codec import Message
@@ -21,9 +21,9 @@ from kgroup.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from kgroup.runtime.placement import NO_EPOCH
 
 LATEST = -1
 EARLIEST = -2
@@ -75,9 +75,12 @@ def offset_for_leader_epoch(desk: Dispatcher, call: Call) -> OffsetForLeaderEpoc
         found = []
         for wanted in topic.partitions:
             try:
-                _, log = partition_log(desk, call.node, topic.topic, wanted.partition)
-                check_leader_epoch(wanted.current_leader_epoch)
-                found.append(_epoch_end(wanted, log))
+                known, log = partition_log(
+                    desk, call.node, topic.topic, wanted.partition, wanted.current_leader_epoch
+                )
+                placement = desk.cluster.placement_of(known, wanted.partition)
+                epoch, end = placement.end_of(wanted.leader_epoch, log.end_offset)
+                found.append(EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end))
             except Refused as refused:
                 found.append(EpochEndOffset(partition=wanted.partition, error_code=refused.code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
@@ -99,28 +102,22 @@ def refuse_epoch(request: Message, code: ErrorCode, message: str | None) -> Offs
     )
 
 
-def _epoch_end(wanted: OffsetForLeaderPartition, log: Log) -> EpochEndOffset:
-    if not 0 <= wanted.leader_epoch <= LEADER_EPOCH:
-        return EpochEndOffset(partition=wanted.partition)
-    return EpochEndOffset(partition=wanted.partition, leader_epoch=LEADER_EPOCH, end_offset=log.end_offset)
-
-
 def _listed(
     desk: Dispatcher, call: Call, topic: str, wanted: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
-    _, log = partition_log(desk, call.node, topic, wanted.partition_index)
-    check_leader_epoch(wanted.current_leader_epoch)
+    known, log = partition_log(desk, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
     if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     end = None
     if committed:
         end = desk.producers.of(topic, wanted.partition_index, log).last_stable_offset
     offset, timestamp = find_offset(log, wanted.timestamp, end)
+    epoch = NO_EPOCH
+    if offset >= 0:
+        placement = desk.cluster.placement_of(known, wanted.partition_index)
+        epoch = placement.epoch if wanted.timestamp == LATEST else placement.epoch_at(offset)
     return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
-        offset=offset,
-        timestamp=timestamp,
-        leader_epoch=LEADER_EPOCH if offset >= 0 else -1,
+        partition_index=wanted.partition_index, offset=offset, timestamp=timestamp, leader_epoch=epoch
     )
 
 

@@ -8,8 +8,7 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.log.interface import Log
 from kgroup.runtime.catalog import CatalogTopic
 
-LEADER_EPOCH = 0
-"""Of every partition: a partition never changes its leader while the process lives."""
+NO_LEADER_EPOCH = -1
 
 
 def topic_name(desk: Dispatcher, name: str, topic_id: bytes) -> str:
@@ -22,17 +21,20 @@ def topic_name(desk: Dispatcher, name: str, topic_id: bytes) -> str:
     return found
 
 
-def partition_log(desk: Dispatcher, node: int, topic: str, partition: int) -> tuple[CatalogTopic, Log]:
-    """The topic and the log of a partition that broker `node` leads."""
-    log = desk.cluster.log(topic, partition)
+def partition_log(
+    desk: Dispatcher, node: int, topic: str, partition: int, leader_epoch: int = NO_LEADER_EPOCH
+) -> tuple[CatalogTopic, Log]:
+    """The topic and the log of a partition that broker `node` leads.
+
+    Refused also for a client that knows an older or a newer leader epoch than there is (KIP-320).
+    """
+    cluster = desk.cluster
+    log = cluster.log(topic, partition)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if desk.cluster.leader_of(partition) != node:
+    if leader_epoch >= 0 and leader_epoch != log.leader_epoch:
+        older = leader_epoch < log.leader_epoch
+        raise Refused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    if cluster.leader_of(topic, partition) != node:
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return desk.cluster.catalog.topics[topic], log
-
-
-def check_leader_epoch(epoch: int) -> None:
-    """Refused for a client that knows a newer leader epoch than there is (KIP-320)."""
-    if epoch > LEADER_EPOCH:
-        raise Refused(ErrorCode.UNKNOWN_LEADER_EPOCH)
+    return cluster.catalog.topics[topic], log

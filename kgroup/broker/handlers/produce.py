@@ -117,7 +117,7 @@ def _partition(
         _admit(desk, call, batch, TopicPartition(name, data.index))
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    settings = desk.cluster.topic_settings(name)
+    settings = desk.cluster.topic_settings(name, call.node)
     now_ms = desk.clock.now_ms()
     batch = checked(batch, settings, now_ms)
     producers = desk.producers.of(name, data.index, log)

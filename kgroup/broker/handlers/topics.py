@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Api, Call
@@ -30,11 +31,12 @@ from kgroup.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from kgroup.runtime.broker_settings import FROM_DEFAULT
 from kgroup.runtime.catalog import CatalogTopic
+from kgroup.runtime.placement import Placement, check_replicas
 from kgroup.runtime.topic_settings import SETTINGS
 
 BY_ID_SINCE = 6
-FROM_TOPIC, FROM_DEFAULT = 1, 5  # config sources
 
 
 def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
@@ -52,7 +54,7 @@ def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
                 topic = _planned(desk, wanted)
                 if not request.validate_only:
                     desk.cluster.create_topic(topic)
-                results[wanted.name] = _created(topic)
+                results[wanted.name] = _created(desk, topic)
             except Refused as refused:
                 results[wanted.name] = _not_created(wanted, refused.code, refused.message)
     return CreateTopicsResponse(topics=tuple(results.values()))
@@ -102,7 +104,8 @@ def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
                 _check_growth(desk, wanted)
                 if not request.validate_only:
-                    desk.cluster.add_partitions(wanted.name, wanted.count)
+                    replicas = [each.broker_ids for each in wanted.assignments or ()]
+                    desk.cluster.add_partitions(wanted.name, wanted.count, replicas)
                 results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
             except Refused as refused:
                 results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
@@ -126,45 +129,69 @@ def _check_total(desk: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
 
 
 def _planned(desk: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
-    partitions, factor = wanted.num_partitions, wanted.replication_factor
-    if wanted.assignments:
-        if (partitions, factor) != (-1, -1):
-            raise Refused(
-                ErrorCode.INVALID_REQUEST,
-                "With a manual assignment, partitions and replication factor must be -1.",
-            )
-        partitions, factor = len(wanted.assignments), len(wanted.assignments[0].broker_ids)
+    rules.check_new_name(desk.cluster, wanted.name)
     config = {}
     for entry in wanted.configs:
         if entry.value is None:
             raise Refused(
-                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic config: {entry.name}"
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {entry.name}"
             )
         config[entry.name] = entry.value
-    topic = rules.new_topic(desk.cluster, wanted.name, partitions, factor, config)
-    placed = {a.partition_index: a.broker_ids for a in wanted.assignments}
-    if placed and placed != {p: desk.cluster.replicas_of(topic, p) for p in range(partitions)}:
+    rules.check_config(desk.cluster, config)
+    if not wanted.assignments:
+        return rules.new_topic(
+            desk.cluster, wanted.name, wanted.num_partitions, wanted.replication_factor, config
+        )
+    placed = _placed(desk, wanted)
+    factor = len(placed[0].replicas)
+    topic = rules.new_topic(desk.cluster, wanted.name, len(placed), factor, config)
+    return replace(topic, placements=placed)
+
+
+def _placed(desk: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
+    """A manual assignment, found to be one; by Kafka's rules and in its order."""
+    for given, what in (
+        (wanted.replication_factor, "replication factor"),
+        (wanted.num_partitions, "numPartitions"),
+    ):
+        if given != -1:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {what} was not set to -1.",
+            )
+    placed: dict[int, Placement] = {}
+    factor = None
+    for assignment in wanted.assignments:
+        if assignment.partition_index in placed:
+            raise Refused(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
+            )
+        check_replicas(assignment.broker_ids, desk.cluster.brokers, factor)
+        factor = len(assignment.broker_ids)
+        placed[assignment.partition_index] = Placement.at(assignment.broker_ids)
+    if any(partition not in placed for partition in range(len(placed))):
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Partition p is always led by broker p % {desk.cluster.brokers} here.",
+            "partitions should be a consecutive 0-based integer sequence",
         )
-    return topic
+    return placed
 
 
-def _created(topic: CatalogTopic) -> CreatableTopicResult:
+def _created(desk: Dispatcher, topic: CatalogTopic) -> CreatableTopicResult:
+    configs = []
+    for name, setting in sorted(SETTINGS.items()):
+        layers = desk.cluster.configs.topic_layers(
+            name, topic.config, 0 if desk.cluster.brokers == 1 else None
+        )
+        value, source = (layers[0].value, layers[0].source) if layers else (setting.default, FROM_DEFAULT)
+        configs.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
         num_partitions=topic.partitions,
         replication_factor=topic.replication_factor,
-        configs=tuple(
-            CreatableTopicConfigs(
-                name=name,
-                value=topic.config.get(name, setting.default),
-                config_source=FROM_TOPIC if name in topic.config else FROM_DEFAULT,
-            )
-            for name, setting in SETTINGS.items()
-        ),
+        configs=tuple(configs),
     )
 
 
@@ -213,14 +240,17 @@ def _check_growth(desk: Dispatcher, wanted: CreatePartitionsTopic) -> None:
             f"The topic {wanted.name} currently has {topic.partitions} partition(s); "
             f"{wanted.count} would not be an increase.",
         )
-    if wanted.assignments:
-        placed = [assignment.broker_ids for assignment in wanted.assignments]
-        ours = [desk.cluster.replicas_of(topic, p) for p in range(topic.partitions, wanted.count)]
-        if placed != ours:
+    added = wanted.count - topic.partitions
+    if wanted.assignments is not None:
+        if len(wanted.assignments) != added:
             raise Refused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Partition p is always led by broker p % {desk.cluster.brokers} here.",
+                f"Attempted to add {added} additional partition(s), but only "
+                f"{len(wanted.assignments)} assignment(s) were specified.",
             )
+        factor = len(desk.cluster.placement_of(topic, 0).replicas)
+        for assignment in wanted.assignments:
+            check_replicas(assignment.broker_ids, desk.cluster.brokers, factor)
 
 
 def _not_grown(

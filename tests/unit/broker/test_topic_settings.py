@@ -52,7 +52,7 @@ def test_all_33_are_taken_at_their_defaults(transport: EmbeddedTransport) -> Non
     [
         ("cleanup.policy", "", True),
         ("cleanup.policy", "compact , delete", True),
-        ("cleanup.policy", "delete,delete", False),
+        ("cleanup.policy", "delete,delete", True),
         ("cleanup.policy", "delete,", False),
         ("compression.type", "uncompressed", True),
         ("compression.type", "none", False),

@@ -14,7 +14,6 @@ from kgroup.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from kgroup.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreatableTopicResult,
@@ -113,18 +112,6 @@ def test_a_topic_named_twice_is_not_created(transport: EmbeddedTransport) -> Non
     answer = transport.request(None, CreateTopicsRequest(topics=(new("t"), new("t"))))
     assert isinstance(answer, CreateTopicsResponse)
     assert [t.error_code for t in answer.topics] == [ErrorCode.INVALID_REQUEST]
-
-
-@pytest.mark.parametrize(
-    ("brokers", "code"), [(1, ErrorCode.NONE), (0, ErrorCode.INVALID_REPLICA_ASSIGNMENT)]
-)
-def test_placement_is_fixed(transport: EmbeddedTransport, brokers: int, code: ErrorCode) -> None:
-    assignments = (
-        CreatableReplicaAssignment(partition_index=0, broker_ids=(0,)),
-        CreatableReplicaAssignment(partition_index=1, broker_ids=(brokers,)),
-    )
-    wanted = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=assignments)
-    assert created(transport, wanted).error_code == code
 
 
 def test_topics_are_created_when_asked_for(transport: EmbeddedTransport) -> None:

@@ -1,0 +1,75 @@
+"""DescribeLogDirs: the data folder, and what each partition takes of it (KIP-113)."""
+
+from __future__ import annotations
+
+import shutil
+
+from kgroup.broker.call import Api, Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kgroup.runtime.catalog import CatalogTopic
+
+IN_MEMORY = "memory"
+"""The folder of a cluster that keeps its logs in memory; nobody knows how large that may become."""
+
+
+def describe_log_dirs(desk: Dispatcher, call: Call) -> DescribeLogDirsResponse:
+    """One folder, as all brokers share it, with those of the partitions asked for that this broker holds."""
+    request = call.body
+    assert isinstance(request, DescribeLogDirsRequest)
+    folder = desk.cluster.folder
+    log_dir = IN_MEMORY if folder is None else str(folder.absolute())
+    try:
+        total = usable = -1
+        if folder is not None:
+            total, _, usable = shutil.disk_usage(folder)
+        topics = _topics(desk, call.node, request)
+    except OSError:
+        failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir)
+        return DescribeLogDirsResponse(results=(failed,))
+    found = DescribeLogDirsResult(log_dir=log_dir, topics=topics, total_bytes=total, usable_bytes=usable)
+    return DescribeLogDirsResponse(results=(found,))
+
+
+def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=code)
+
+
+def _topics(desk: Dispatcher, node: int, request: DescribeLogDirsRequest) -> tuple[DescribeLogDirsTopic, ...]:
+    catalog = desk.cluster.catalog.topics
+    wanted: dict[str, set[int]] = {}
+    if request.topics is None:
+        wanted = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
+    for asked in request.topics or ():
+        wanted.setdefault(asked.topic, set()).update(asked.partitions)
+    found = []
+    for name, partitions in wanted.items():
+        if name not in catalog:
+            continue
+        held = _partitions(desk, node, catalog[name], partitions)
+        if held:
+            found.append(DescribeLogDirsTopic(name=name, partitions=held))
+    return tuple(found)
+
+
+def _partitions(
+    desk: Dispatcher, node: int, topic: CatalogTopic, wanted: set[int]
+) -> tuple[DescribeLogDirsPartition, ...]:
+    return tuple(
+        DescribeLogDirsPartition(
+            partition_index=partition, partition_size=desk.cluster.size_of(topic.name, partition)
+        )
+        for partition in range(topic.partitions)
+        if partition in wanted and node in desk.cluster.placement_of(topic, partition).replicas
+    )
+
+
+APIS = (Api(DescribeLogDirsRequest.API, describe_log_dirs, refuse),)

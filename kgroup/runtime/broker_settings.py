@@ -1,0 +1,138 @@
+"""A broker's settings where they may be given: its own, the cluster's, at the start, by default.
+
+The first two are changed by request while it runs (KIP-226) and kept in the catalog; those of one broker are
+under its id, those of all under "". Kafka's DynamicBrokerConfig is the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.errors import ErrorCode, Refused
+from kgroup.runtime.catalog import Catalog
+from kgroup.runtime.settings import BrokerSettings
+from kgroup.runtime.topic_settings import INT, LIST, LONG, SETTINGS, TopicSetting, at_least, between, parse
+
+ALL_BROKERS = ""
+FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_FILE, FROM_DEFAULT = 1, 2, 3, 4, 5  # config sources
+
+OF_TOPICS = {setting.broker_name: setting for setting in SETTINGS.values() if setting.broker_name}
+"""What topics have that set nothing of their own, by the broker's names."""
+_ALONE = {
+    "log.cleaner.backoff.ms": TopicSetting(LONG, "15000", "", between(1, 1 << 53)),
+    "max.connections": TopicSetting(INT, str((1 << 31) - 1), "", at_least(0)),
+}
+_THROTTLES = {
+    name: TopicSetting(LONG, str((1 << 63) - 1), "", at_least(0))
+    for name in (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+}
+DYNAMIC: dict[str, TopicSetting] = {**OF_TOPICS, **_ALONE, **_THROTTLES}
+"""What may be changed while a broker runs; the throttles only for Kafka's tools, as nothing is replicated."""
+NULL_BY_DEFAULT = frozenset(
+    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+)
+"""What has no default of its own on a broker: Kafka has a second, coarser setting behind each."""
+
+
+class Layer(NamedTuple):
+    """A place that gives a setting a value."""
+
+    name: str
+    value: str
+    source: int
+
+
+class BrokerConfigs:
+    """The layers of one cluster: what it was given at its start, and what its catalog holds now."""
+
+    def __init__(self, given: Mapping[str, str], catalog: Catalog) -> None:
+        self.given = given
+        self._catalog = catalog
+
+    @property
+    def dynamic(self) -> Mapping[str, Mapping[str, str]]:
+        """What was changed while it runs, by broker id."""
+        return self._catalog.broker_configs
+
+    def layers(self, name: str, default: str | None, node: int | None) -> list[Layer]:
+        """Every place that gives a broker setting a value, the one that decides first."""
+        return list(self._layers(name, default, node))
+
+    def topic_layers(self, name: str, own: Mapping[str, str], node: int | None) -> list[Layer]:
+        """Every place that gives a topic setting a value, the one that decides first."""
+        setting = SETTINGS[name]
+        found = [Layer(name, own[name], FROM_TOPIC)] if name in own else []
+        if setting.broker_name:
+            default = None if setting.broker_name in NULL_BY_DEFAULT else setting.default
+            found += self._layers(setting.broker_name, default, node)
+        return found
+
+    def of_topics(self, node: int | None) -> dict[str, str]:
+        """What broker `node` (None: all of them) gives topics that set nothing of their own."""
+        found = {name: self.given[name] for name in OF_TOPICS if name in self.given}
+        for entity in self._entities(node):
+            found.update(
+                (name, text) for name, text in self.dynamic.get(entity, {}).items() if name in OF_TOPICS
+            )
+        return found
+
+    def of_the_process(self, node: int | None) -> dict[str, str]:
+        """What was changed of the settings that act on the whole process."""
+        found: dict[str, str] = {}
+        for entity in self._entities(node):
+            found.update((n, text) for n, text in self.dynamic.get(entity, {}).items() if n in _ALONE)
+        return found
+
+    def _layers(self, name: str, default: str | None, node: int | None) -> Iterator[Layer]:
+        for entity in reversed(self._entities(node)):
+            value = self.dynamic.get(entity, {}).get(name)
+            if value is not None:
+                source = FROM_ALL_BROKERS if entity == ALL_BROKERS else FROM_BROKER
+                yield Layer(name, value, source)
+        if name in self.given:
+            yield Layer(name, self.given[name], FROM_FILE)
+        if default is not None:
+            yield Layer(name, default, FROM_DEFAULT)
+
+    @staticmethod
+    def _entities(node: int | None) -> list[str]:
+        return [ALL_BROKERS] if node is None else [ALL_BROKERS, str(node)]
+
+
+def check_dynamic(settings: Mapping[str, str], *, one_of_many: bool) -> None:
+    """Refused with INVALID_REQUEST, as Kafka does, for settings that cannot be changed while a broker runs.
+
+    `one_of_many`: they are meant for one broker of several, which share a process.
+    """
+    fixed = sorted(name for name in settings if name not in DYNAMIC)
+    if fixed:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: Set({', '.join(fixed)})",
+        )
+    shared = sorted(name for name in settings if name in _ALONE)
+    if shared and one_of_many:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"All brokers share one process: set {', '.join(shared)} for all, with an empty broker name",
+        )
+    for name, text in settings.items():
+        try:
+            parse(name, text, DYNAMIC[name])
+        except Refused as refused:
+            raise Refused(ErrorCode.INVALID_REQUEST, refused.message) from None
+
+
+def is_list(name: str) -> bool:
+    """Whether a broker setting is a list; Refused with INVALID_CONFIG for none there is."""
+    if name in DYNAMIC:
+        return DYNAMIC[name].type == LIST
+    if name in BrokerSettings.names() or name in GroupConfig.names():
+        return name in ("group.consumer.assignors", "group.coordinator.rebalance.protocols")
+    raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")

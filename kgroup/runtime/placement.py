@@ -1,0 +1,112 @@
+"""Where a partition lives: its replicas, its leader, and the epochs of its leaders.
+
+All brokers of the cluster share one process and one log a partition, so a partition moves at once, and every
+replica is in sync. Kafka's ReplicationControlManager and LeaderEpochFileCache are the source of the rules.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kgroup.errors import ErrorCode, Refused
+
+NO_EPOCH = NO_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """`replicas`, the preferred leader first; `epochs` as (epoch, offset it began at), the present one last.
+
+    One placement is of one partition, and `leader` is one of its replicas.
+    """
+
+    replicas: tuple[int, ...]
+    leader: int
+    epochs: tuple[tuple[int, int], ...] = ((0, 0),)
+
+    @classmethod
+    def by_rule(cls, partition: int, replicas: int, brokers: int) -> Placement:
+        """Of a partition nobody placed: broker p % `brokers` leads it, the next ones follow."""
+        chosen = tuple((partition + i) % brokers for i in range(min(replicas, brokers)))
+        return cls(chosen, chosen[0])
+
+    @classmethod
+    def at(cls, replicas: Iterable[int]) -> Placement:
+        """Of a new partition on these brokers."""
+        chosen = tuple(replicas)
+        return cls(chosen, chosen[0])
+
+    @classmethod
+    def read(cls, found: dict[str, Any]) -> Placement:
+        """As it was written to a catalog."""
+        epochs = tuple((int(epoch), int(start)) for epoch, start in found["epochs"])
+        return cls(tuple(int(r) for r in found["replicas"]), int(found["leader"]), epochs)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the present leader."""
+        return self.epochs[-1][0]
+
+    def moved(self, replicas: Iterable[int], end_offset: int) -> Placement:
+        """On other brokers, with the old leader if it is among them; a new epoch unless all just stay."""
+        chosen = tuple(replicas)
+        leader = self.leader if self.leader in chosen else chosen[0]
+        after = replace(self, replicas=chosen, leader=leader)
+        return after if set(self.replicas) <= set(chosen) else after._begun(end_offset)
+
+    def elected(self, end_offset: int) -> Placement:
+        """Led by the preferred replica, in a new epoch."""
+        return replace(self, leader=self.replicas[0])._begun(end_offset)
+
+    def among(self, brokers: int) -> Placement | None:
+        """What is left of it when only brokers below `brokers` are there; None for nothing."""
+        left = tuple(replica for replica in self.replicas if replica < brokers)
+        if not left:
+            return None
+        return replace(self, replicas=left, leader=self.leader if self.leader in left else left[0])
+
+    def end_of(self, epoch: int, end_offset: int) -> tuple[int, int]:
+        """The largest epoch up to the one asked for, and where it ends; -1 and -1 if that is not known."""
+        if epoch == self.epoch:
+            return epoch, end_offset
+        if not 0 <= epoch < self.epoch:
+            return NO_EPOCH, NO_OFFSET
+        later = bisect_right(self.epochs, epoch, key=lambda known: known[0])
+        return (self.epochs[later - 1][0] if later else epoch), self.epochs[later][1]
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at an offset was written."""
+        later = bisect_right(self.epochs, offset, key=lambda known: known[1])
+        return self.epochs[max(later - 1, 0)][0]
+
+    def _begun(self, end_offset: int) -> Placement:
+        # an epoch in which nothing was written leaves no trace
+        kept = tuple(known for known in self.epochs if known[1] < end_offset)
+        return replace(self, epochs=(*kept, (self.epoch + 1, end_offset)))
+
+
+def check_replicas(replicas: Collection[int], brokers: int, others: int | None = None) -> None:
+    """Refused with INVALID_REPLICA_ASSIGNMENT for a choice of brokers that cannot be.
+
+    `others` is the number of replicas of the topic's other partitions, None for any.
+    """
+    problem = None
+    if not replicas:
+        problem = "an empty replica list."
+    elif unknown := [replica for replica in sorted(replicas) if not 0 <= replica < brokers]:
+        problem = f"broker {unknown[0]}, but no such broker is registered."
+    elif len(set(replicas)) < len(replicas):
+        twice = min(replica for replica in replicas if list(replicas).count(replica) > 1)
+        problem = f"the broker {twice} more than once."
+    elif others is not None and len(replicas) != others:
+        problem = (
+            f"a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {others} replica(s)."
+        )
+    if problem is not None:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment includes {problem}"
+        )

@@ -1,0 +1,85 @@
+"""The settings that act now: of the process, and of each topic at each broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kgroup.errors import ConfigError, Refused
+from kgroup.runtime.broker_settings import OF_TOPICS, BrokerConfigs
+from kgroup.runtime.catalog import Catalog, CatalogTopic
+from kgroup.runtime.settings import BrokerSettings
+from kgroup.runtime.topic_settings import TopicSettings, parse
+
+
+class SettingsInForce:
+    """Worked out when first asked for, and kept until something changes."""
+
+    def __init__(
+        self, static: BrokerSettings, configs: BrokerConfigs, catalog: Catalog, brokers: int
+    ) -> None:
+        self._static = static
+        self._configs = configs
+        self._catalog = catalog
+        self._only_node = 0 if brokers == 1 else None
+        self._of_topics: dict[str, dict[int | None, TopicSettings]] = {}
+        self.process = static
+        self.forget_all()
+
+    def of_topic(self, name: str, node: int | None) -> TopicSettings:
+        """What is in force for a topic that exists, where broker `node` leads (None: anywhere)."""
+        if node is None:
+            node = self._only_node
+        of_topic = self._of_topics.setdefault(name, {})
+        found = of_topic.get(node)
+        if found is None:
+            own = self.own_of(self._catalog.topics[name])
+            found = of_topic[node] = TopicSettings.of(own, self._configs.of_topics(node))
+        return found
+
+    def own_of(self, topic: CatalogTopic) -> Mapping[str, str]:
+        """What a topic sets of its own; topics of state are born with smaller segments than others."""
+        if topic.name == OFFSETS_TOPIC:
+            return {"segment.bytes": str(self.process.offsets_segment_bytes), **topic.config}
+        if topic.name == TRANSACTION_TOPIC:
+            return {"segment.bytes": str(self.process.transaction_segment_bytes), **topic.config}
+        return topic.config
+
+    def forget(self, topic: str) -> None:
+        """The settings of a topic changed, or it is gone."""
+        self._of_topics.pop(topic, None)
+
+    def forget_all(self) -> None:
+        """The settings of a broker changed."""
+        self._of_topics.clear()
+        changed = self._configs.of_the_process(self._only_node)
+        self.process = BrokerSettings.of({**self._static.as_text(), **changed})
+
+
+def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfig]:
+    """The broker's and the groups' settings, and a check of those for topics; ConfigError for a wrong one."""
+    ours, theirs = BrokerSettings.names(), GroupConfig.names()
+    for name, text in config.items():
+        if name not in ours and name not in theirs and name not in OF_TOPICS:
+            raise ConfigError(f"no such setting: {name}", near_misses(name, (*ours, *theirs, *OF_TOPICS)))
+        if name in OF_TOPICS:
+            try:
+                parse(name, text, OF_TOPICS[name])
+            except Refused as refused:
+                raise ConfigError(refused.message or f"{name}={text} cannot be") from None
+    return (
+        BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
+        GroupConfig.of({k: v for k, v in config.items() if k in theirs}),
+    )
+
+
+def near_misses(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), 3)
+    return (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "settings have Kafka's names, as in server.properties"
+    )
