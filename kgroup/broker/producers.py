@@ -64,6 +64,8 @@ class PartitionProducers:
     @property
     def last_stable_offset(self) -> int:
         """Up to here, every transaction has ended."""
+        if not self._transactions.open:
+            return self._log.end_offset
         return max(self._transactions.first_unstable_offset(self._log.end_offset), self._log.start_offset)
 
     def aborted_between(self, start: int, end: int) -> list[tuple[int, int]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from itertools import groupby
 from typing import NamedTuple
 
 from kgroup.broker.call import Answer, Api, Call
@@ -113,14 +112,16 @@ def _data(
     request = call.body
     assert isinstance(request, FetchRequest)
     committed = request.isolation_level == READ_COMMITTED
+    name = wanted.name
     try:
-        name = _name(desk, wanted, by_id)
+        if name is None or by_id:
+            name = _name(desk, wanted, by_id)
         return _partition(
             desk, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
         )
     except Refused as refused:
         failed = _failed(wanted.ask.partition, refused.code)
-        if refused.code in _MOVED and call.version >= LEADERS_SINCE:
+        if name is not None and refused.code in _MOVED and call.version >= LEADERS_SINCE:
             failed = replace(failed, current_leader=_leader(desk, name, wanted.ask.partition))
         return failed
     except OffsetOutOfRange:
@@ -138,22 +139,34 @@ def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResp
     except Refused as refused:
         assert plan.session is not None
         return FetchResponse(error_code=refused.code, session_id=plan.session.id)
-    responses = [
-        FetchableTopicResponse(
-            topic=topic, topic_id=topic_id, partitions=tuple(data for _, _, data in of_topic)
-        )
-        for (topic, topic_id), of_topic in groupby(answers, lambda each: (each[1].topic, each[1].topic_id))
-    ]
-    leaders = {data.current_leader.leader_id for _, _, data in answers if data.error_code in _MOVED} - {-1}
+    responses: list[FetchableTopicResponse] = []
+    leaders: set[int] = set()
+    of_topic: list[PartitionData] = []
+    last: Wanted | None = None
+    for _, wanted, data in answers:
+        if last is not None and (wanted.topic_id != last.topic_id or wanted.topic != last.topic):
+            responses.append(_topic(last, of_topic))
+            of_topic = []
+        last = wanted
+        of_topic.append(data)
+        if data.error_code in _MOVED and data.current_leader.leader_id >= 0:
+            leaders.add(data.current_leader.leader_id)
+    if last is not None:
+        responses.append(_topic(last, of_topic))
     return FetchResponse(
         session_id=session_id,
         responses=tuple(responses),
-        node_endpoints=tuple(
-            NodeEndpoint(node_id=node, host=host, port=port)
-            for node in leaders
-            for host, port in [desk.cluster.endpoints[node]]
-        ),
+        node_endpoints=tuple(_endpoint(desk, node) for node in leaders) if leaders else (),
     )
+
+
+def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicResponse:
+    return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
+
+
+def _endpoint(desk: Dispatcher, node: int) -> NodeEndpoint:
+    host, port = desk.cluster.endpoints[node]
+    return NodeEndpoint(node_id=node, host=host, port=port)
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchResponse:
