@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.timers import TimerKey
 from kgroup.domain import ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
 from kgroup.protocol.subscription import Assignment
 
 from .differences import ABSENT, Difference
-from .ours import state_of, timer_of
+from .ours import is_gone, state_of, timer_of, votes, votes_tie
 
 if TYPE_CHECKING:
     from .player import Player
@@ -43,7 +41,7 @@ def _timer_of_what_is_gone(found: Difference, player: Player) -> bool:
     if found.kind != "timer" or found.ours != ABSENT:
         return False
     key = timer_of(found.where)
-    if key is not None and _is_gone(key, player):
+    if key is not None and is_gone(key, player.coordinator.state):
         player.stale_timers[found.where] = found.kafka
     return player.stale_timers.get(found.where) == found.kafka
 
@@ -51,15 +49,6 @@ def _timer_of_what_is_gone(found: Difference, player: Player) -> bool:
 def _stale_timer_acts(_: Difference, player: Player) -> bool:
     event = player.event
     return event["kind"] == "fire" and player.stale_timers.get(event["key"]) == event["now"]
-
-
-def _is_gone(key: TimerKey, player: Player) -> bool:
-    group = player.coordinator.state.groups.get(key.group_id)
-    if isinstance(group, ClassicGroup) and key.kind.startswith("classic-"):
-        return bool(key.member_id) and key.member_id not in {*group.members, *group.pending_joiners}
-    if isinstance(group, ConsumerGroup) and key.kind.startswith("consumer-"):
-        return key.member_id not in group.members
-    return True
 
 
 def _replaced_join(found: Difference, player: Player) -> bool:
@@ -177,25 +166,14 @@ def _protocol_tie(found: Difference, player: Player) -> bool:
     """The two chose different protocols among those that all members list."""
     names = [name for name in (found.kafka, found.ours) if isinstance(name, str)]
     if player.event["kind"] == "join" and player.event["op"].get("instance") is not None:
-        return _votes_tie(player.coordinator.state.groups.get(player.event["op"]["group"]))
+        return votes_tie(player.coordinator.state.groups.get(player.event["op"]["group"]))
     if found.kind != "state" or not found.where.endswith(".protocol") or len(names) != 2:
         return False
     group = player.coordinator.state.groups.get(found.where.partition(".")[0])
     if not isinstance(group, ClassicGroup):
         return False
-    votes = _votes(group)
-    return votes[found.kafka] == votes[found.ours] > 0
-
-
-def _votes(group: ClassicGroup) -> Counter[str]:
-    common = {name for name, count in group.supporters.items() if count == len(group.members)}
-    return Counter(next(p.name for p in m.protocols if p.name in common) for m in group.members.values())
-
-
-def _votes_tie(group: object) -> bool:
-    """Whether a static member that comes back finds its group undecided between two protocols."""
-    best = _votes(group).most_common(2) if isinstance(group, ClassicGroup) and group.members else []
-    return len(best) == 2 and best[0][1] == best[1][1]
+    counts = votes(group)
+    return counts[found.kafka] == counts[found.ours] > 0
 
 
 def _assignor_tie(found: Difference, player: Player) -> bool:
@@ -338,8 +316,8 @@ ALLOWED = (
     ),
     Allowed(
         "patterns resolved for a refused request",
-        "A heartbeat that is refused in the end has by then had Kafka's executor resolve the patterns, and keeps "
-        "others from it. Of a refusal nothing remains in ours; the next heartbeat has them resolved.",
+        "A heartbeat that is refused in the end has by then had Kafka's executor resolve the patterns, and"
+        " keeps others from it. Of a refusal nothing remains in ours; the next heartbeat has them resolved.",
         _resolution_of_a_refused_request,
         ends=True,
     ),

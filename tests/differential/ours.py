@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -302,3 +303,25 @@ def _utf16(text: str) -> bytes:
 def as_json(value: object) -> str:
     """A difference's side, to be read by people."""
     return json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
+
+
+def is_gone(key: TimerKey, state: State) -> bool:
+    """Whether a timer's member, or its kind of group, is no more."""
+    group = state.groups.get(key.group_id)
+    if isinstance(group, ClassicGroup) and key.kind.startswith("classic-"):
+        return bool(key.member_id) and key.member_id not in {*group.members, *group.pending_joiners}
+    if isinstance(group, ConsumerGroup) and key.kind.startswith("consumer-"):
+        return key.member_id not in group.members
+    return True
+
+
+def votes(group: ClassicGroup) -> Counter[str]:
+    """How many members would choose each of the protocols that all of them list."""
+    common = {name for name, count in group.supporters.items() if count == len(group.members)}
+    return Counter(next(p.name for p in m.protocols if p.name in common) for m in group.members.values())
+
+
+def votes_tie(group: object) -> bool:
+    """Whether a static member that comes back finds its group undecided between two protocols."""
+    best = votes(group).most_common(2) if isinstance(group, ClassicGroup) and group.members else []
+    return len(best) == 2 and best[0][1] == best[1][1]
