@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.tables import clean
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Consent:
         """Ask on a terminal; Failure (refused) unless the answer is yes. Never asks where nobody answers."""
         if self.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
             return
-        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Failure(ExitCode.REFUSED, "NOT_CONFIRMED", "not confirmed, nothing changed")
 

@@ -95,9 +95,11 @@ class Env:
         return target_of(self.settings())
 
     def note(self, text: str) -> None:
-        """Say something to the person at the terminal, unless asked to be quiet."""
+        """Say something to the person at the terminal, in one line, unless asked to be quiet."""
         if not self.quiet:
-            print(text, file=sys.stderr)
+            from kgroup.cli.tables import clean
+
+            print(clean(text), file=sys.stderr)
 
 
 def _property(text: str) -> tuple[str, str]:

@@ -263,8 +263,9 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
 def closing_lines(events: "Sequence[Event]") -> list[str]:
     """What stands below a story in text: how much of it is suspicious only, and what it cannot hold."""
     count = sum(event.suspicious for event in events)
-    suspicious = [f"{count} suspicious: " + "\n  ".join(SUSPICIOUS)] if count else []
-    return [*suspicious, "\n  ".join(("not in any record:", *LIMITS[:3]))]
+    first, *more = SUSPICIOUS
+    suspicious = [f"{count} suspicious: {first}", *(f"  {line}" for line in more)] if count else []
+    return [*suspicious, "not in any record:", *(f"  {limit}" for limit in LIMITS[:3])]
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:

@@ -22,7 +22,8 @@ from kgroup.cli.history import (
 )
 from kgroup.cli.history_describe import description
 from kgroup.cli.history_selection import Selection
-from kgroup.cli.output import ItemError, Result, schema_id, show
+from kgroup.cli.output import ItemError, Result, json_line, show
+from kgroup.cli.running import print_error
 from kgroup.cli.tables import Column, Table, clean
 from kgroup.cli.times import day_and_clock, iso
 from kgroup.errors import ConfigError
@@ -83,7 +84,7 @@ def show_story(
     rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=True)]
     result = Result(
         data,
-        (_timeline_text(story, events, selection),),
+        _timeline(story, events, selection),
         items="events",
         names=sorted({event.group for event in events if event.group}),
         errors=[*errors, *missing],
@@ -100,14 +101,13 @@ def _epoch(event: "Event") -> str:
     return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
 
 
-def _timeline_text(story: "Story", events: "Sequence[Event]", selection: Selection) -> str:
+def _timeline(story: "Story", events: "Sequence[Event]", selection: Selection) -> list[str]:
     """The coverage first, then a line an event, with cause and unowned time below it."""
     lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
     lines += _event_lines(events)
     if not any(event.group for event in events):
         lines.append(nothing_text(story, selection))
-    lines += ["", *closing_lines(events)]
-    return "\n".join(lines)
+    return [*lines, "", *closing_lines(events)]
 
 
 def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
@@ -210,8 +210,6 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
 
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
-    import json
-
     from kgroup.history.raw import raw_rows
 
     bad: list[Any] = []
@@ -224,8 +222,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 continue
             printed = True
             if as_json:
-                line = {"schema": schema_id(env.command), **row, "timestamp": iso(when)}
-                print(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+                print(json_line(env.command, {**row, "timestamp": iso(when)}))
             else:
                 print(_raw_line(row))
         bad += log.bad
@@ -236,7 +233,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
         errors, code = [*errors, *unread], ExitCode.PARTIAL
     sys.stdout.flush()
     for error in errors:
-        print(f"error: {clean(error.message)}", file=sys.stderr)
+        print_error(error.message)
     return code
 
 
@@ -260,8 +257,6 @@ def _raw_line(row: Mapping[str, Any]) -> str:
 
 def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
     """What there is, then what comes, until Ctrl-C."""
-    import json
-
     from kgroup.history.replay import Reader, in_order
 
     readers = [
@@ -281,13 +276,12 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
         events = [event for reader in readers for event in in_order(reader.advance())]
         if first and not as_json:
             for reader in readers:
-                print(coverage_text(reader.coverage), flush=True)
+                print(clean(coverage_text(reader.coverage)), flush=True)
         first = False
         unread = _note_unread(env, source, unread)
         for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
             if as_json:
-                line = {"schema": schema_id(env.command), **event_json(event)}
-                print(json.dumps(line, ensure_ascii=False, separators=(",", ":")), flush=True)
+                print(json_line(env.command, event_json(event)), flush=True)
             else:
                 print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
                 day = day_and_clock(event.timestamp_ms)[0]

@@ -1,6 +1,5 @@
 """A migration as it happens: one live block on a terminal, a line a change elsewhere, ndjson for programs."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -8,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from kgroup.admin.migrate_watch import DONE, WATCHING, Look, watch
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output import Result, schema_id, show
+from kgroup.cli.output import Result, json_line, show
 from kgroup.cli.rendering import assignment_text
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.tables import Column, Table, clean
 from kgroup.cli.times import iso
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, 
     elif env.output.terminal:
         last = _live(looks, env)
     else:
-        last = _each_change(looks, lambda look: print(text(look), flush=True))
+        last = _each_change(looks, lambda look: print(clean(text(look)), flush=True))
     return _code(last)
 
 
@@ -82,7 +81,7 @@ def _live(looks: Iterator[Look], env: Env) -> Look:
     console = Console(no_color=not env.output.color, highlight=False)
     with Live(console=console, refresh_per_second=4) as live:
         for look in looks:
-            live.update(Text("\n".join(_block(look))))
+            live.update(Text("\n".join(map(clean, _block(look)))))
     return look
 
 
@@ -93,8 +92,7 @@ def look_json(look: Look) -> dict[str, Any]:
 
 
 def _line(look: Look, direction: str) -> str:
-    document = {"schema": schema_id(f"{direction} watch"), **look_json(look)}
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return json_line(f"{direction} watch", look_json(look))
 
 
 def _document(env: Env, admin: "Admin", look: Look) -> ExitCode:

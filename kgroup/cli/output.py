@@ -13,6 +13,7 @@ from typing import Any
 import kgroup
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, Failure, name_of
+from kgroup.cli.running import print_error
 from kgroup.cli.tables import (
     Table,
     cell_text,
@@ -45,7 +46,8 @@ class ItemError:
 class Result:
     """What a command found.
 
-    `data` is the envelope's `data`; `blocks` are what a person reads, text and tables in order;
+    `data` is the envelope's `data`; `blocks` are what a person reads, lines of text and tables in order (a
+    line feed in a line came with a name, so it is shown as an escape; an empty line is "");
     `items` names the list in `data` that `-o ndjson` streams ("run.events": one further in); `names` is what
     `-o name` prints.
     `main` is the table for CSV and `--columns`, by default the first of `blocks`.
@@ -78,9 +80,7 @@ def show(env: Env, result: Result) -> ExitCode:
         printers.get(env.output.format, _print_blocks)(env, result)
     sys.stdout.flush()
     for error in result.errors:
-        print(f"error: {clean(error.message)}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
+        print_error(error.message, error.hint)
     return result.exit_code
 
 
@@ -120,6 +120,14 @@ def _print_json(env: Env, result: Result) -> None:
     print(_visible(json.dumps(envelope(env, result), indent=2, ensure_ascii=False)))
 
 
+def json_line(command: str, row: Mapping[str, Any]) -> str:
+    """A row of a command as one line of JSON, with the schema in front."""
+    import json
+
+    document = {"schema": schema_id(command), **row}
+    return _visible(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
 def _visible(text: str) -> str:
     """JSON text in which no character is invisible or moves others: those become escapes of JSON."""
     return text if text.isascii() else _BEYOND_ASCII.sub(_escaped, text)
@@ -156,14 +164,11 @@ def _plain(value: Any) -> Any:
 
 
 def _print_ndjson(env: Env, result: Result) -> None:
-    import json
-
     rows: Any = result.data if result.items else [result.data]
     for name in result.items.split(".") if result.items else ():
         rows = rows[name]
     for row in rows:
-        line = {"schema": schema_id(env.command), **row}
-        print(_visible(json.dumps(line, ensure_ascii=False, separators=(",", ":"))))
+        print(json_line(env.command, row))
 
 
 def _print_csv(env: Env, result: Result) -> None:
@@ -198,8 +203,7 @@ def _print_blocks(env: Env, result: Result) -> None:
             of_main = main is not None and block.columns is main.columns
             _print_table(env, block, out.columns if of_main else None)
         else:
-            for line in block.split("\n"):
-                _print_line(clean(line), out.terminal)
+            _print_line(clean(block), out.terminal)
 
 
 def _print_line(line: str, terminal: bool) -> None:

@@ -80,11 +80,16 @@ _UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errn
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    """One `error:` line and, if there is a next step, one `hint:` line, both on stderr."""
+    """One `error:` line and, if there is a next step, one `hint:` line, both on stderr.
+
+    A line feed or a control character in them came with a name: it is shown as an escape.
+    """
+    from kgroup.cli.tables import clean
+
     with contextlib.suppress(OSError):
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {clean(message)}", file=sys.stderr)
         if hint:
-            print(f"hint: {hint}", file=sys.stderr)
+            print(f"hint: {clean(hint)}", file=sys.stderr)
 
 
 def silence_stdout() -> None:

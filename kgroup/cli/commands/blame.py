@@ -97,8 +97,7 @@ def command(
         "limits": list(LIMITS),
         "span": selection.span_json(story.events),
     }
-    shown = ("\n".join(lines),)
-    return show(env, Result(data, shown, "groups", names, [*errors, *missing], code, where))
+    return show(env, Result(data, lines, "groups", names, [*errors, *missing], code, where))
 
 
 def _text(name: str, blames: "list[Blame]") -> list[str]:

@@ -102,7 +102,7 @@ def _shown(env: Env, found: Any, unseen: Any, where: Any) -> ExitCode:
         env,
         Result(
             {"groups": [_json(checkup) for checkup in checkups]},
-            ["\n\n".join("\n".join(_text(checkup)) for checkup in checkups)] if checkups else [],
+            [line for n, checkup in enumerate(checkups) for line in (*([""] if n else ()), *_text(checkup))],
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
             errors=[*shown_errors(untold), *_unseen(checkups)],

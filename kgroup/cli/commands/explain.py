@@ -40,7 +40,7 @@ def command(
     found = [whole] if whole else [_find(word) for word in term]
     data = {"entries": [_json(e) for e in found]}
     columns = (Column("name"), Column("kind"), Column("code"), Column("meaning"))
-    blocks = ["\n\n".join(_text(e) for e in found)]
+    blocks = [line for n, e in enumerate(found) for line in (*([""] if n else ()), *_text(e))]
     main = Table(columns, data["entries"])
     return show(env, Result(data, blocks, "entries", [e.name for e in found], main=main))
 
@@ -67,7 +67,7 @@ def _json(entry: Entry) -> dict[str, Any]:
     return {**asdict(entry), "next": list(entry.next), "aliases": list(entry.aliases)}
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: Entry) -> list[str]:
     head = entry.name
     if entry.code is not None:
         head += f" ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
@@ -78,7 +78,7 @@ def _text(entry: Entry) -> str:
         if text:
             lines += _wrapped(label, text)
     lines += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
-    return "\n".join(lines)
+    return lines
 
 
 def _wrapped(label: str, text: str, width: int = 96) -> list[str]:

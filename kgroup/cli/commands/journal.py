@@ -90,7 +90,7 @@ def show_entry(
     head = [f"{name}: {row[name]}" for name in ("id", "time", "command", "cluster_id", "actor", "reason")]
     head = [line for line in head if not line.endswith(": None")]
     blocks: list[str | Table] = [*head, "", _results_table(found)]
-    blocks += ["", "before:", json.dumps(found.before, indent=2, ensure_ascii=False)]
+    blocks += ["", "before:", *json.dumps(found.before, indent=2, ensure_ascii=False).split("\n")]
     return show(env, Result({"entry": row}, blocks, names=[found.id], main=_results_table(found)))
 
 

@@ -13,6 +13,7 @@ from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
+from kgroup.cli.tables import clean
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class _Events:
         now = time.time_ns() // 1_000_000
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now / 1000)) + f".{now % 1000:03}Z"
         if not self._json:
-            print(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}")
+            print(clean(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}"))
             return
         import json
 

@@ -76,9 +76,8 @@ def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitC
         "unreadable_batches": found.unreadable,
         "remarks": remarks,
     }
-    shown: list[str | Table] = [_summary(found), "", Table(columns, rows), ""]
+    shown: list[str | Table] = [_summary(found), "", Table(columns, rows), "", *remarks]
     errors, code = _damage(found)
-    shown.append("\n".join(remarks))
     return show(env, Result(data, shown, "types", (), errors, code, where))
 
 
@@ -168,7 +167,7 @@ def decode(
     if data["error"]:
         hint = "a key begins with its type, a value with its version"
         raise ConfigError(f"that does not decode: {data['error']}", hint)
-    return show(env, Result(data, ("\n".join(text),)))
+    return show(env, Result(data, text))
 
 
 def _hex(text: str, what: str) -> bytes:

@@ -118,7 +118,7 @@ def _run_result(store: Any, report: "RunReport") -> "Result":
     code = ExitCode.OK
     if bad:
         code = ExitCode.PARTIAL if coverage else ExitCode.FAILED
-    return Result(data, ("\n".join(lines),), errors=errors, exit_code=code)
+    return Result(data, lines, errors=errors, exit_code=code)
 
 
 @make(

@@ -263,7 +263,7 @@ def _replay(env: Env, seed: int) -> ExitCode:
         env,
         Result(
             {"scenario": None, "results": [], "run": told},
-            (text_of(lines), summary, commits, verdict),
+            (*text_of(lines).split("\n"), summary, commits, verdict),
             "run.events",
             exit_code=ExitCode.OK if violation is None else ExitCode.BAD_VERDICT,
             main=Table((Column("at_ms"), Column("group_id"), Column("kind"), Column("detail")), events),

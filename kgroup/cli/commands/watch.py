@@ -127,7 +127,7 @@ class _View:
 
     def tell(self, changes: "Iterable[Change]") -> None:
         """Put out what changed, as it is seen."""
-        from kgroup.cli.output import schema_id
+        from kgroup.cli.output import json_line
 
         for change in changes:
             row = _json(change)
@@ -136,9 +136,7 @@ class _View:
             if self._document:
                 self._kept.append(row)
             elif self._ndjson:
-                import json
-
-                print(json.dumps({"schema": schema_id("watch"), **row}, ensure_ascii=False), flush=True)
+                print(json_line("watch", row), flush=True)
             elif not self._screen:
                 print(_line(row), flush=True)
 
