@@ -58,6 +58,8 @@ class Catalog:
         self.group_configs: dict[str, dict[str, str]] = {}
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.features = Features()
+        self.settled: frozenset[str] = frozenset()
+        """Topics of state whose partitions all had a folder once: one that is missing now was taken away."""
         self.image = TopicImage()
         if self._path and self._path.exists():
             self._read(self._path)
@@ -143,6 +145,12 @@ class Catalog:
         with self.together():
             self.features = Features(dict(levels), self.features.epoch + 1)
 
+    def settle(self, name: str) -> None:
+        """Remember that every partition of a topic of state has its folder."""
+        if name not in self.settled:
+            self.settled |= {name}
+            self._save()
+
     def new_topic_id(self) -> bytes:
         """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
         while True:
@@ -179,6 +187,7 @@ class Catalog:
             self.topics = {t.name: t for t in _topics(found["topics"])}
             self.group_configs = {str(k): dict(v) for k, v in found["group_configs"].items()}
             self.broker_configs = {str(k): dict(v) for k, v in found.get("broker_configs", {}).items()}
+            self.settled = frozenset(str(name) for name in found.get("settled", ()))
             if "features" in found:
                 levels = {str(k): int(v) for k, v in found["features"]["levels"].items()}
                 self.features = Features(levels, int(found["features"]["epoch"]))
@@ -208,6 +217,7 @@ class Catalog:
             "next_producer_id": self._saved_producer_id,
             "group_configs": self.group_configs,
             "broker_configs": self.broker_configs,
+            "settled": sorted(self.settled),
             "features": asdict(self.features),
             "topics": [_written(topic) for topic in self.topics.values()],
         }

@@ -23,6 +23,7 @@ from kgroup.runtime.changes import Changes
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.partition_folders import all_there, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
@@ -314,6 +315,9 @@ class Cluster:
         transactions = self.catalog.topics.get(TRANSACTION_TOPIC)
         for partition in range(transactions.partitions if transactions else 0):
             clean(self, TRANSACTION_TOPIC, partition, now_ms)
+        for name in INTERNAL_TOPICS & self.catalog.topics.keys():
+            if self.folder is not None and all_there(self.folder, self.catalog.topics[name]):
+                self.catalog.settle(name)
 
     def compact_one(self) -> bool:
         """Compact the first log of state that has more history than state; whether there was one.
@@ -343,17 +347,12 @@ class Cluster:
     def _open_log(self, topic: str, partition: int) -> Log:
         if self.folder is None:
             return MemoryLog()
-        from kgroup.log.partition import PartitionLog
-
         if (topic, partition) in self._damaged:
             raise self._damaged[topic, partition]
         settings = self.topic_settings(topic, self.leader_of(topic, partition))
         try:
-            opened = PartitionLog(
-                self.folder / f"{topic}-{partition}",
-                segment_bytes=settings.segment_bytes,
-                fsync=settings.flush_messages == 1,
-            )
+            there = topic in self.catalog.settled
+            opened = open_partition(self.folder / f"{topic}-{partition}", settings, was_there=there)
         except DamagedLog as error:
             self._damaged[topic, partition] = error
             if topic not in INTERNAL_TOPICS:  # of these, those who load them say so

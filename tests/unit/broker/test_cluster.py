@@ -340,6 +340,23 @@ def test_a_flipped_bit_in_the_catalog_is_noticed(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+def test_the_folder_of_a_partition_of_groups_that_is_gone_is_not_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An empty log in its place would show every group of the partition as one that never was."""
+    opened(tmp_path, offsets_partitions=2).close()
+    shutil.rmtree(tmp_path / f"{OFFSETS_TOPIC}-1")
+    again = opened(tmp_path)
+    assert [shard is not None for shard in again.shards] == [True, False]
+    assert f"{OFFSETS_TOPIC}-1 is missing: what the partition held is gone" in caplog.text
+    again.close()
+    assert not (tmp_path / f"{OFFSETS_TOPIC}-1").exists()
+    (tmp_path / f"{OFFSETS_TOPIC}-1").mkdir()
+    given_up = opened(tmp_path)
+    assert all(shard is not None for shard in given_up.shards)
+    given_up.close()
+
+
 def test_a_damaged_topic_is_refused_and_the_server_lives(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,33 @@
+"""The folders of partitions in a data folder: opened, or found to be gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgroup.log.interface import DamagedLog
+
+if TYPE_CHECKING:
+    from kgroup.log.partition import PartitionLog
+    from kgroup.runtime.catalog import CatalogTopic
+    from kgroup.runtime.topic_settings import TopicSettings
+
+
+def all_there(data: Path, topic: CatalogTopic) -> bool:
+    """Whether every partition of a topic has its folder."""
+    return all((data / f"{topic.name}-{number}").is_dir() for number in range(topic.partitions))
+
+
+def open_partition(folder: Path, settings: TopicSettings, *, was_there: bool) -> PartitionLog:
+    """The log in `folder`, which is made unless it `was_there` once.
+
+    DamagedLog for one that somebody took away: an empty log in its place would lose what it held in silence.
+    """
+    from kgroup.log.partition import PartitionLog
+
+    if was_there and not folder.is_dir():
+        raise DamagedLog(
+            f"{folder} is missing: what the partition held is gone",
+            hint="restore it from a backup; or, to give it up, make an empty folder of that name",
+        )
+    return PartitionLog(folder, segment_bytes=settings.segment_bytes, fsync=settings.flush_messages == 1)
