@@ -24,7 +24,8 @@ KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
 class Condition:
     """`stable`, `empty`, `gone`, `lag=N` (at most N records), `members=N`, `member=ID` (in and settled).
 
-    For `empty` a group that does not exist will do; for the others it has to. What is not known is not so.
+    For `empty` a group that does not exist will do; for the others it has to. What is not known is not so; an
+    instance id where the broker never tells any is refused.
     """
 
     kind: str
@@ -48,7 +49,10 @@ class Condition:
         return self.kind == "lag"
 
     def holds(self, group: GroupDescription | None) -> bool:
-        """Whether a group, or None for one that does not exist, is as wanted."""
+        """Whether a group, or None for one that does not exist, is as wanted.
+
+        BrokerRefused for `member=ID` that is no member id, on brokers before Kafka 2.4: they tell no others.
+        """
         if group is None:
             return self.kind in ("empty", GONE)
         if self.kind == "lag":
@@ -56,10 +60,18 @@ class Condition:
         if self.kind == "members":
             return group.member_count == self.number
         if self.kind == "member":
-            return any(
-                self.name in (m.instance_id, m.member_id) and m.state == "stable" for m in group.known_members
-            )
+            return self._is_in(group)
         return group.state.lower() in ({"empty", "dead"} if self.kind == "empty" else {self.kind})
+
+    def _is_in(self, group: GroupDescription) -> bool:
+        named = [m for m in group.known_members if self.name in (m.instance_id, m.member_id)]
+        if not named and not all(m.instance_id_known for m in group.known_members):
+            raise BrokerRefused(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"whether {self.name} is in {group.group_id} is not known: the broker tells no instance ids",
+                hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
+            )
+        return any(m.state == "stable" for m in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,14 @@ class GroupDescription:
         """How many members there are; None when it is not known."""
         return None if self.members is None else len(self.members)
 
+    @property
+    def has_static_members(self) -> bool | None:
+        """Whether one of the members is static; None when it is not known."""
+        if any(member.instance_id is not None for member in self.known_members):
+            return True
+        told = self.members is not None and all(member.instance_id_known for member in self.members)
+        return False if told else None
+
 
 @dataclass(frozen=True, slots=True)
 class Description:

@@ -15,7 +15,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import Cluster
-    from kgroup.admin.models import GroupListing, Listing
+    from kgroup.admin.models import GroupListing, ItemError, Listing
 
 TYPES = ("classic", "consumer", "share", "streams")
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
@@ -167,11 +167,12 @@ def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_o
     for group_id, found in described.items():
         if isinstance(found, KgroupError):
             errors.append(ItemError(group_id, code_name(found), found.message, found.hint))
-        elif (not static_only or any(m.instance_id for m in found.known_members)) and (
-            topic is None or _concerns(topic, found, positions.get(group_id))
-        ):
+        elif topic is None or _concerns(topic, found, positions.get(group_id)):
             assert isinstance(found, GroupDescription)
-            chosen.add(group_id)
+            if static_only and found.has_static_members is None:
+                errors.append(_static_untold(group_id))
+            elif not static_only or found.has_static_members:
+                chosen.add(group_id)
     errors += [
         ItemError(group_id, code_name(found), found.message, found.hint)
         for group_id, found in positions.items()
@@ -179,6 +180,15 @@ def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_o
     ]
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread))
+
+
+def _static_untold(group_id: str) -> "ItemError":
+    from kgroup.admin.models import ItemError
+    from kgroup.errors import ErrorCode
+
+    message = f"whether {group_id} has static members is not known: the broker does not tell"
+    hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
+    return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
 def _concerns(topic: str, group: Any, positions: Any) -> bool:

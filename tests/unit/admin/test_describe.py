@@ -13,7 +13,7 @@ from kgroup.admin.admin import Admin
 from kgroup.admin.conditions import Condition
 from kgroup.admin.models import TopicAssignment
 from kgroup.domain import TopicPartition, offsets_partition_of
-from kgroup.errors import ErrorCode, Unreachable
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
@@ -157,6 +157,10 @@ def test_kafka_2_3_tells_neither_instance_ids_nor_subscriptions(
     (member,) = group.known_members
     assert (member.subscribed_topics, member.raw_metadata, member.instance_id_known) == (None, None, False)
     assert member.assignment == (TopicAssignment("orders", (0,)),)
+    assert group.has_static_members is None
+    assert Condition.parse("member=m").holds(group)
+    with pytest.raises(BrokerRefused, match="whether i1 is in old is not known"):
+        Condition.parse("member=i1").holds(group)
 
 
 def test_a_rebalancing_group_does_not_tell_who_owns_what(admin: Admin, groups: Groups) -> None:
@@ -199,6 +203,7 @@ def test_share_and_streams_groups_are_described_as_what_they_are(
     (listed,) = [g for g in admin.list_groups(count_members=True).groups if g.group_id == "st"]
     assert listed.members is None
     assert not Condition.parse("members=0").holds(streams)
+    assert streams.has_static_members is None
 
 
 def _tasks(**numbers: tuple[int, ...]) -> stg.Assignment:
