@@ -20,7 +20,10 @@ from kgroup.coordinator.consumer.group import FREE
 from kgroup.coordinator.migration import classic_members, downgrade, upgrade
 from kgroup.coordinator.offsets import commit, store, transactions
 from kgroup.coordinator.outcome import Outcome
+from kgroup.errors import StorageError
 from kgroup.protocol import group_records as r
+from kgroup.protocol.batches import LogRecord
+from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.runtime.shard import Shard
 
 Plant = Callable[[Any], None]
@@ -176,9 +179,10 @@ def commit_acknowledged_but_not_written(patch: Any) -> None:
 
 def replies_although_the_append_failed(patch: Any) -> None:
     def settle(self: Any, outcome: Any, now_ms: int, ticket: int | None = None) -> Any:
+        encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in outcome.records]
         try:
-            self._append(outcome, now_ms)
-        except Exception:
+            self._append(outcome, encoded, now_ms)
+        except StorageError:
             self.load(now_ms)
         return outcome.replies
 
