@@ -90,19 +90,20 @@ class TopicImage:
         return topic.topic_id if topic else None
 
 
-_POWERS = tuple(pow(31, n, 1 << 32) for n in range(63, -1, -1))
+_POWERS = tuple(pow(31, n, 1 << 32) for n in range(511, -1, -1))
+_NEXT_POWER = pow(31, len(_POWERS), 1 << 32)
 
 
 def java_string_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
     data = text.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(data) // 2}H", data)
-    result = 0
-    for start in range(0, len(units), len(_POWERS)):
-        part = units[start : start + len(_POWERS)]
-        behind = len(part)
-        result = result * 31**behind + sum(map(mul, part, _POWERS[len(_POWERS) - behind :]))
-        result &= 0xFFFFFFFF
+    first = len(units) % len(_POWERS)
+    result = sum(map(mul, units[:first], _POWERS[len(_POWERS) - first :]))
+    for start in range(first, len(units), len(_POWERS)):
+        part = sum(map(mul, units[start : start + len(_POWERS)], _POWERS))
+        result = (result * _NEXT_POWER + part) & 0xFFFFFFFF
+    result &= 0xFFFFFFFF
     return result - (1 << 32) if result >= 1 << 31 else result
 
 

@@ -31,6 +31,7 @@ READ_AHEAD = 64 * 1024  # bytes taken in while a call is parked or the peer does
 WRITE_AHEAD = 256 * 1024  # bytes of answers waiting for the peer, beyond which no more is read
 TURN_REQUESTS = 16  # served before the others have their turn
 TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
+AT_ONCE = 16 * 1024  # bytes that may be served as they come; who sends more waits for a turn
 PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
 REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
 PRODUCE, API_VERSIONS = 0, 18
@@ -131,15 +132,19 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.stirred = True
         buffer = self._buffer
-        if not buffer:
+        if not buffer and len(data) <= AT_ONCE:
             self._take_turn(data)
             return
         buffer += data
         if self._queued or self._parked is not None or self._choked:
             if len(buffer) > READ_AHEAD:
                 self._pause()
-        elif len(buffer) >= self._needed:
+        elif len(buffer) < self._needed:
+            return
+        elif len(buffer) <= AT_ONCE:
             self._take_turn(buffer)
+        else:
+            self._queue()
 
     def eof_received(self) -> bool:
         """Whether to stay open: only for requests that came whole and wait for their turn."""
@@ -289,14 +294,15 @@ class Connection(asyncio.Protocol):
             self._send(*parked, response)
             if self._out:
                 self._flush()
-        if self._buffer or self._paused:
-            self._queue()
+        if (self._buffer or self._paused) and not self._queued:
+            self._queued = True  # it has waited already: not behind those that only want more
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _queue(self) -> None:
         """Have the next turn when everybody else has had theirs."""
         if not self._queued:
             self._queued = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._server.turns.add(self._go_on)
 
     def _go_on(self) -> None:
         self._queued = False

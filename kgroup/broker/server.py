@@ -16,6 +16,7 @@ from kgroup.broker.connection import Connection, Routes
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.listener import Listener
 from kgroup.broker.prepared import import_all
+from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster
 
@@ -34,6 +35,7 @@ class Server:
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints
+        self.turns = Turns()
         self._listeners: list[Listener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None

@@ -221,6 +221,7 @@ def report(run: Run) -> int:
     print(
         f"{len(pings)} pings: half in {half:.0f} ms, 99 of 100 in {most:.0f} ms, the longest {longest:.0f} ms"
     )
+    print(f"the longest came during {run.slowest[1]!r}")
     memory = run.memory_mb
     print(f"memory: {memory[0]:.0f} MB at first, {max(memory):.0f} MB at most, {memory[-1]:.0f} MB at last")
     for problem, count in Counter(run.problems).most_common(50):

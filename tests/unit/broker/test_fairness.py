@@ -12,10 +12,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from brokers import connected
+from brokers import connected, until
 from test_connection import BEAT, run, still_serves
 
 from kgroup.broker.call import Answer, Call
@@ -72,6 +73,29 @@ def test_pipelined_requests_take_turns_with_those_of_others() -> None:
         assert order.all() == {"greedy": 2000, "test": 5}
         # its turn, and the one that bytes just read begin
         assert order.most_in_a_turn("greedy") <= 2 * TURN_REQUESTS
+
+    run(test)
+
+
+def test_many_greedy_connections_have_one_turn_of_the_loop_between_them() -> None:
+    """Else fifty of them make everybody wait for fifty turns."""
+
+    async def test(server: Server) -> None:
+        async with AsyncExitStack() as stack:
+            greedy = [await stack.enter_async_context(connected(server)) for _ in range(20)]
+            other = await stack.enter_async_context(connected(server))
+            for each in greedy:
+                each.send_raw(encode_request(BEAT, 4, 1, "greedy") * 500)
+            await until(lambda: all(c._queued for c in server.connections if c.stirred and c._buffer))
+            await other.call(PING, 3)
+            order = Order(server)
+            for _ in range(5):
+                await other.call(PING, 3)
+            assert order.most_in_a_turn("greedy") <= 2 * TURN_REQUESTS
+            for each in greedy:
+                for _ in range(500):
+                    await each.receive_frame()
+        assert order.most_in_a_turn("test") == 1
 
     run(test)
 

@@ -1,0 +1,30 @@
+"""Whose turn it is: of the connections that want more than a turn, one is served in each turn of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+
+class Turns:
+    """Calls back in the order of `add`, one for each turn of the event loop.
+
+    In between, the loop reads what everybody else has sent: a request of a connection that sends one at a
+    time waits for one turn of one of these, however many they are.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def add(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` once, when it is its turn."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+        self._waiting.append(go_on)
+
+    def _next(self) -> None:
+        go_on = self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+        go_on()
