@@ -290,5 +290,8 @@ def _is_share(found: GroupDescription | KgroupError) -> bool:
 
 
 def failed(item: OffsetChange, error: KgroupError) -> OffsetChange:
-    """The item as it is after `error` kept it from happening."""
-    return replace(item, result=FAILED, error_code=code_name(error), effect=error.message)
+    """The item as it is after `error` kept it from happening; of a broker too old it says which is not."""
+    code, effect = code_name(error), error.message
+    if code == ErrorCode.UNSUPPORTED_VERSION.name and error.hint:
+        effect = f"{effect} ({error.hint})"
+    return replace(item, result=FAILED, error_code=code, effect=effect)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.refusals import refused
+from kgroup.errors import BrokerRefused, ErrorCode
 
 BROKER, GROUP = 4, 32
 SET, DELETE = 0, 1
@@ -16,6 +17,7 @@ GROUP_SETTINGS = (
     "consumer.assignment.interval.ms",
 )
 """What a consumer group may set for itself (KIP-848); a broker may know more, for groups of other types."""
+GROUP_SETTINGS_SINCE = "3.8"
 _ORIGINS = {1: "topic", 2: "broker", 3: "broker", 4: "broker", 5: "default", 8: "group"}
 
 
@@ -31,9 +33,18 @@ class Setting:
 def group_settings(cluster: Cluster, group_id: str) -> tuple[Setting, ...]:
     """A group's settings by name, those of the consumer protocol first; the group need not exist.
 
-    BrokerRefused with UNSUPPORTED_VERSION or INVALID_REQUEST on brokers without settings of groups.
+    BrokerRefused with UNSUPPORTED_VERSION on brokers without settings of groups.
     """
-    found = _describe(cluster, None, GROUP, group_id, None)
+    try:
+        found = _describe(cluster, None, GROUP, group_id, None)
+    except BrokerRefused as error:
+        if error.code != ErrorCode.INVALID_REQUEST:
+            raise
+        # How brokers answer that know no such kind of resource; nothing else in the request can be invalid.
+        said = f"the broker has no settings of groups ({error.message})"
+        raise BrokerRefused(
+            ErrorCode.UNSUPPORTED_VERSION, said, hint=f"Kafka {GROUP_SETTINGS_SINCE} and later have"
+        ) from None
     return tuple(sorted(found, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
 
 

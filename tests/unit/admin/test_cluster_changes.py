@@ -11,6 +11,7 @@ from groups import Groups, classic_group, classic_member
 from kgroup.admin.admin import Admin
 from kgroup.admin.journal import Journal
 from kgroup.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
+from kgroup.admin.settings import group_settings
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode
 from kgroup.protocol.messages.create_topics import (
@@ -22,6 +23,11 @@ from kgroup.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+)
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
 )
 from kgroup.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -101,6 +107,21 @@ def test_topics_are_created_once(fake: FakeCluster, admin: Admin) -> None:
     with pytest.raises(BrokerRefused):
         admin.create_topic("other", 1)
     assert admin.create_topic("other", 1, 1).name == "other"
+
+
+def test_a_broker_without_settings_of_groups_is_too_old(fake: FakeCluster) -> None:
+    """In Kafka 2.4's words."""
+
+    def answer(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        said = "Unexpected resource type UNKNOWN for resource g"
+        result = DescribeConfigsResult(error_code=ErrorCode.INVALID_REQUEST, error_message=said)
+        return DescribeConfigsResponse(results=(result,))
+
+    fake.on(DescribeConfigsRequest, answer)
+    with pytest.raises(BrokerRefused, match="the broker has no settings of groups") as refused:
+        group_settings(fake.cluster(), "g")
+    assert refused.value.code == ErrorCode.UNSUPPORTED_VERSION
+    assert "and later" in str(refused.value.hint)
 
 
 def test_topics_and_status(admin: Admin) -> None:

@@ -25,8 +25,9 @@ from kgroup.admin.reset import TO_OFFSET, Scope, Spec, plan_reset
 from kgroup.admin.undo import plan_undo
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
-from kgroup.errors import ConfigError, ErrorCode, SafetyRefused
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused
 from kgroup.protocol.messages import offset_commit as oc
+from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 
 ORDERS_0 = TopicPartition("orders", 0)
 
@@ -165,6 +166,23 @@ def test_many_partitions_go_in_several_requests(store: Store) -> None:
     assert set(store.execute(plan)) == {("done", None)}
     sizes = [len(r.topics[0].partitions) for r in store.fake.requests(oc.OffsetCommitRequest)]
     assert sizes == [1000, 1000, 500]
+
+
+def test_a_deletion_that_the_broker_is_too_old_for_says_which_is_not(store: Store) -> None:
+    """Kafka 2.3 has no OffsetDelete."""
+
+    def absent(node: int, request: Any) -> None:
+        raise BrokerRefused(
+            ErrorCode.UNSUPPORTED_VERSION, "no OffsetDelete", hint="Kafka 2.4 and later serve it"
+        )
+
+    store.fake.on(OffsetDeleteRequest, absent)
+    plan = make_plan(
+        "offsets-delete", "delete", look(store.fake.cluster(), ["g"]), {"g": {ORDERS_0: Draft(None)}}
+    )
+    (item,) = execute(store.fake.cluster(), store.journal, plan).items
+    assert (item.result, item.error_code) == ("failed", "UNSUPPORTED_VERSION")
+    assert item.effect == "no OffsetDelete (Kafka 2.4 and later serve it)"
 
 
 def test_a_plan_survives_its_document(store: Store) -> None:
