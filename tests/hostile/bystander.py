@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -92,7 +93,7 @@ def main(client: str, bootstrap: str, group: str, topic: str, journal: str) -> N
     with open(journal, "a", encoding="utf-8", buffering=1) as lines:
 
         def note(*what: object) -> None:
-            lines.write(json.dumps(what) + "\n")
+            lines.write(json.dumps([*what, round(time.time(), 2)]) + "\n")
 
         if client == "kafka-python":
             kafka_python(bootstrap, group, topic, note)

@@ -31,20 +31,27 @@ class Fault:
 
 
 def compile_regex(pattern: str) -> Pattern:
-    """The compiled pattern; Refused(INVALID_REGULAR_EXPRESSION) says where and why it is not one."""
+    """The compiled pattern; Refused(INVALID_REGULAR_EXPRESSION) says why it is none, of a short one where."""
     import re2
 
     try:
         compiled: Pattern = re2.compile(pattern, _options())
-    except (re2.error, UnicodeEncodeError):
-        fault = fault_of(pattern)
-        assert fault is not None
+    except (re2.error, UnicodeEncodeError) as error:
         raise Refused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{_shortened(pattern)}` is not a valid regular expression: "
-            f"{_shortened(fault.reason)} at position {fault.position}.",
+            f"{_complaint(pattern, error)}.",
         ) from None
     return compiled
+
+
+def _complaint(pattern: str, error: Exception) -> str:
+    """Where it goes wrong is searched for in short patterns only: whoever else asks has to wait for it."""
+    if len(pattern) > LONGEST_QUOTE and not isinstance(error, UnicodeEncodeError):
+        return _shortened(_text_of(error))
+    fault = fault_of(pattern)
+    assert fault is not None
+    return f"{fault.reason} at position {fault.position}"
 
 
 def matching_topics(pattern: Pattern, names: Iterable[str]) -> frozenset[str]:
@@ -76,9 +83,13 @@ def _error(pattern: str) -> str | None:
     try:
         re2.compile(pattern, _options())
     except re2.error as error:
-        message = error.args[0]
-        return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+        return _text_of(error)
     return None
+
+
+def _text_of(error: Exception) -> str:
+    message = error.args[0]
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
 def _position(pattern: str, kind: str, fragment: str) -> int:

@@ -79,6 +79,17 @@ def test_a_long_malformed_pattern_is_looked_at_a_few_times(
     assert len(looked) <= 2 + len(pattern).bit_length()
 
 
+def test_a_long_malformed_pattern_is_refused_after_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a heartbeat: everybody else's wait for it."""
+
+    def looked_again(text: str) -> str | None:
+        raise AssertionError(f"{len(text)} characters were compiled once more")
+
+    monkeypatch.setattr(regex, "_error", looked_again)
+    with pytest.raises(Refused, match="not a valid regular expression: unexpected \\)"):
+        compile_regex("()" * 16_000 + ")")
+
+
 def test_the_refusal_of_the_longest_pattern_fits_a_response() -> None:
     with pytest.raises(Refused) as refused:
         compile_regex("(" * 32_767)
