@@ -36,16 +36,12 @@ AcceptUnknown = Annotated[
     ),
 ]
 Watching = Annotated[
-    bool, typer.Option("--watch/--no-watch", help="Go on and watch the roll of a live group. Default: yes.")
+    bool, typer.Option("--watch/--no-watch", help="Go on and watch the roll of a live group.")
 ]
-Interval = Annotated[
-    str, typer.Option("--interval", metavar="DURATION", help="Time between two looks. Default 500ms.")
-]
+Interval = Annotated[str, typer.Option("--interval", metavar="DURATION", help="Time between two looks.")]
 StuckAfter = Annotated[
     str,
-    typer.Option(
-        "--stuck-after", metavar="DURATION", help="Exit 8 after so long without change. Default 5m."
-    ),
+    typer.Option("--stuck-after", metavar="DURATION", help="Exit 8 after so long without change."),
 ]
 _STATUS_STYLES = {"ok": "green", "warn": "yellow", "BLOCK": "bold red", "unknown": "magenta", "info": "dim"}
 _CHECKS = (

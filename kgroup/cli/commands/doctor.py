@@ -34,7 +34,7 @@ def command(
     group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
     all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
     window: Annotated[
-        str, typer.Option("--window", metavar="DURATION", help="How far back history counts. Default 1h.")
+        str, typer.Option("--window", metavar="DURATION", help="How far back history counts.")
     ] = "1h",
     without: Annotated[
         str | None,
@@ -50,7 +50,7 @@ def command(
         typer.Option(
             "--patience",
             metavar="DURATION",
-            help="How long to look again at a group that rebalances or has offsets held open. Default 10s.",
+            help="How long to look again at a group that rebalances or has offsets held open.",
         ),
     ] = "10s",
 ) -> ExitCode:

@@ -93,9 +93,7 @@ def top(
     files: Annotated[list[Path] | None, _FILES] = None,
     by: Annotated[
         str,
-        typer.Option(
-            "--by", metavar="WHAT", help="|".join(_SORTS) + ". Default bytes.", autocompletion=lambda: _SORTS
-        ),
+        typer.Option("--by", metavar="WHAT", help="|".join(_SORTS) + ".", autocompletion=lambda: _SORTS),
     ] = "bytes",
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups.", min=1)] = 20,
 ) -> ExitCode:

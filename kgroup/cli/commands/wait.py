@@ -35,7 +35,7 @@ def command(
         ),
     ],
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often to look. Default 500ms.")
+        str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
     ] = "500ms",
     stop_after: Annotated[
         str | None, typer.Option("--stop-after", metavar="DURATION", help="At most so long. Default 30s.")

@@ -43,7 +43,7 @@ def command(
         str | None, typer.Option("--notify", metavar="URL", help="Post each event there as JSON.")
     ] = None,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often to look. Default 1s.")
+        str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
     ] = "1s",
     stop_after: Annotated[
         str | None,
