@@ -51,7 +51,7 @@ demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python
-	$(BIN)/pytest -q -m "not interop and not spark"
+	$(BIN)/pytest -q -n 2 -m "not interop and not spark"
 
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers

@@ -99,7 +99,7 @@ def java_string_hash(text: str) -> int:
     data = text.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(data) // 2}H", data)
     first = len(units) % len(_POWERS)
-    result = sum(map(mul, units[:first], _POWERS[len(_POWERS) - first :]))
+    result: int = sum(map(mul, units[:first], _POWERS[len(_POWERS) - first :]))
     for start in range(first, len(units), len(_POWERS)):
         part = sum(map(mul, units[start : start + len(_POWERS)], _POWERS))
         result = (result * _NEXT_POWER + part) & 0xFFFFFFFF
