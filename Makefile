@@ -64,6 +64,7 @@ check: setup spark ## Style, types (those of PySpark too), layers
 interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.toolchain
 	@$(BIN)/python -m tests.interop.foreign.builds
+	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential
 
 .PHONY: foreign
@@ -71,6 +72,12 @@ foreign: export KGROUP_FOREIGN = full
 foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
+
+.PHONY: versions
+versions: setup ## Every command at brokers from 2.3 to 4.3, and docs/broker-versions.md of what was seen
+	@$(BIN)/python -m tests.interop.versions.broker
+	KGROUP_VERSIONS=record $(BIN)/pytest -q -m interop tests/interop/versions
+	$(BIN)/python docs/broker_versions.py
 
 .PHONY: differential
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000
@@ -105,6 +112,7 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python -m kgroup.cli.generated .
 	$(BIN)/python docs/protocol_coverage.py
 	$(BIN)/python docs/requirements_coverage.py
+	$(BIN)/python docs/broker_versions.py
 
 .PHONY: clean
 clean: ## Remove what the targets made

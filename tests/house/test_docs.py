@@ -13,7 +13,11 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
 
 @pytest.mark.parametrize(
     ("script", "page"),
-    [("protocol_coverage.py", "protocol-coverage.md"), ("requirements_coverage.py", "requirements.md")],
+    [
+        ("protocol_coverage.py", "protocol-coverage.md"),
+        ("requirements_coverage.py", "requirements.md"),
+        ("broker_versions.py", "broker-versions.md"),
+    ],
 )
 def test_generated_tables_are_up_to_date(script, page):
     """Run `make docs` after changing what they tell of."""

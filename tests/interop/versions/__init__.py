@@ -1,0 +1,1 @@
+"""kgroup's commands at brokers of many versions: what works, what partly, and what needs a later one."""
