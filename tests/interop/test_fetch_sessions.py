@@ -24,8 +24,8 @@ INCREMENTAL = 5  # requests in a session; each carries the next epoch
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    """Ours, in this process, so that its sessions can be looked at."""
+def ours() -> Iterator[Server]:
+    """Our broker in this process, so that its sessions can be looked at."""
     config = {key: value for key, value in {**DEFAULTS, **SETTINGS}.items() if key not in NOT_OURS}
     cluster = Cluster(None, config=config, offsets_partitions=1)
     running, stopped = threading.Event(), asyncio.Event()
@@ -44,14 +44,15 @@ def server() -> Iterator[Server]:
     yield made
     loop.call_soon_threadsafe(stopped.set)
     thread.join(10)
+    loop.close()
     cluster.close()
 
 
 @pytest.mark.parametrize("kind", ["java", "franz-go"])
 def test_sessions_go_on(
-    server: Server, kind: str, clients: Callable[[str], Client], drivers: Callable[[str], Driver]
+    ours: Server, kind: str, clients: Callable[[str], Client], drivers: Callable[[str], Driver]
 ) -> None:
-    host, port = server.cluster.endpoints[0]
+    host, port = ours.cluster.endpoints[0]
     bootstrap = f"{host}:{port}"
     admin = drivers("java")
     admin.call("admin.create_topic", bootstrap=bootstrap, topic="t", partitions=4)
@@ -66,7 +67,7 @@ def test_sessions_go_on(
             eventually(lambda sent=sent: set(sent) <= {each[-1] for each in member.records()})
 
         def sessions() -> list[Session]:
-            return list(server.dispatcher.sessions(0))
+            return list(ours.dispatcher.sessions(0))
 
         lived = eventually(lambda: [each for each in sessions() if each.epoch > INCREMENTAL])
         assert {len(each.partitions) for each in lived} == {4}
