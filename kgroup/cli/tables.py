@@ -1,5 +1,6 @@
 """Tables as text: the same columns on a terminal and off it, cut or wrapped only on a terminal."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,15 @@ def too_narrow(table: Table, columns: tuple[Column, ...], headers: bool, width: 
     return needed > width
 
 
+def _unfolded(table: Table, column: Column) -> int:
+    """The width at which a moment stays in one piece; 0 for a column that may fold."""
+    cells = [cell_text(row.get(column.key)) for row in table.rows]
+    return max(map(len, cells)) if cells and all(_MOMENT.fullmatch(cell) for cell in cells) else 0
+
+
+_MOMENT = re.compile(r"-|\d{4}-\d\d-\d\dT[\d:.]+Z")
+
+
 def stacked_lines(table: Table, columns: tuple[Column, ...], width: int) -> Iterator[str]:
     """Each row as a block of its own: the first cell, and below it a line for each that is not empty."""
     named = max((len(column.heading) for column in columns), default=0)
@@ -123,7 +133,8 @@ def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: 
 
     grid = RichTable(box=None, show_header=headers, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        grid.add_column(column.heading, justify="right" if column.right else "left", overflow="fold")
+        justify = "right" if column.right else "left"
+        grid.add_column(column.heading, justify=justify, overflow="fold", min_width=_unfolded(table, column))
     for row in table.rows:
         texts = [(c, cell_text(row.get(c.key))) for c in columns]
         grid.add_row(*(Text(text, style=(c.style or {}).get(text, "")) for c, text in texts))

@@ -1,0 +1,40 @@
+"""The history page as text: whatever a name is, it stays one page; a browser looks at it in an interop test."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from conftest import Kgroup
+from live import Client
+
+
+def test_a_name_that_means_something_in_a_script_element_does_not_blank_the_page(
+    cluster: Client, on_cluster: Kgroup, tmp_path: Path
+) -> None:
+    """`<!--<script` makes a browser look for a second end of the element, which never comes."""
+    name = "<!--<script>x</script>"
+    cluster.commit(name, "orders", {0: 1})
+    page = tmp_path / "page.html"
+    assert on_cluster("replay-log", name, "--html", str(page)).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<!--" not in text
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.S)
+    assert data is not None and "<" not in data[1]
+    assert [group["name"] for group in json.loads(data[1])["groups"]] == [name]
+
+
+def test_moments_stay_in_one_piece_at_100_columns(capsys: object) -> None:
+    from kgroup.cli.tables import Column, Table, print_rich
+
+    columns = tuple(Column(name) for name in ("id", "time", "command", "groups", "outcome"))
+    row = {
+        "id": "j-0001", "time": "2026-11-22T03:55:57.584Z", "command": "reset-offsets",
+        "groups": ["a-group-with-quite-a-long-name", "another-group-with-a-long-name"],
+        "outcome": "12 done, 3 failed, 1 unchanged",
+    }  # fmt: skip
+    print_rich(Table(columns, [row]), columns, True, False, 100)
+    out = capsys.readouterr().out  # type: ignore[attr-defined]
+    assert "2026-11-22T03:55:57.584Z" in out
+    assert max(map(len, out.splitlines())) <= 100
