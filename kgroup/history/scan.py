@@ -14,7 +14,7 @@ from google_crc32c import value as crc32c
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from kgroup.history.items import BadRange
-from kgroup.history.legacy import LEGACY, SMALLEST, find_message, message_at
+from kgroup.history.legacy import SMALLEST, find_message, message_at
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 CONTROL: Final = 0x20
 TRANSACTIONAL: Final = 0x10
 COMPRESSED: Final = 0x07
-PACKED: Final = COMPRESSED | LEGACY
-"""Records that do not lie in the chunk as those of a plain batch do: `records.body_of` makes them."""
+PACKED: Final = 0x107
+"""COMPRESSED or LEGACY, as a number that the compiler puts in place: the records do not lie in the chunk as
+those of a plain batch do, and `records.body_of` makes them so."""
 APPEND_TIME: Final = 0x08
 MAX_BATCH_BYTES: Final = 64 << 20
 MOST: Final = 1 << 52
@@ -70,11 +71,14 @@ class Scanner:
         """The whole batches of `chunk`; `final` says that nothing follows it."""
         pos: i64 = 0
         total, check, make = len(chunk), self.check_crc, tuple.__new__
-        while (left := total - pos) >= HEADER_BYTES or left >= SMALLEST and chunk[pos + 16] < 2:
+        while total - pos >= HEADER_BYTES or total - pos >= SMALLEST and chunk[pos + 16] < 2:
             length: int = read_i32_be(chunk, pos + LENGTH_OFFSET - 4)
             magic = chunk[pos + 16]
             end = pos + LENGTH_OFFSET + length
-            if not _plausible(chunk, pos, magic, length):
+            last_delta: int = read_i32_be(chunk, pos + 23) if magic == 2 else 0
+            count: int = read_i32_be(chunk, pos + 57) if magic == 2 else 0
+            least = 49 if magic == 2 else SMALLEST - LENGTH_OFFSET
+            if magic > 2 or not least <= length <= MAX_BATCH_BYTES or last_delta < 0 or count < 0:
                 pos = self._skip(chunk, pos, f"no record batch here (magic {magic}, length {length})", final)
                 if pos < 0:
                     return
@@ -112,8 +116,6 @@ class Scanner:
                 self._damaged(pos, end, reason)
                 pos = end
                 continue
-            last_delta: int = read_i32_be(chunk, pos + 23)
-            count: int = read_i32_be(chunk, pos + 57)
             self.batches += 1
             self.last_offset = last = base + last_delta
             epoch = read_i16_be(chunk, pos + 51)
@@ -187,11 +189,3 @@ class Scanner:
                 return pos
             hit = chunk.find(b"\x02", hit + 1)
         return -1
-
-
-def _plausible(chunk: bytes, pos: int, magic: int, length: int) -> bool:
-    """Whether a batch, or a message of an older format, may begin here."""
-    if magic != 2:
-        return magic < 2 and SMALLEST - LENGTH_OFFSET <= length <= MAX_BATCH_BYTES
-    sound = 49 <= length <= MAX_BATCH_BYTES
-    return sound and read_i32_be(chunk, pos + 23) >= 0 and read_i32_be(chunk, pos + 57) >= 0

@@ -104,11 +104,23 @@ def test_any_cut_of_an_incident(tmp_path, name):
         check_equal(store, in_process(INCIDENTS / name))
 
 
-def test_all_incidents(spark, tmp_path):
-    """One store for all of them: partitions of the same number come from several folders, and disagree."""
-    folders = [INCIDENTS / name for name in NAMES]
-    ingest(spark.sparkContext, folders, store := Store(tmp_path), split_bytes=12_000)
-    check_equal(store, in_process(*folders))
+def test_all_incidents(spark, tmp_path, incidents):
+    ingest(spark.sparkContext, [incidents], store := Store(tmp_path), split_bytes=12_000)
+    check_equal(store, in_process(incidents))
+
+
+def test_tables_are_of_one_cluster(tmp_path, incidents):
+    """Folders of several are refused, and what is read later has to be of the same one."""
+    store, names = Store(tmp_path / "tables"), ("deletion", "upgrade-and-back")
+    for name in names:
+        shutil.copytree(INCIDENTS / name, tmp_path / name)
+        (tmp_path / name / "meta.properties").write_text(f"version=1\ncluster.id={name}\n")
+    with pytest.raises(ConfigError, match="are of different clusters"):
+        local_run.run([tmp_path / name for name in names], store, 12_000, 1)
+    assert store.empty
+    local_run.run([tmp_path / "deletion"], store, 12_000, 1)
+    with pytest.raises(ConfigError, match="the tables are of cluster deletion"):
+        local_run.run([tmp_path / "upgrade-and-back"], store, 12_000, 1)
 
 
 @pytest.mark.parametrize("name", ["transactions", "upgrade-and-back"])

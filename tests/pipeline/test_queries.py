@@ -25,10 +25,10 @@ INCIDENTS = ROOT / "tests" / "data" / "incidents"
 
 
 @pytest.fixture(scope="module")
-def store(spark, made, tmp_path_factory):
+def store(spark, made, incidents, tmp_path_factory):
     """Made-up logs and real ones."""
     store = Store(tmp_path_factory.mktemp("store"))
-    ingest(spark.sparkContext, [made, *sorted(path for path in INCIDENTS.iterdir() if path.is_dir())], store)
+    ingest(spark.sparkContext, [made, incidents], store)
     return store
 
 

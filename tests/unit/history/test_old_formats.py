@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from kgroup.history.capture import PartitionCapture
 from kgroup.history.items import CommitRun
+from kgroup.history.legacy import LEGACY
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
+from kgroup.history.scan import COMPRESSED, PACKED
 from kgroup.history.sources import SegmentLog, segment_logs
 from kgroup.history.splits import plan_splits
 
@@ -129,3 +131,7 @@ def test_reading_goes_on_behind_garbage_between_messages() -> None:
     log = MemoryLog(wrapped(1, 0, 0, 2) + b"garbage" * 30 + wrapped(1, 1, 2, 3))
     assert [h.base_offset for _, headers in log.batches() for h in headers] == [0, 1, 2]
     assert len(log.bad) == 1
+
+
+def test_the_scanners_mark_is_the_one_that_bodies_are_made_for() -> None:
+    assert PACKED == COMPRESSED | LEGACY
