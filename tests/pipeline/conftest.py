@@ -1,6 +1,5 @@
 """One Spark session for all tests of the pipeline, and logs to read."""
 
-import json
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -12,8 +11,7 @@ pytest.importorskip("pyspark")
 
 from made_logs import write_log
 
-from kgroup.domain import uuid_bytes
-from kgroup.history.sources import TOPICS_FILE, write_topics_file
+from kgroup.history.sources import TOPICS_FILE
 from kgroup.pipeline.session import spark_session
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
@@ -36,12 +34,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def incidents(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recorded incidents as the folder of one cluster: each a partition of its own."""
-    root, names = tmp_path_factory.mktemp("incidents"), {}
+def incidents(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The recorded incidents as folders of one cluster: each is a partition of its own."""
+    root, found = tmp_path_factory.mktemp("incidents"), []
     for number, folder in enumerate(sorted(path for path in INCIDENTS.iterdir() if path.is_dir())):
         (partition,) = folder.glob("__consumer_offsets-*")
-        shutil.copytree(partition, root / f"__consumer_offsets-{100 + number}")
-        names |= {topic_id: name for name, topic_id in json.loads((folder / TOPICS_FILE).read_text()).items()}
-    write_topics_file(root, {uuid_bytes(topic_id): name for topic_id, name in names.items()})
-    return root
+        found.append(root / folder.name)
+        shutil.copytree(partition, found[-1] / f"__consumer_offsets-{100 + number}")
+        shutil.copy(folder / TOPICS_FILE, found[-1])
+    return found

@@ -105,11 +105,11 @@ def test_any_cut_of_an_incident(tmp_path, name):
 
 
 def test_all_incidents(spark, tmp_path, incidents):
-    ingest(spark.sparkContext, [incidents], store := Store(tmp_path), split_bytes=12_000)
-    check_equal(store, in_process(incidents))
+    ingest(spark.sparkContext, incidents, store := Store(tmp_path), split_bytes=12_000)
+    check_equal(store, in_process(*incidents))
 
 
-def test_tables_are_of_one_cluster(tmp_path, incidents):
+def test_tables_are_of_one_cluster(tmp_path):
     """Folders of several are refused, and what is read later has to be of the same one."""
     store, names = Store(tmp_path / "tables"), ("deletion", "upgrade-and-back")
     for name in names:

@@ -28,7 +28,7 @@ INCIDENTS = ROOT / "tests" / "data" / "incidents"
 def store(spark, made, incidents, tmp_path_factory):
     """Made-up logs and real ones."""
     store = Store(tmp_path_factory.mktemp("store"))
-    ingest(spark.sparkContext, [made, incidents], store)
+    ingest(spark.sparkContext, [made, *incidents], store)
     return store
 
 

@@ -68,7 +68,7 @@ class Workers:
         """Stop a worker as a deployment does: it leaves the group."""
         process = self.processes.pop(name)
         process.terminate()
-        process.wait(30)
+        process.wait(90)
 
     def close(self) -> None:
         for process in self.processes.values():
