@@ -66,9 +66,9 @@ class Workers:
 
     def stop(self, name: str) -> None:
         """Stop a worker as a deployment does: it leaves the group."""
-        process = self.processes.pop(name)
-        process.terminate()
-        process.wait(90)
+        self.processes[name].terminate()
+        self.processes[name].wait(90)
+        del self.processes[name]
 
     def close(self) -> None:
         for process in self.processes.values():
