@@ -1,4 +1,4 @@
-"""The history page as text: whatever a name is, it stays one page; a browser looks at it in an interop test."""
+"""The history page as text: whatever a name is, it stays one page."""
 
 from __future__ import annotations
 
