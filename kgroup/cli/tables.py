@@ -133,8 +133,12 @@ def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: 
 
     grid = RichTable(box=None, show_header=headers, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        justify = "right" if column.right else "left"
-        grid.add_column(column.heading, justify=justify, overflow="fold", min_width=_unfolded(table, column))
+        grid.add_column(
+            column.heading,
+            justify="right" if column.right else "left",
+            overflow="fold",
+            min_width=_unfolded(table, column),
+        )
     for row in table.rows:
         texts = [(c, cell_text(row.get(c.key))) for c in columns]
         grid.add_row(*(Text(text, style=(c.style or {}).get(text, "")) for c, text in texts))
