@@ -1,4 +1,4 @@
-"""Every block of docs/pipeline.md runs as it stands, in a scratch folder with relative paths."""
+"""Every block of docs/pipeline.md, and every example of help that needs Spark, runs in a scratch folder."""
 
 import re
 import shlex
@@ -16,6 +16,7 @@ pytest.importorskip("pyspark")
 from cli.live import Client, served
 from made_logs import write_log
 
+from kgroup.cli.lazy import walk
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
@@ -26,6 +27,8 @@ PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 SHELL, PYTHON = (re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.M | re.S) for kind in ("", "python"))
 SAID = "broker:9092"
 KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
+CLUSTER = "spark://host:7077"
+EXAMPLES = [line for c in walk() if c.path.startswith("pipeline ") for line, _ in c.examples]
 
 
 @pytest.fixture
@@ -90,3 +93,19 @@ def test_the_python_block(scratch: Path, bootstrap: str, spark: object) -> None:
     names: dict[str, object] = {"spark": spark}
     exec(here, names)
     assert names["live"].isStreaming  # type: ignore[attr-defined]
+
+
+def test_the_examples_of_help(scratch: Path, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the commands: what one asks for another has made. The master is one of our own."""
+    shutil.copytree(scratch / "backup", scratch / "history")
+    follows = [line for line in EXAMPLES if "--follow" in line]
+    for line in (line for line in EXAMPLES if line not in follows):
+        words = shlex.split(line.replace(SAID, bootstrap).replace(CLUSTER, "local[1]"))
+        done = subprocess.run([*KGROUP, *words[1:]], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, (line, done.stderr)
+    for number, line in enumerate(follows):
+        elsewhere = scratch / f"follow-{number}"
+        shutil.copytree(scratch / "history", elsewhere / "history")
+        monkeypatch.chdir(elsewhere)
+        ends_at_its_first_run([*KGROUP, *shlex.split(line.replace(SAID, bootstrap))[1:]])
+    assert {path.name for path in scratch.iterdir()} >= {"tables", "orders.html", "orders.png", "kgroup.zip"}
