@@ -117,6 +117,8 @@ class Coordinator:
         step = Step(self.state, now_ms)
         for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
+                # After a restart the newest record is all there is to go by, as in Kafka.
+                group.note_subscriptions()
                 for member in group.members.values():
                     rebalance.renew_session(step, group, member)
                 if len(group.members) > step.config.max_size:

@@ -74,6 +74,8 @@ class ClassicGroup:
     supporters: dict[str, int] = field(default_factory=dict)
     subscriptions: tuple[bytes, ...] | None = None
     """ConsumerProtocol subscriptions of the newest generation; None without one, or in another protocol."""
+    noted_generation: int = -1
+    """The generation that `subscriptions` are of."""
     stable_since_ms: int | None = None
     """When the leader's sync came in whose record is not replayed yet."""
     told_generation: int = 0
@@ -202,7 +204,7 @@ class ClassicGroup:
 
     def note_subscriptions(self) -> None:
         """Remember what the members of the generation that begins here subscribe to."""
-        self.subscriptions = None
+        self.subscriptions, self.noted_generation = None, self.generation
         if self.protocol_type == CONSUMER and not self.members:
             self.subscriptions = ()
         elif self.protocol_type == CONSUMER and self.protocol is not None:
@@ -269,7 +271,10 @@ class ClassicGroup:
                 member = _member_of(stored, value)
             member.assignment = stored.assignment
             self.add(member)
-        self.note_subscriptions()
+        # A static member that comes back within a generation may subscribe to other topics, and yet goes on
+        # reading the partitions it was assigned: theirs are the topics that count until the next.
+        if value.generation != self.noted_generation:
+            self.note_subscriptions()
 
 
 def _agrees(member: ClassicMember, stored: MemberMetadata, protocol: str | None) -> bool:
