@@ -15,9 +15,10 @@ from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
+    from kgroup.history.chunks import Progress
     from kgroup.history.events import Event
     from kgroup.history.replay import At, Coverage, Story
-    from kgroup.history.sources import PartitionLog, Progress
+    from kgroup.history.sources import PartitionLog
 
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kgroup.errors import ConfigError, DecodeError
+from kgroup.history.chunks import file_chunks
 from kgroup.history.records import raw_records
 from kgroup.history.scan import CONTROL, BatchHeader, Scanner
 
@@ -111,16 +112,10 @@ def _headers(files: Sequence[Path]) -> Iterator[tuple[int, int]]:
 
 def _batches(files: Sequence[Path], check_crc: bool) -> Iterator[tuple[bytes, BatchHeader]]:
     for path in files:
-        scanner, rest, final = Scanner(str(path), check_crc=check_crc), b"", False
         try:
-            with path.open("rb") as file:
-                while not final:
-                    read = file.read(_CHUNK)
-                    final = len(read) < _CHUNK
-                    chunk = rest + read
-                    for header in scanner.headers(chunk, final):
-                        yield chunk, header
-                    rest = chunk[scanner.consumed :]
+            for chunk, headers in file_chunks(path, Scanner(str(path), check_crc=check_crc), size=_CHUNK):
+                for header in headers:
+                    yield chunk, header
         except OSError:  # whoever reads it says so
             continue
 

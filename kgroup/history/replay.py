@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import KgroupError
+from kgroup.history.chunks import Progress
 from kgroup.history.decode import Decoder
 from kgroup.history.events import Event, Kind
 from kgroup.history.fold import Fold
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
 from kgroup.history.scan import BatchHeader
-from kgroup.history.sources import PartitionLog, Progress, SegmentLog
+from kgroup.history.sources import PartitionLog, SegmentLog
 from kgroup.history.state import GroupState
 
 if TYPE_CHECKING:

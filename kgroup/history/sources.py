@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
 from kgroup.errors import KgroupError, StorageError
+from kgroup.history.chunks import Progress, file_chunks
 from kgroup.history.clusters import check_one_cluster
 from kgroup.history.items import BadRange
 from kgroup.history.scan import BatchHeader, Scanner
 
-CHUNK_BYTES = 16 << 20
 TOPICS_FILE = "topics.json"
 """In a folder of segments: topic names and their ids, where no broker can be asked."""
 _PARTITION_FILE = "partition.metadata"
 _PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
-Progress = Callable[[int], None]
 
 
 class PartitionLog(Protocol):
@@ -78,7 +77,7 @@ class SegmentLog:
         for path in self.files:
             scanner = Scanner(str(path), check_crc=self.check_crc)
             try:
-                yield from _chunks(path, scanner, progress)
+                yield from file_chunks(path, scanner, progress)
             except OSError as error:
                 end = max(_size(path), scanner.position)
                 reason = f"cannot be read: {error.strerror}"
@@ -87,24 +86,6 @@ class SegmentLog:
             self.bad += scanner.bad
             if not scanner.batches and scanner.bad and scanner.bad[0].start == 0:
                 self.bad[-1] = BadRange(str(path), 0, scanner.bad[-1].end, "not a segment of Kafka's log")
-
-
-def _chunks(
-    path: Path, scanner: Scanner, progress: Progress | None
-) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-    with path.open("rb") as file:
-        rest = b""
-        while True:
-            read = file.read(CHUNK_BYTES)
-            final = len(read) < CHUNK_BYTES
-            chunk = rest + read if rest else read
-            if chunk:
-                yield chunk, scanner.headers(chunk, final)
-            if progress is not None:
-                progress(len(read))
-            if final:
-                return
-            rest = chunk[scanner.consumed :]
 
 
 def _size(path: Path) -> int:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgroup.errors import StorageError
+from kgroup.history.chunks import CHUNK_BYTES
 from kgroup.history.items import BadRange
 from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import SegmentLog
 
-CHUNK_BYTES = 16 << 20
 SPLIT_BYTES = 64 << 20
 
 

@@ -12,10 +12,11 @@ from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import StorageError
+from kgroup.history.chunks import file_chunks
 from kgroup.history.live import LiveLog, LiveTopic
 from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.history.sources import SegmentLog, segment_logs, segments_of, topic_names_near
-from kgroup.history.splits import CHUNK_BYTES, Split, SplitReader, plan_splits
+from kgroup.history.splits import Split, SplitReader, plan_splits
 
 RECORD_BYTES = 100
 """What a commit takes in the log, more or less: so many bytes of a live partition are one offset."""
@@ -112,15 +113,9 @@ def _start(log: SegmentLog, since: Since) -> int:
 
 
 def _headers(path: Path) -> Iterator[BatchHeader]:
-    scanner, rest, final = Scanner(str(path), check_crc=False), b"", False
     try:
-        with path.open("rb") as file:
-            while not final:
-                read = file.read(CHUNK_BYTES)
-                final = len(read) < CHUNK_BYTES
-                chunk = rest + read
-                yield from scanner.headers(chunk, final)
-                rest = chunk[scanner.consumed :]
+        for _, headers in file_chunks(path, Scanner(str(path), check_crc=False)):
+            yield from headers
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from None
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kgroup.errors import KgroupError
+from kgroup.history.chunks import Progress
 from kgroup.history.items import BadRange
 from kgroup.history.replay import replay
 from kgroup.history.scan import BatchHeader, Scanner
-from kgroup.history.sources import Progress
 from kgroup.log.memory import MemoryLog
 from kgroup.simulation.chaos import Run
 from kgroup.simulation.world import START_MS
