@@ -14,7 +14,6 @@ from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.subscription import Subscription
 
-SOON = ("--patience", "1s")
 _numbers = itertools.count()
 
 

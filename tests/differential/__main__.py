@@ -40,10 +40,9 @@ def main() -> int:
             allowed.update(verdict.allowed)
             if verdict.differences:
                 failures.setdefault(verdict.signature, []).append(verdict)
-    for name, count in allowed.most_common():
-        print(f"allowed {count:7} {name}")
-    found = sorted(failures.items(), key=lambda item: -len(item[1]))
-    with Kafka() as kafka:
+        for name, count in allowed.most_common():
+            print(f"allowed {count:7} {name}")
+        found = sorted(failures.items(), key=lambda item: -len(item[1]))
         for _, cases in found[: given.show]:
             report(kafka, cases, given.shrink)
     bad = sum(map(len, failures.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -298,11 +297,6 @@ def _partitions(held: Mapping[bytes, tuple[int, ...]]) -> dict[str, list[int]]:
 
 def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
-
-
-def as_json(value: object) -> str:
-    """A difference's side, to be read by people."""
-    return json.dumps(value, sort_keys=True, default=str, ensure_ascii=False)
 
 
 def is_gone(key: TimerKey, state: State) -> bool:

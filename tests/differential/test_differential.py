@@ -7,24 +7,28 @@ import pytest
 from .__main__ import told, verdicts
 from .kafka import Kafka
 from .shrink import shrunk
+from .verdict import Verdict
 
 PROGRAMS = range(1, 301)
 LENGTH = 60
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600), pytest.mark.xdist_group("differential")]
 
 
-def test_our_coordinator_does_what_kafkas_does() -> None:
-    failures = []
-    with Kafka() as kafka:
-        failures = [v for v in verdicts(kafka, PROGRAMS, LENGTH, jobs=2) if v.differences]
-        shown = [told(shrunk(kafka, verdict)) for verdict in failures[:3]]
+@pytest.fixture(scope="module")
+def judged(kafka: Kafka) -> list[Verdict]:
+    """The verdicts on all programs."""
+    return list(verdicts(kafka, PROGRAMS, LENGTH, jobs=2))
+
+
+def test_our_coordinator_does_what_kafkas_does(kafka: Kafka, judged: list[Verdict]) -> None:
+    failures = [verdict for verdict in judged if verdict.differences]
+    shown = [told(shrunk(kafka, verdict)) for verdict in failures[:3]]
     assert not failures, "\n\n".join(shown)
 
 
-def test_programs_reach_far() -> None:
+def test_programs_reach_far(judged: list[Verdict]) -> None:
     """Few programs end at an allowed difference, so that agreement says something."""
-    with Kafka() as kafka:
-        judged = list(verdicts(kafka, PROGRAMS[:100], LENGTH, jobs=0))
     operations = sum(verdict.operations for verdict in judged)
+    assert len(judged) == len(PROGRAMS)
     assert operations > len(judged) * LENGTH * 0.6

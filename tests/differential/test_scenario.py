@@ -11,7 +11,7 @@ from tests.scenarios.runner import play
 from .kafka import Kafka
 from .scenario import as_scenario
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("differential")]
 
 SETUP = {"topics": {"foo": 2}, "config": {"group.initial.rebalance.delay.ms": "500"}}
 JOIN = {
@@ -36,9 +36,8 @@ BEAT = {
 OPS = [JOIN, JOIN, {"do": "advance", "ms": 500}, SYNC, BEAT, {"do": "advance", "ms": 10_000}, BEAT]
 
 
-def test_what_kafka_did_is_a_scenario_that_ours_passes() -> None:
-    with Kafka() as kafka:
-        text = as_scenario(kafka.play({"seed": 1, "setup": SETUP, "ops": OPS}), "A member's session ends")
+def test_what_kafka_did_is_a_scenario_that_ours_passes(kafka: Kafka) -> None:
+    text = as_scenario(kafka.play({"seed": 1, "setup": SETUP, "ops": OPS}), "A member's session ends")
     assert text is not None
     assert "c0: MEMBER_ID_REQUIRED m1" in text
     assert "c0: UNKNOWN_MEMBER_ID" in text
@@ -46,7 +45,6 @@ def test_what_kafka_did_is_a_scenario_that_ours_passes() -> None:
     play(scenario, BareMachine(scenario.config))
 
 
-def test_what_the_notation_cannot_say_is_no_scenario() -> None:
+def test_what_the_notation_cannot_say_is_no_scenario(kafka: Kafka) -> None:
     offsets = {"do": "offset_delete", "group": "g", "parts": []}
-    with Kafka() as kafka:
-        assert as_scenario(kafka.play({"seed": 1, "setup": SETUP, "ops": [offsets]}), "Offsets") is None
+    assert as_scenario(kafka.play({"seed": 1, "setup": SETUP, "ops": [offsets]}), "Offsets") is None

@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,6 +113,19 @@ class Run:
                 if len(self.pings) % 10 == 0:
                     self.memory_mb.append(memory_of(self.server.pid))
 
+    def start(self, what: Callable[[], None]) -> threading.Thread:
+        """Have a thread do it; what ends it early is a problem like any other."""
+
+        def noted() -> None:
+            try:
+                what()
+            except Exception as error:
+                self.problems.append(f"{what.__name__}: {type(error).__name__}: {error}")
+
+        thread = threading.Thread(target=noted)
+        thread.start()
+        return thread
+
     def attack(self, seed: int, ends: float) -> None:
         stranger = Stranger(self.server.port, random.Random(seed))
         attacks = stranger.all()
@@ -123,16 +137,20 @@ class Run:
             one()
 
     def end_bystanders(self) -> None:
+        """Tell them to end; one that had ended before, does not, or ends in an error is a problem."""
         for name, process in self.bystanders.items():
             if process.poll() is not None:
                 self.problems.append(f"{name} ended with {process.returncode}")
-        for process in self.bystanders.values():
+        running = {name: process for name, process in self.bystanders.items() if process.returncode is None}
+        for process in running.values():
             process.send_signal(signal.SIGTERM)
-        for process in self.bystanders.values():
+        for name, process in running.items():
             try:
-                process.wait(30)
+                if process.wait(30):
+                    self.problems.append(f"{name} ended with {process.returncode} when it was told to")
             except subprocess.TimeoutExpired:
                 process.kill()
+                self.problems.append(f"{name} did not end within 30 s")
 
     def judge(self, ping_s: float) -> None:
         """Everything that should not have been."""
@@ -141,7 +159,9 @@ class Run:
             self.problems += [f"{name}: {what[1]}" for what in noted if what[0] == "harm"]
             if not any(what[0] == "commit" for what in noted):
                 self.problems.append(f"{name}: committed nothing")
-        if max(self.pings) > ping_s:
+        if not self.pings or not self.memory_mb:
+            self.problems.append("too few pings were answered to say anything")
+        elif max(self.pings) > ping_s:
             self.problems.append(f"a ping took {max(self.pings):.1f} s")
         tracebacks = self.server.log_text().count("Traceback")
         if tracebacks:
@@ -190,9 +210,7 @@ def hostile(seconds: float, seed: int, folder: Path, ping_s: float = PING_S) -> 
         for done in admin.create_topics([NewTopic(OWN_TOPIC, PARTITIONS, 1), NewTopic(TOPIC, 1, 1)]).values():
             done.result(30)
         run = Run(server, folder)
-        threads = [threading.Thread(target=run.produce), threading.Thread(target=run.watch)]
-        for thread in threads:
-            thread.start()
+        threads = [run.start(run.produce), run.start(run.watch)]
         try:
             run.start_bystanders()
             before = {name: len(run.assigned(name)) for name in run.bystanders}
@@ -215,15 +233,15 @@ def report(run: Run) -> int:
     for name, count in run.attacks.most_common():
         print(f"{count:>6} × {name}")
     commits = sum(what[0] == "commit" for name in run.bystanders for what in run.noted(name))
-    pings = sorted(run.pings)
     print(f"{commits} commits acknowledged to {len(run.bystanders)} bystanders")
-    half, most, longest = (1000 * pings[at] for at in (len(pings) // 2, len(pings) * 99 // 100, -1))
-    print(
-        f"{len(pings)} pings: half in {half:.0f} ms, 99 of 100 in {most:.0f} ms, the longest {longest:.0f} ms"
-    )
-    print(f"the longest came during {run.slowest[1]!r}")
-    memory = run.memory_mb
-    print(f"memory: {memory[0]:.0f} MB at first, {max(memory):.0f} MB at most, {memory[-1]:.0f} MB at last")
+    if pings := sorted(run.pings):
+        shares = (len(pings) // 2, len(pings) * 99 // 100, -1)
+        half, most, longest = (f"{1000 * pings[at]:.0f} ms" for at in shares)
+        print(f"{len(pings)} pings: half in {half}, 99 of 100 in {most}, the longest {longest}")
+        print(f"the longest came during {run.slowest[1]!r}")
+    if memory := run.memory_mb:
+        first, most, last = (f"{size:.0f} MB" for size in (memory[0], max(memory), memory[-1]))
+        print(f"memory: {first} at first, {most} at most, {last} at last")
     for problem, count in Counter(run.problems).most_common(50):
         print(f"PROBLEM {problem}" + (f" ({count} times)" if count > 1 else ""))
     if run.problems:

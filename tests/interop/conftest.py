@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+
 from . import toolchain
 from .driver import Client, Driver, Member, Partition
 from .jvm import LIGHT_JVM, java
@@ -80,6 +83,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         wanted = set(marker.args) if marker else set()
         able = [name for name, features in CLIENTS.items() if wanted <= features]
         metafunc.parametrize("client", able, indirect=True)
+
+
+@pytest.fixture
+def transport(server: Server) -> Iterator[SocketTransport]:
+    """Our own client, connected to the server."""
+    with SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap))) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -72,8 +72,12 @@ def test_partitions_are_placed_and_reassigned(case: Case, node: int, tmp_path: P
     topic = f"{case.group}-placed"
     placed = ("--create", "--topic", topic, "--replica-assignment", f"{node},{node}")
     case.server.tool("kafka-topics", *placed)
-    told = eventually(lambda: case.server.tool("kafka-topics", "--describe", "--topic", topic).stdout)
-    assert told.count(f"Leader: {node}\tReplicas: {node}\tIsr: {node}") == 2
+
+    def led() -> bool:
+        told = case.server.tool("kafka-topics", "--describe", "--topic", topic, check=False).stdout
+        return told.count(f"Leader: {node}\tReplicas: {node}\tIsr: {node}") == 2
+
+    eventually(led)
     wrong = case.server.tool(
         "kafka-topics", "--create", "--topic", f"{topic}2", "--replica-assignment", "77", check=False
     )
@@ -97,8 +101,12 @@ def test_settings_of_topics_and_brokers_change(case: Case, node: int) -> None:
     topic = case.topic(1)
     of_topic = ("--entity-type", "topics", "--entity-name", topic)
     case.server.tool("kafka-configs", "--alter", *of_topic, "--add-config", "cleanup.policy=[compact,delete]")
-    told = eventually(lambda: case.server.tool("kafka-configs", "--describe", *of_topic).stdout)
-    assert "cleanup.policy=compact,delete" in told
+
+    def changed() -> bool:
+        told = case.server.tool("kafka-configs", "--describe", *of_topic).stdout
+        return "cleanup.policy=compact,delete" in told
+
+    eventually(changed)
     of_broker = ("--entity-type", "brokers", "--entity-name", str(node))
     case.server.tool("kafka-configs", "--alter", *of_broker, "--add-config", "message.max.bytes=123456")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_home import move_in
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.positions import store
@@ -25,7 +26,7 @@ from .conftest import require
 from .kafka import AUTHORIZED, USERS, RealKafka
 
 pytestmark = pytest.mark.interop
-OK, REFUSED, PARTIAL, RIGHTS = 0, 4, 5, 6
+OK, REFUSED, RIGHTS = 0, 4, 6
 MINE, OTHERS = "g-mine", "g-others"
 DENIED = "TOPIC_AUTHORIZATION_FAILED"
 
@@ -68,8 +69,7 @@ def ask(
     capsys: pytest.CaptureFixture[str],
 ) -> Ask:
     """Run a command line as bob, or as `user`."""
-    for kind in ("CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path))
+    move_in(monkeypatch, tmp_path)
 
     def call(*argv: str, user: str = "bob") -> Told:
         login = {

@@ -32,13 +32,11 @@ pytestmark = pytest.mark.interop
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
-BY_NAME = 12  # the last versions of Produce and Fetch that name topics
 NOT_THERE = 9999
 
 # what differs for a reason: retention is off by default here; Kafka's min.insync.replicas is a dynamic one
 OUR_DEFAULTS = {"retention.ms", "min.insync.replicas"}
 
-Ask = Callable[..., Any]
 Seen = list[Any]
 
 

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_home import environment
 
 from .conftest import require
-from .kafka import USERS, RealKafka
+from .kafka import AUTHORIZED, USERS, RealKafka
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 GROUP, TOPIC = "orders-app", "orders"
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
+AUTHORIZER = {**AUTHORIZED, "super.users": "User:ANONYMOUS"}
 Ask = Callable[..., Any]
 
 
@@ -62,7 +60,9 @@ def as_(kafka: RealKafka, tmp_path: Path) -> Ask:
         )
         where = ("-b", kafka.address("SASL_PLAINTEXT"), "--command-config", str(config), "-o", "json")
         command = [sys.executable, "-m", "kgroup", *argv, *where]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        done = subprocess.run(
+            command, env=environment(tmp_path), capture_output=True, text=True, timeout=90, check=False
+        )
         return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
     return call

@@ -6,13 +6,11 @@ Runs last, so that it also covers every group the tests before it left on the se
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.outcome import Request
@@ -32,13 +30,6 @@ from .server import Server
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop]
-
-
-@pytest.fixture
-def transport(server: Server) -> Iterator[SocketTransport]:
-    made = SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap)))
-    yield made
-    made.close()
 
 
 def image_of(transport: SocketTransport) -> TopicImage:

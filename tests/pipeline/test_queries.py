@@ -21,7 +21,6 @@ from kgroup.pipeline.story import story_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]
-INCIDENTS = ROOT / "tests" / "data" / "incidents"
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_home import move_in
 from world import World
 
 from kgroup.admin.admin import Admin
@@ -40,8 +41,7 @@ Ask = Callable[..., Told]
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     """Run a command line on a world; the document is JSON unless `-o` is among the arguments."""
-    for kind in ("CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
+    move_in(monkeypatch, tmp_path)
 
     def call(world: World, *argv: str) -> Told:
         @contextmanager

@@ -43,8 +43,9 @@ def group_to_join(step: Step, group_id: str, member_id: str, *, joins: bool) -> 
     if isinstance(group, ConsumerGroup):
         return group
     if not joins:
-        kind = f"Consumer group {group_id} not found." if group is None else None
-        raise _not_found(kind or f"Group {group_id} is not a consumer group.")
+        if group is None:
+            raise _not_found(f"Consumer group {group_id} not found.")
+        raise _not_found(f"Group {group_id} is not a consumer group.")
     if group is None:
         return ConsumerGroup(group_id)
     if group.state is ClassicState.EMPTY:

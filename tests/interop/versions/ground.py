@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_home import move_in
 
 from kgroup.cli.app import run
 
@@ -185,8 +186,7 @@ class Ground:
 @contextlib.contextmanager
 def playing(kafka: OldKafka, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """The ground of a running broker, peopled; kgroup's own files stay below `home`."""
-    for kind in ("CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / "home"))
+    move_in(monkeypatch, home / "home")
     driver = Driver(kafka.driver(), home / "driver.log")
     try:
         made = Ground(kafka, driver, home)

@@ -7,7 +7,7 @@ import json
 from .ground import DYNAMIC, NEXT, Ground
 from .outcomes import WORKS, Outcome, partly
 
-OK, REFUSED, BAD = 0, 4, 8
+OK, REFUSED = 0, 4
 
 
 def statistics(ground: Ground) -> Outcome:

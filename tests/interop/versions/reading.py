@@ -8,7 +8,7 @@ from typing import Any
 from .ground import COMMITTED, DYNAMIC, EMPTY, NEXT, PARTITIONS, RECORDS, STATIC, TOPIC, Ground
 from .outcomes import WORKS, Outcome, needs_later, partly
 
-OK, REFUSED, PARTIAL, LATE, BAD = 0, 4, 5, 7, 8
+OK, PARTIAL, LATE, BAD = 0, 5, 7, 8
 LAG = RECORDS - COMMITTED
 HEALTHY = [DYNAMIC, EMPTY]
 

@@ -1,7 +1,7 @@
 """Each command at a broker of each version: it works, says what it cannot see, or names the version it needs.
 
-`make versions` plays all of them; the interop suite plays a sample.
-KGROUP_VERSIONS=record writes what was seen to results.json, which docs/broker-versions.md is made of.
+`make versions` plays all of them and compares with results.json; the interop suite plays a sample.
+`make versions VERSIONS=record` writes what was seen there, and docs/broker-versions.md of it.
 """
 
 from __future__ import annotations
