@@ -1,0 +1,128 @@
+"""What is asked of ZooKeeper and what it answers, as values that a machine, a tree in memory and kazoo share.
+
+Source: ZooKeeper 3.9's wire protocol, of which this is the part the coordinator of the ZooKeeper era needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+ANY_VERSION = -1
+"""A write with this version is done whatever version the node has."""
+
+
+class Failure(Enum):
+    """Why an operation was not done."""
+
+    NO_NODE = "no node"
+    NODE_EXISTS = "node exists"
+    BAD_VERSION = "bad version"
+    NOT_EMPTY = "not empty"
+    NO_CHILDREN_FOR_EPHEMERALS = "no children for ephemerals"
+    NO_AUTH = "no auth"
+    ROLLED_BACK = "rolled back"
+    """Of a multi's operation that would have been done, had another not failed."""
+    CONNECTION_LOSS = "connection loss"
+    """Whether it was done is unknown."""
+    SESSION_EXPIRED = "session expired"
+    BAD_ARGUMENTS = "bad arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """Whether there is a node; answered by a `Stat` or `NO_NODE`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """A node's data; answered by a `Node`."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """The names of a node's children; answered by a tuple of them, sorted."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Have reads behind it see every write that was done before; answered by None."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a node whose parent is there; answered by None. Ephemeral: it ends with its session."""
+
+    path: str
+    data: bytes
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Replace a node's data if it has this version; answered by the new `Stat`."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a node without children if it has this version; answered by None."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Let a multi go through only if the node has this version; answered by None."""
+
+    path: str
+    version: int
+
+
+Read = Exists | Get | Children | Sync
+Write = Create | SetData | Delete | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What ZooKeeper knows of a node beside its data; times in ms, `owner` is a session or 0."""
+
+    version: int
+    owner: int
+    created_ms: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node's data as it was read."""
+
+    data: bytes
+    stat: Stat
+
+
+Result = Stat | Node | tuple[str, ...] | None | Failure
+"""The answer to one operation; a multi has one for each: all done, or none and each with a failure."""
+
+
+class Change(Enum):
+    """What a watch saw; it sees one and is gone."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    DATA = "data"
+    CHILDREN = "children"
+    LOST = "lost"
+    """The connection was lost and the watch with it: read again and watch anew."""

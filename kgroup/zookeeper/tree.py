@@ -1,0 +1,1 @@
+"""An ensemble of one in memory."""
