@@ -51,6 +51,13 @@ def _stale_timer_acts(_: Difference, player: Player) -> bool:
     return event["kind"] == "fire" and player.stale_timers.get(event["key"]) == event["now"]
 
 
+def _stale_timer_kept(found: Difference, player: Player) -> bool:
+    """Both have the timer, and Kafka's still has the deadline it had when its owner was gone."""
+    if found.kind != "timer" or ABSENT in (found.kafka, found.ours):
+        return False
+    return player.stale_timers.get(found.where) == found.kafka
+
+
 def _replaced_join(found: Difference, player: Player) -> bool:
     """An older parked request of a member that has sent a newer one, or the sync of one that leaves."""
     if found.kind != "reply" or found.kafka != ABSENT:
@@ -302,6 +309,13 @@ ALLOWED = (
         "A timer of a classic member outlives a downgrade and a new upgrade in Kafka, and then expels "
         "the live member of the same id. Ours was cancelled.",
         _stale_timer_acts,
+        ends=True,
+    ),
+    Allowed(
+        "a stale timer is kept",
+        "A downgrade cancels no join timer of a consumer group's classic members in Kafka, and after the "
+        "next upgrade it is armed only if there is none: it ends at the old deadline. Ours starts anew.",
+        _stale_timer_kept,
         ends=True,
     ),
     Allowed(
