@@ -38,6 +38,16 @@ class TopicPartition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class EndMarker:
+    """The end of a producer's transaction, to be appended as a control batch of its own."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
     """A committed offset. `leader_epoch` is -1 and `expire_timestamp_ms` is None when unset; times in ms."""
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from kgroup.admin.migrate_models import BLOCK, DOWNGRADE, INFO, OK, UPGRADE, WARN, Check
-from kgroup.coordinator.consumer.regex import compile_regex, fault_of, matching_topics
+from kgroup.patterns import compile_regex, fault_of, matching_topics
 
 CODE = "patterns"
 SHOWN = 5

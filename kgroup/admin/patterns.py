@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kgroup.coordinator.consumer.regex import compile_regex, fault_of, matching_topics
+from kgroup.patterns import compile_regex, fault_of, matching_topics
 
 ERROR, WARN = "error", "warn"
 

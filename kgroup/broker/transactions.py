@@ -6,19 +6,18 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from kgroup.coordinator.outcome import EndMarker
-from kgroup.coordinator.transactions.config import TransactionConfig
-from kgroup.coordinator.transactions.coordinator import TransactionCoordinator
-from kgroup.coordinator.transactions.outcome import Markers, Outcome
-from kgroup.coordinator.transactions.producers import ProducerEpoch
-from kgroup.coordinator.transactions.state import LATEST_VERSION, Status
-from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, TopicPartition, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, EndMarker, TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import LogRecord, end_marker_record
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import told
 from kgroup.runtime.transaction_shard import TransactionShard
+from kgroup.transactions.config import TransactionConfig
+from kgroup.transactions.coordinator import TransactionCoordinator
+from kgroup.transactions.outcome import Markers, Outcome
+from kgroup.transactions.producers import ProducerEpoch
+from kgroup.transactions.state import LATEST_VERSION, Status
 
 if TYPE_CHECKING:
     from kgroup.broker.tickets import Tickets

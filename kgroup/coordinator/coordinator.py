@@ -19,20 +19,20 @@ from kgroup.coordinator.classic.leave import leave
 from kgroup.coordinator.classic.sync import sync
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer import client_assignor, subscription, timers
-from kgroup.coordinator.consumer import heartbeat as consumer_heartbeat
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.leave import fence
 from kgroup.coordinator.ids import Ids
-from kgroup.coordinator.migration import classic_members
+from kgroup.coordinator.migration import classic_members, consumer_members
+from kgroup.coordinator.migration.downgrade import make_way
+from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.offsets import expiry, transactions
 from kgroup.coordinator.offsets.commit import commit
 from kgroup.coordinator.offsets.delete import delete_offsets
 from kgroup.coordinator.offsets.fetch import fetch
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
-from kgroup.coordinator.records import replay
 from kgroup.coordinator.refusals import refusal
+from kgroup.coordinator.replay import replay
 from kgroup.coordinator.state import State, Step
-from kgroup.coordinator.timers import TimerKey
+from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SWEEP, TimerKind
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -55,6 +55,7 @@ from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.timers import TimerKey
 
 SYNC_NAMES_PROTOCOL_SINCE = 5
 LEAVE_BATCH_SINCE = 3
@@ -117,7 +118,8 @@ class Coordinator:
         step = Step(self.state, now_ms)
         for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
-                # After a restart the newest record is all there is to go by, as in Kafka.
+                # What joins said since the newest record is lost with the process, in Kafka too: the record
+                # is all there is to go by.
                 group.note_subscriptions()
                 for member in group.members.values():
                     rebalance.renew_session(step, group, member)
@@ -167,15 +169,13 @@ def _join(step: Step, request: JoinGroupRequest) -> Message | None:
     group = step.state.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         return join(step, group, request)
-    if group.members:
-        return _join_consumer_group(step, group, request)
-    if request.member_id:
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    return _join_after_conversion(step, group, request)
+    if group.is_empty:
+        return make_way(step, group, request)
+    return _join_consumer_group(step, group, request)
 
 
 def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Message:
-    """As Kafka, a classic member that a consumer group refuses is told no member id, not even its own."""
+    """A classic member's join; one that is refused is told no member id, not even its own, as by Kafka."""
     try:
         return classic_members.join(step, group, request)
     except Refused as refused:
@@ -183,22 +183,9 @@ def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupReq
         return rebalance.refused_join(refused.code, "")
 
 
-def _join_after_conversion(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Message | None:
-    """An empty consumer group makes way for a classic one: tombstones first, then the new group's record."""
-    del step.state.groups[request.group_id]
-    response = join(step, None, request)
-    created = step.state.groups[request.group_id]
-    assert isinstance(created, ClassicGroup)
-    step.state.converted[request.group_id] = created
-    own, step.records = step.records, []
-    deletion.forget_consumer_group(step, group)
-    step.records += own
-    step.state.groups[request.group_id] = group
-    return response
-
-
 def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
     names = request.protocol_type, request.protocol_name
+    # Before anything else, even the group id: Kafka checks it before it asks its coordinator.
     if step.version >= SYNC_NAMES_PROTOCOL_SINCE and None in names:
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     refuse_if_no_group_id(request.group_id)
@@ -245,7 +232,7 @@ HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
     ListGroupsRequest: describe.list_groups,
     DescribeGroupsRequest: describe.describe_groups,
     DeleteGroupsRequest: deletion.delete_groups,
-    ConsumerGroupHeartbeatRequest: consumer_heartbeat.heartbeat,
+    ConsumerGroupHeartbeatRequest: consumer_members.heartbeat,
     ConsumerGroupPrepareAssignmentRequest: client_assignor.prepare,
     ConsumerGroupInstallAssignmentRequest: client_assignor.install,
     ConsumerGroupDescribeRequest: describe.describe_consumer_groups,
@@ -253,17 +240,17 @@ HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
 
 
 def _fire(step: Step, key: TimerKey, what: object) -> None:
-    if key == expiry.SWEEP:
+    if key == SWEEP:
         expiry.sweep(step)
         return
     group = step.state.groups.get(key.group_id)
     if isinstance(group, ClassicGroup):
         match key.kind:
-            case rebalance.JOIN:
+            case TimerKind.CLASSIC_JOIN:
                 rebalance.join_timer_fired(step, group, what)
-            case rebalance.SYNC:
+            case TimerKind.CLASSIC_SYNC:
                 rebalance.sync_timer_fired(step, group, what)
-            case rebalance.SESSION:
+            case TimerKind.CLASSIC_SESSION:
                 rebalance.session_timer_fired(step, group, key.member_id)
     elif isinstance(group, ConsumerGroup):
         _fire_consumer(step, group, key, what)
@@ -274,16 +261,17 @@ def _try_again(step: Step, key: TimerKey, what: object) -> None:
 
     So in Kafka (CoordinatorTimerImpl, `retry`); a downgrade that meets a malformed subscription gets here.
     """
-    if key.kind in timers.KINDS:
+    if key.kind in MEMBER_KINDS:
         step.arm(key, RETRY_BACKOFF_MS, what)
 
 
 def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -> None:
-    if key.kind == subscription.REGEX:
+    if key.kind == TimerKind.CONSUMER_REGEX:
         subscription.resolve(step, group, *what)
         return
     member = group.members.get(key.member_id)
-    if member is None or (key.kind == timers.REVOCATION and member.epoch != what):
+    # A member that moved on since has revoked in time; the limit of its next revocation is another timer.
+    if member is None or (key.kind == TimerKind.CONSUMER_REVOCATION and member.epoch != what):
         return
-    if key.kind in timers.KINDS:
+    if key.kind in MEMBER_KINDS:
         fence(step, group, [member])

@@ -24,18 +24,13 @@ def delete_groups(step: Step, request: DeleteGroupsRequest) -> DeleteGroupsRespo
         code = ErrorCode.NONE
         if group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
-        elif not is_empty(group):
+        elif not group.is_empty:
             code = ErrorCode.NON_EMPTY_GROUP
         else:
             forget_all(step, group_id)
             forget_group(step, group)
         results.append(DeletableGroupResult(group_id=group_id, error_code=code))
     return DeleteGroupsResponse(results=tuple(results))
-
-
-def is_empty(group: Group) -> bool:
-    """Whether the group is in state Empty."""
-    return group.state == "Empty"
 
 
 def forget_group(step: Step, group: Group) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from kgroup.domain import EndMarker
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import RecordKey, RecordValue
 
@@ -43,16 +44,6 @@ class Producer:
 
     producer_id: int
     producer_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class EndMarker:
-    """The end of a producer's transaction, to be appended as a control batch of its own."""
-
-    producer_id: int
-    producer_epoch: int
-    committed: bool
-    coordinator_epoch: int
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offsets.store import OffsetStore
-from kgroup.coordinator.outcome import EndMarker, Producer, Record, Reply, Request, Ticket
-from kgroup.coordinator.timers import TimerKey, Timers
-from kgroup.domain import Topic, TopicImage
+from kgroup.coordinator.outcome import Producer, Record, Reply, Request, Ticket
+from kgroup.domain import EndMarker, Topic, TopicImage
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import RecordKey, RecordValue
+from kgroup.timers import TimerKey, Timers
 
 if TYPE_CHECKING:
     from kgroup.coordinator.classic.group import ClassicGroup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgroup.coordinator.transactions.state import LATEST_VERSION
+from kgroup.transactions.state import LATEST_VERSION
 
 GROUP_VERSION = "group.version"
 SUPPORTED = {GROUP_VERSION: 1, "transaction.version": LATEST_VERSION}

@@ -7,9 +7,9 @@ import logging
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.metrics import Counters
-from kgroup.coordinator.outcome import EndMarker, Outcome, Record, Reply, Request, Ticket
+from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
-from kgroup.domain import OFFSETS_TOPIC, TopicImage
+from kgroup.domain import OFFSETS_TOPIC, EndMarker, TopicImage
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.batches import Batch, LogRecord, end_marker_record

@@ -5,10 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from kgroup.coordinator.transactions.config import TransactionConfig
-from kgroup.coordinator.transactions.coordinator import TransactionCoordinator
-from kgroup.coordinator.transactions.outcome import Markers, Outcome
-from kgroup.coordinator.transactions.state import Record
 from kgroup.domain import TRANSACTION_TOPIC
 from kgroup.errors import DecodeError, ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
@@ -17,6 +13,10 @@ from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.transaction_records import TransactionLogKey, decode_key, decode_value
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
+from kgroup.transactions.config import TransactionConfig
+from kgroup.transactions.coordinator import TransactionCoordinator
+from kgroup.transactions.outcome import Markers, Outcome
+from kgroup.transactions.state import Record
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
-from kgroup.coordinator.outcome import EndMarker, Reply, Request
+from kgroup.coordinator.outcome import Reply, Request
 from kgroup.coordinator.refusals import refusal
-from kgroup.domain import TopicImage, offsets_partition_of
+from kgroup.domain import EndMarker, TopicImage, offsets_partition_of
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.codec import Message

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgroup.coordinator.outcome import EndMarker
-from kgroup.domain import TopicPartition
+from kgroup.domain import EndMarker, TopicPartition
 from kgroup.members.classic import ClassicMember
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import Member, Send

@@ -9,27 +9,24 @@ from uuid import UUID
 
 from kgroup.coordinator.assignors import SERVER_ASSIGNORS
 from kgroup.coordinator.assignors.interface import Assignment, AssignorError, GroupSpec
-from kgroup.coordinator.classic import rebalance
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.consumer import subscription
-from kgroup.coordinator.consumer import timers as member_timers
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.ids import Ids
-from kgroup.coordinator.offsets import expiry
 from kgroup.coordinator.offsets.store import GroupOffsets
 from kgroup.coordinator.state import State
-from kgroup.coordinator.timers import TimerKey, Timers
+from kgroup.coordinator.timer_kinds import SWEEP, TimerKind
 from kgroup.domain import Topic, TopicImage, uuid_bytes, uuid_text
+from kgroup.timers import TimerKey, Timers
 
 UNCOMPARED_TIMERS = {"group-size-counter"}
-GROUP_TIMERS = {"join": rebalance.JOIN, "sync": rebalance.SYNC}
+GROUP_TIMERS = {"join": TimerKind.CLASSIC_JOIN, "sync": TimerKind.CLASSIC_SYNC}
 MEMBER_TIMERS = {
-    "heartbeat": rebalance.SESSION,
-    "session-timeout": member_timers.SESSION,
-    "rebalance-timeout": member_timers.REVOCATION,
-    "join": member_timers.JOIN,
-    "sync": member_timers.SYNC,
+    "heartbeat": TimerKind.CLASSIC_SESSION,
+    "session-timeout": TimerKind.CONSUMER_SESSION,
+    "rebalance-timeout": TimerKind.CONSUMER_REVOCATION,
+    "join": TimerKind.CONSUMER_JOIN,
+    "sync": TimerKind.CONSUMER_SYNC,
 }
 KIND_NAMES = {kind: name for name, kind in (*GROUP_TIMERS.items(), *MEMBER_TIMERS.items())}
 SWEEP_NAME = "expire-group-metadata"
@@ -144,9 +141,9 @@ def image_of(stored: Mapping[str, Any]) -> TopicImage:
 def timer_of(name: str) -> TimerKey | None:
     """Our key of one of Kafka's timers; None for one that we have no use for. Group ids have no dash here."""
     if name == SWEEP_NAME:
-        return expiry.SWEEP
+        return SWEEP
     if name.endswith("-regex"):
-        return TimerKey(subscription.REGEX, name.removesuffix("-regex"))
+        return TimerKey(TimerKind.CONSUMER_REGEX, name.removesuffix("-regex"))
     for prefix, kind in MEMBER_TIMERS.items():
         if name.startswith(f"{prefix}-"):
             group_id, dash, member_id = name.removeprefix(f"{prefix}-").partition("-")
@@ -156,7 +153,7 @@ def timer_of(name: str) -> TimerKey | None:
 
 def timer_name(key: TimerKey) -> str:
     """Kafka's name of one of our timers."""
-    if key == expiry.SWEEP:
+    if key == SWEEP:
         return SWEEP_NAME
     name = f"{KIND_NAMES[key.kind]}-{key.group_id}"
     return f"{name}-{key.member_id}" if key.member_id else name
@@ -176,7 +173,7 @@ def state_of(coordinator: Coordinator) -> dict[str, Any]:
         "timers": {
             timer_name(key): deadline
             for key, deadline in timers.all().items()
-            if key.kind != subscription.REGEX
+            if key.kind != TimerKind.CONSUMER_REGEX
         },
     }
 

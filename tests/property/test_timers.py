@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgroup.coordinator.timers import TimerKey, Timers
+from kgroup.timers import TimerKey, Timers
 
 KEYS = [TimerKey("session", "g", name) for name in "abcd"] + [TimerKey("join", "g")]
 ACTIONS = st.one_of(

@@ -15,16 +15,19 @@ from kgroup.coordinator.classic import heartbeat as classic_heartbeat
 from kgroup.coordinator.classic import leave as classic_leave
 from kgroup.coordinator.classic import rebalance, static
 from kgroup.coordinator.classic import sync as classic_sync
-from kgroup.coordinator.consumer import fencing, heartbeat, leave, reconcile, target, timers
-from kgroup.coordinator.consumer.group import FREE
+from kgroup.coordinator.consumer import advance, commit_check, heartbeat, leave, reconcile, target
+from kgroup.coordinator.consumer.member import NO_EPOCH
 from kgroup.coordinator.migration import classic_members, downgrade, upgrade
-from kgroup.coordinator.offsets import commit, store, transactions
+from kgroup.coordinator.offsets import accepting, store, transactions
 from kgroup.coordinator.outcome import Outcome
+from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.errors import StorageError
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.group_records import encode_key, encode_value
+from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.runtime.shard import Shard
+from kgroup.timers import TimerKey
 
 Plant = Callable[[Any], None]
 
@@ -34,7 +37,7 @@ def nothing(*args: Any, **more: Any) -> None:
 
 
 def commit_of_an_old_generation(patch: Any) -> None:
-    patch.setattr(commit, "refuse_if_generation_differs", nothing)
+    patch.setattr(accepting, "refuse_if_generation_differs", nothing)
 
 
 def heartbeat_of_an_old_generation(patch: Any) -> None:
@@ -46,16 +49,16 @@ def sync_of_an_old_generation(patch: Any) -> None:
 
 
 def commit_of_an_old_epoch(patch: Any) -> None:
-    patch.setattr(fencing.OlderEpoch, "__call__", nothing)
+    patch.setattr(commit_check.OlderEpoch, "__call__", nothing)
 
 
 def commit_at_the_assignment_epoch_refused(patch: Any) -> None:
-    right = fencing.OlderEpoch.__init__
+    right = commit_check.OlderEpoch.__init__
 
     def init(self: Any, member: Any, epoch: int, transactional: bool) -> None:
         right(self, member, epoch - 1, transactional)
 
-    patch.setattr(fencing.OlderEpoch, "__init__", init)
+    patch.setattr(commit_check.OlderEpoch, "__init__", init)
 
 
 def heartbeat_of_an_old_epoch(patch: Any) -> None:
@@ -73,7 +76,7 @@ def instance_fence_missing(patch: Any) -> None:
         if member_id:
             right(group, group.static.get(instance_id, member_id), None)
 
-    for module in (classic_heartbeat, classic_sync, commit):
+    for module in (classic_heartbeat, classic_sync, accepting):
         patch.setattr(module, "refuse_if_unknown", by_member_id_only)
 
 
@@ -85,7 +88,7 @@ def heartbeat_does_not_renew_consumer_session(patch: Any) -> None:
     right = heartbeat.renew_session
 
     def renew(step: Any, group_id: str, member: Any) -> None:
-        if timers.TimerKey(timers.SESSION, group_id, member.member_id) not in step.state.timers:
+        if TimerKey(TimerKind.CONSUMER_SESSION, group_id, member.member_id) not in step.state.timers:
             right(step, group_id, member)
 
     patch.setattr(heartbeat, "renew_session", renew)
@@ -100,7 +103,7 @@ def join_phase_never_ends(patch: Any) -> None:
 
 
 def revocation_may_take_for_ever(patch: Any) -> None:
-    patch.setattr(heartbeat, "limit_revocation", nothing)
+    patch.setattr(advance, "limit_revocation", nothing)
 
 
 def left_for_now_without_a_record(patch: Any) -> None:
@@ -153,11 +156,11 @@ def epoch_stays_when_a_member_leaves(patch: Any) -> None:
 
 
 def partition_given_before_it_is_free(patch: Any) -> None:
-    right = heartbeat.reconcile
+    right = advance.reconcile
     patch.setattr(
-        heartbeat,
+        advance,
         "reconcile",
-        lambda current, goal: right(current, replace(goal, owner_epoch=lambda topic, number: FREE)),
+        lambda current, goal: right(current, replace(goal, owner_epoch=lambda topic, number: NO_EPOCH)),
     )
 
 
@@ -166,7 +169,7 @@ def revocation_not_awaited(patch: Any) -> None:
 
 
 def commit_acknowledged_but_not_written(patch: Any) -> None:
-    right = machine.HANDLERS[commit.OffsetCommitRequest]
+    right = machine.HANDLERS[OffsetCommitRequest]
 
     def forgetful(step: Any, request: Any) -> Any:
         response = right(step, request)
@@ -174,7 +177,7 @@ def commit_acknowledged_but_not_written(patch: Any) -> None:
             step.records.clear()
         return response
 
-    patch.setitem(machine.HANDLERS, commit.OffsetCommitRequest, forgetful)
+    patch.setitem(machine.HANDLERS, OffsetCommitRequest, forgetful)
 
 
 def replies_although_the_append_failed(patch: Any) -> None:

@@ -11,7 +11,6 @@ from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
-from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -38,6 +37,7 @@ from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.runtime.metadata_features import GROUP_VERSION
+from kgroup.transactions.producers import ProducerEpoch
 
 MANY_GROUPS_SINCE = 8  # OffsetFetch
 ABORTABLE_SINCE, IMPLICIT_SINCE = 4, 5  # TxnOffsetCommit (KIP-890)

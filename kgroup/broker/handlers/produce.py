@@ -10,7 +10,6 @@ from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
-from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.domain import INTERNAL_TOPICS, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import Batch
@@ -24,6 +23,7 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from kgroup.transactions.producers import ProducerEpoch
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.transactions import understood
-from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kgroup.transactions.producers import ProducerEpoch
 
 FENCED_SINCE = 4  # PRODUCER_FENCED is understood
 

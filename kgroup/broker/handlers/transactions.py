@@ -7,10 +7,6 @@ from collections.abc import Collection, Iterable
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.coordinator.transactions.describe import describe, list_transactions
-from kgroup.coordinator.transactions.outcome import Outcome
-from kgroup.coordinator.transactions.producers import ProducerEpoch
-from kgroup.coordinator.transactions.state import LATEST_VERSION
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -27,6 +23,10 @@ from kgroup.protocol.messages.add_partitions_to_txn import (
 )
 from kgroup.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kgroup.transactions.describe import describe, list_transactions
+from kgroup.transactions.outcome import Outcome
+from kgroup.transactions.producers import ProducerEpoch
+from kgroup.transactions.state import LATEST_VERSION
 
 FENCED_SINCE = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn: PRODUCER_FENCED is understood
 BATCHED_SINCE, ABORTABLE_SINCE = 4, 5  # of AddPartitionsToTxn

@@ -5,9 +5,7 @@ from __future__ import annotations
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.partitions import partition_log
-from kgroup.coordinator.outcome import EndMarker
-from kgroup.coordinator.transactions.state import LATEST_VERSION
-from kgroup.domain import TopicPartition
+from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_producers as described
@@ -20,6 +18,7 @@ from kgroup.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kgroup.transactions.state import LATEST_VERSION
 
 
 def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:

@@ -86,7 +86,12 @@ class ClassicGroup:
         if self.forming is not None:
             preparing = self.forming.phase is Phase.PREPARING
             return ClassicState.PREPARING if preparing else ClassicState.COMPLETING
-        return ClassicState.STABLE if self.committed.members else ClassicState.EMPTY
+        return ClassicState.EMPTY if self.is_empty else ClassicState.STABLE
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is Empty: without members, and with nobody's join under way."""
+        return self.forming is None and not self.committed.members
 
     @property
     def generation(self) -> int:
@@ -111,7 +116,7 @@ class ClassicGroup:
     @property
     def is_simple(self) -> bool:
         """Whether the group only holds offsets: never had a protocol type, and nobody is about to join."""
-        return self.state is ClassicState.EMPTY and not self.protocol_type and not self.pending_joiners
+        return self.is_empty and not self.protocol_type and not self.pending_joiners
 
     def all_joined(self) -> bool:
         """Whether every member has a parked join and nobody who was handed an id is still to come."""
@@ -131,7 +136,7 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols can join the present members."""
-        if self.state is ClassicState.EMPTY:
+        if self.is_empty:
             return bool(protocol_type and protocols)
         # A rebalance can be waiting for announced joiners alone: it keeps its protocol type all the same.
         if self.protocol_type != protocol_type:

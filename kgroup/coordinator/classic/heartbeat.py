@@ -21,4 +21,5 @@ def heartbeat(step: Step, group: ClassicGroup | None, request: HeartbeatRequest)
     refuse_if_unknown(group, request.member_id, request.group_instance_id)
     refuse_if_generation_differs(group, request.generation_id)
     renew_session(step, group, group.members[request.member_id])
+    # Only while joins are awaited: once a member has joined, it learns of its assignment by its sync.
     return REBALANCING if group.state is ClassicState.PREPARING else ALIVE

@@ -34,6 +34,8 @@ def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> J
     group = ClassicGroup(request.group_id, state_since_ms=step.now_ms)
     step.state.groups[request.group_id] = group
     response = _join(step, group, request)
+    # Written even when all that happened is that an id was handed out (MEMBER_ID_REQUIRED), as Kafka does:
+    # the group is listed from here on, and must be after a restart too.
     if not step.records:
         created = replace(NEVER, current_state_timestamp=step.now_ms)
         step.write(GroupMetadataKey(group=request.group_id), created)
@@ -43,6 +45,7 @@ def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> J
 def _join(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
     try:
         if not _has_room(step, group, request.member_id):
+            # A limit that was lowered is brought about by the rejoins: who comes last goes.
             group.remove(request.member_id)
             return refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         if not group.supports(request.protocol_type, request.protocols):
@@ -60,6 +63,7 @@ def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
     match group.state:
         case ClassicState.EMPTY | ClassicState.DEAD:
             return True
+        # Members that have not rejoined yet may not come back: only those that wait are counted.
         case ClassicState.PREPARING:
             return (member is not None and member.join is not None) or group.awaiting_join < limit
         case _:
@@ -74,6 +78,8 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
         add_member(step, group, _member(step, request, step.state.ids.classic_member(instance_id)))
         return None
     member_id = step.state.ids.classic_member(step.client_id)
+    # KIP-394: a client whose first join timed out would come again as yet another member, once a try. It has
+    # to take its id first; an id nobody comes back with costs a session timeout, and no rebalance.
     if step.version >= MEMBER_ID_REQUIRED_SINCE:
         group.pending_joiners.add(member_id)
         step.arm(session_timer(group, member_id), request.session_timeout_ms)
@@ -85,6 +91,8 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
 def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
     member_id = request.member_id
     if member_id in group.pending_joiners:
+        # A static member is never handed an id to come back with (SM-29), so no client sends this. Kafka
+        # fails with an IllegalStateException, which its clients see as UNKNOWN_SERVER_ERROR.
         if request.group_instance_id is not None:
             return refused_join(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         add_member(step, group, _member(step, request, member_id))
@@ -93,8 +101,11 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
     member = group.members[member_id]
     unchanged = member.protocols == request.protocols
     match group.state:
+        # It did not get the answer to its join: it is told again, and nobody else is disturbed.
         case ClassicState.COMPLETING if unchanged:
             return joined(group, member_id, to_leader=member_id == group.leader)
+        # The same for a follower (SM-05). A leader that joins wants a new assignment, as when topics changed,
+        # which it alone can tell (SM-40).
         case ClassicState.STABLE if unchanged and member_id != group.leader:
             return joined(group, member_id, to_leader=False)
         case ClassicState.EMPTY:

@@ -20,6 +20,7 @@ def leave(step: Step, group: ClassicGroup | None, members: tuple[MemberIdentity,
         )
         for leaver in members
     )
+    # One rebalance for the whole batch (SM-58), and none if nobody went.
     if group is not None and any(result.error_code == ErrorCode.NONE for result in results):
         after_removal(step, group)
     return LeaveGroupResponse(members=results)
@@ -29,6 +30,7 @@ def _remove(step: Step, group: ClassicGroup | None, leaver: MemberIdentity) -> E
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     member_id = leaver.member_id
+    # An admin names the instance alone (SM-53): whoever holds it goes, whatever its member id is by now.
     if not member_id and leaver.group_instance_id is not None:
         member_id = group.static.get(leaver.group_instance_id, "")
     elif member_id in group.pending_joiners:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember, Forming
 from kgroup.coordinator.classic.states import ClassicState, Phase
 from kgroup.coordinator.state import Step
-from kgroup.coordinator.timers import TimerKey
+from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -16,10 +16,7 @@ from kgroup.protocol.messages.join_group import (
     JoinGroupResponseMember,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupResponse
-
-SESSION = "classic-session"
-JOIN = "classic-join"
-SYNC = "classic-sync"
+from kgroup.timers import TimerKey
 
 
 class InitialDelay(NamedTuple):
@@ -30,24 +27,27 @@ class InitialDelay(NamedTuple):
 
 
 def session_timer(group: ClassicGroup, member_id: str) -> TimerKey:
-    return TimerKey(SESSION, group.group_id, member_id)
+    return TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member_id)
 
 
 def join_timer(group: ClassicGroup) -> TimerKey:
-    return TimerKey(JOIN, group.group_id)
+    return TimerKey(TimerKind.CLASSIC_JOIN, group.group_id)
 
 
 def sync_timer(group: ClassicGroup) -> TimerKey:
-    return TimerKey(SYNC, group.group_id)
+    return TimerKey(TimerKind.CLASSIC_SYNC, group.group_id)
 
 
 def renew_session(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Start the member's session timeout anew."""
+    """Start the member's session timeout anew: it has just shown that it lives."""
     step.arm(session_timer(group, member.member_id), member.session_timeout_ms)
 
 
 def park_join(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Park the join under way; a join of the same member parked earlier is told to ask again."""
+    """Park the join under way; a join of the same member parked earlier is told to ask again.
+
+    Kafka forgets the earlier one's callback, and its connection waits until it times out.
+    """
     earlier = group.park_join(member, step.park())
     if earlier is not None:
         refused = refused_join(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
@@ -75,8 +75,11 @@ def refuse_parked(step: Step, group: ClassicGroup, member: ClassicMember, code: 
 
 def add_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
     """Add a member whose join is the request under way, and rebalance."""
+    # Who comes during the initial delay prolongs it, so that a fleet that starts is one generation (KIP-134).
     if group.forming is not None and group.forming.phase is Phase.PREPARING and group.forming.from_empty:
         group.forming.new_member_added = True
+    # Its join may be parked for longer than its session, which no heartbeat renews by then. A client that
+    # died while it waited is found by this timer alone, and must not keep the group waiting for ever.
     member.is_new = True
     first = not group.members
     group.add(member)
@@ -84,6 +87,7 @@ def add_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
     step.arm(session_timer(group, member.member_id), step.config.new_member_timeout_ms)
     if group.forming is None:
         prepare(step, group)
+    # The first member decides the protocol type, though nothing is committed until the leader syncs.
     if first and group.forming is not None:
         group.forming.protocol_type = member.protocol_type
     if group.forming is not None and group.forming.leader is None:
@@ -100,7 +104,10 @@ def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
 
 
 def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
-    """End the join phase early when nobody is missing; the initial delay is always served in full."""
+    """End the join phase early when nobody is missing.
+
+    Not in the initial delay of a group that was empty: who is missing there is not known yet (KIP-134).
+    """
     forming = group.forming
     if (
         forming is not None
@@ -113,7 +120,7 @@ def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
 
 def prepare(step: Step, group: ClassicGroup) -> None:
     """Start awaiting joins. An empty group waits group.initial.rebalance.delay.ms first (KIP-134)."""
-    from_empty = group.forming is None and not group.committed.members
+    from_empty = group.is_empty
     if group.forming is not None:
         _reset_syncs(step, group)
     step.cancel(sync_timer(group))
@@ -121,6 +128,7 @@ def prepare(step: Step, group: ClassicGroup) -> None:
     group.forming = Forming(
         Phase.PREPARING, from_empty, group.generation, group.protocol_type, group.protocol, group.leader
     )
+    # The leader may have been removed while the group was Stable: whoever is longest in the group follows it.
     if group.forming.leader not in group.members:
         group.forming.leader = next(iter(group.members), None)
     group.state_since_ms = step.now_ms
@@ -148,15 +156,22 @@ def join_timer_fired(step: Step, group: ClassicGroup, what: object) -> None:
 
 
 def complete(step: Step, group: ClassicGroup) -> None:
-    """End the join phase: drop dynamic members that did not rejoin, start the next generation."""
+    """End the join phase: drop dynamic members that did not rejoin, start the next generation.
+
+    A static member that did not rejoin stays, with its partitions: only the end of its session, or an admin,
+    takes it out (KIP-345; SM-67, SM-69).
+    """
     forming = group.forming
     assert forming is not None, "no rebalance to complete"
     step.cancel(join_timer(group))
     for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
         drop_member(step, group, member.member_id)
+    # Static members alone are left, and none of them has joined: there is nobody to compute an assignment.
     if group.members and not _elect_joined_leader(group, forming):
         step.arm(join_timer(group), group.rebalance_timeout_ms)
         return
+    # A generation that was told but never written, as its leader died before it synced, is not given out
+    # again: members of both would be taken for one another.
     forming.generation = max(forming.generation, group.told_generation) + 1
     group.state_since_ms = step.now_ms
     if not group.members:
@@ -187,7 +202,7 @@ def remove_member(step: Step, group: ClassicGroup, member: ClassicMember) -> Non
 
 def after_removal(step: Step, group: ClassicGroup) -> None:
     """Rebalance what is left once members have gone; nothing to do for an empty group."""
-    if group.forming is None and not group.committed.members:
+    if group.is_empty:
         return
     rebalance_or_complete(step, group)
 
@@ -197,6 +212,7 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
     member = group.members.get(member_id)
     if member_id in group.pending_joiners:
         group.pending_joiners.discard(member_id)
+    # Who waits for our answer cannot send heartbeats; an established member is taken for alive until then.
     elif member is None or (not member.is_new and (member.join is not None or member.sync is not None)):
         return
     else:
@@ -211,10 +227,13 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
 
 def sync_timer_fired(step: Step, group: ClassicGroup, generation: object) -> None:
     """Remove the members that did not sync in time, static ones too, and rebalance the rest."""
+    # Another generation has begun, or everybody has synced: the timer is of a rebalance that is over.
     if generation != group.generation or not group.pending_sync:
         return
     if group.forming is not None and group.forming.phase is Phase.PREPARING:
         return
+    # Static ones too, and the leader: a member that joined and then does not fetch its assignment is stuck,
+    # and without the leader's sync nobody else gets one either (KAFKA-12890).
     for member_id in sorted(group.pending_sync):
         drop_member(step, group, member_id)
     prepare(step, group)

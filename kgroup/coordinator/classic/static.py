@@ -27,18 +27,23 @@ def rejoin_static(
 
     Whatever the old id still waits for is answered FENCED_INSTANCE_ID.
     """
-    if group.state is ClassicState.EMPTY:
+    # No state of an Empty group has static members; Kafka fails here too, should that ever not hold.
+    if group.is_empty:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "an empty group has no static members")
     old_id, old_leader = group.static[instance_id], group.leader
     member = group.members[old_id]
     refuse_parked(step, group, member, ErrorCode.FENCED_INSTANCE_ID, old_id)
     stable = group.state is ClassicState.STABLE
+    # A new id for each incarnation: a process that was taken for dead, and is not, is fenced by its old one
+    # (SM-33).
     new_id = step.state.ids.classic_member(instance_id)
     group.replace(old_id, new_id)
     step.cancel(session_timer(group, old_id))
     renew_session(step, group, member)
     timeout = rebalance_timeout(request, step.version)
     group.update(member, request.protocols, timeout, request.session_timeout_ms)
+    # Static membership's whole point: a bounce within the session costs no rebalance (SM-26, SM-39). Other
+    # subscription bytes do not matter by themselves; another protocol would make the others' unreadable.
     if stable and group.selected_protocol() == group.protocol:
         return _keep_place(step, group, new_id, old_id, old_leader)
     park_join(step, group, member)

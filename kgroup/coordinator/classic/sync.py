@@ -13,7 +13,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 
 def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> SyncGroupResponse | None:
     """Answer with the member's assignment, or park until the leader has sent it (None)."""
-    if group is None or group.state is ClassicState.EMPTY:
+    if group is None or group.is_empty:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_if_unknown(group, request.member_id, request.group_instance_id)
     refuse_if_generation_differs(group, request.generation_id)
@@ -27,6 +27,7 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
     group.pending_sync.discard(member.member_id)
     if not group.pending_sync:
         step.cancel(sync_timer(group))
+    # Its answer was lost, or it is a static member back from a bounce: the leader's work is done already.
     if group.state is ClassicState.STABLE:
         return _synced(group, member.assignment)
     if member.sync is not None:
@@ -38,7 +39,10 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
 
 
 def _commit(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-    """Write the generation and answer every parked sync; the group is Stable once the record is replayed."""
+    """Write the generation and answer every parked sync; the group is Stable once the record is replayed.
+
+    A member that the leader left out gets no partitions; one that it made up is ignored.
+    """
     group.stable_since_ms = step.now_ms
     step.records.append(
         group.record(

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment
-from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState
+from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current, Epochs, MemberState
 from kgroup.protocol.group_records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
 )
-
-FREE = -1
 
 
 class ConsumerState(StrEnum):
@@ -59,8 +57,13 @@ class ConsumerGroup:
     _owners: dict[bytes, dict[int, int]] = field(default_factory=dict)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the group is Empty: without members."""
+        return not self.members
+
+    @property
     def state(self) -> ConsumerState:
-        if not self.members:
+        if self.is_empty:
             return ConsumerState.EMPTY
         if self.epoch > self.assignment_epoch:
             return ConsumerState.ASSIGNING
@@ -92,8 +95,8 @@ class ConsumerGroup:
         return self.targets.get(member_id, NOTHING)
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
-        """Member epoch of the partition's owner, or FREE."""
-        return self._owners.get(topic_id, {}).get(partition, FREE)
+        """Member epoch of the partition's owner, NO_EPOCH when it is free."""
+        return self._owners.get(topic_id, {}).get(partition, NO_EPOCH)
 
     def put_member(self, member: ConsumerMember) -> None:
         """Take over a member's metadata or assignment; raises InconsistentLog for a second owner."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -10,28 +10,16 @@ from kgroup.coordinator.consumer.member import LEFT_EPOCH, NO_PARTITIONS, Consum
 from kgroup.coordinator.consumer.records import remove_member, remove_regex, write_current, write_epoch
 from kgroup.coordinator.consumer.subscription import Subscriptions, hash_of
 from kgroup.coordinator.consumer.timers import cancel_all
-from kgroup.coordinator.migration.downgrade import can_downgrade, downgrade
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
-def leave(
-    step: Step, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse:
-    """Epoch -1: the member is gone. Epoch -2: a static member will be back, and keeps its partitions."""
-    member = _leaver(group, request)
-    if request.member_epoch == LEFT_EPOCH:
-        write_current(step, group.group_id, _gone_for_a_while(member))
-    else:
-        fence(step, group, [member])
-    return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    """The member that says it goes; refused where the group does not know it, or another holds its place.
 
-
-def _leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    Its epoch is not compared: whoever is known may leave, as in Kafka.
+    """
     if request.instance_id is not None:
         refuse_if_not_holder(group, request.member_id, request.instance_id)
     member = group.members.get(request.member_id)
@@ -44,7 +32,7 @@ def _leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Con
 
 
 def refuse_if_not_holder(group: ConsumerGroup, member_id: str, instance_id: str) -> None:
-    """UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the member holds the instance id."""
+    """UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the member holds the instance id (SM-32, SM-33)."""
     holder = group.static.get(instance_id)
     if holder is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -55,25 +43,26 @@ def refuse_if_not_holder(group: ConsumerGroup, member_id: str, instance_id: str)
         )
 
 
-def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
+def go_for_a_while(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Record that a static member will be back: it keeps its partitions until its session ends.
+
+    Their assignment epochs become 0 (KIP-1251, AE-24): the process that returns has another member id and
+    starts from epoch 0, and must be able to commit what was processed before. What it was asked to revoke
+    is free at once, as a process that is gone reads nothing. No timer is touched: the session runs on, and
+    its end removes the member for good.
+    """
     current = member.current
     zeroed = {topic: dict.fromkeys(numbers, 0) for topic, numbers in current.assigned.items()}
-    return replace(
-        member, current=replace(current, epoch=LEFT_EPOCH, assigned=zeroed, revoking=NO_PARTITIONS)
-    )
+    gone = replace(current, epoch=LEFT_EPOCH, assigned=zeroed, revoking=NO_PARTITIONS)
+    write_current(step, group.group_id, replace(member, current=gone))
 
 
-def fence(step: Step, group: ConsumerGroup, leavers: Iterable[ConsumerMember]) -> None:
+def remove(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
     """Remove members and bump the group epoch once; no target is computed until a member's heartbeat.
 
-    When only classic-protocol members stay, the group becomes a classic one instead (KIP-848).
+    So it is in Kafka: the removal needs no assignor, which may fail, and several members that go one
+    after the other cost one computation.
     """
-    gone = list(leavers)
-    if not gone:
-        return
-    if can_downgrade(step, group, gone):
-        downgrade(step, group, gone)
-        return
     for member in gone:
         remove_member(step, group.group_id, member.member_id)
     subscriptions = Subscriptions.without(group, gone)

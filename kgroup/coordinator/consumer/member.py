@@ -19,7 +19,9 @@ Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 
 NO_PARTITIONS: Epochs = MappingProxyType({})
 LEFT_EPOCH = -2
+"""Of a static member that is gone for a while (CP-15)."""
 NO_EPOCH = -1
+"""Of what has none: a member without a record 8, a commit without a member, a partition without an owner."""
 
 
 class MemberState(IntEnum):

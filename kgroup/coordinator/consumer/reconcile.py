@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kgroup.coordinator.assignors.interface import Assignment
-from kgroup.coordinator.consumer.group import FREE
 from kgroup.coordinator.consumer.member import NO_EPOCH, NO_PARTITIONS, Current, Epochs, MemberState
 from kgroup.errors import ErrorCode, Refused
 
@@ -19,8 +18,8 @@ class Goal:
     """Where a member shall go: the target of `epoch`, and the topics it subscribes to now.
 
     `owned` is what the member says it owns, None when it does not say. `owner_epoch` tells at which
-    member epoch a partition is owned, or FREE. `names_nothing` is on for a member without any
-    subscription; topics that are named need not exist.
+    member epoch a partition is owned, NO_EPOCH when it is free. `names_nothing` is on for a member without
+    any subscription; topics that are named need not exist.
     """
 
     epoch: int
@@ -42,23 +41,34 @@ def reconcile(current: Current, goal: Goal) -> Current:
     """The member's next epochs and partitions; `current` itself when there is nothing to do.
 
     A member first gives up what is not its own any more, in its present epoch; only then it moves to
-    the target epoch and gets what others have released.
+    the target epoch and gets what others have released (KIP-848, "Member reconciliation"; CP-28). So no
+    partition ever has two owners, and one answer never both takes and gives.
     """
     match current.state:
+        # There is a newer target: go towards it, whatever the steps between were.
         case MemberState.STABLE if current.epoch != goal.epoch:
             return _towards_target(current, goal, current.epoch)
+        # At the target, which knows nothing yet of what the member does not want any more.
         case MemberState.STABLE if goal.subscription_changed:
             return _without_unsubscribed(current, goal)
         case MemberState.STABLE:
             return current
+        # It has said what it owns, and nothing of that is to be revoked: acknowledged, go on. Going on may
+        # mean to revoke again, if a newer target took more away meanwhile.
         case MemberState.UNREVOKED_PARTITIONS if not goal.still_owns(current.revoking):
             return _towards_target(current, goal, current.epoch)
+        # Not acknowledged, and it wants even less now: that joins what it is revoking.
         case MemberState.UNREVOKED_PARTITIONS if goal.subscription_changed:
             return _without_unsubscribed(current, goal)
+        # Not acknowledged: only its rebalance timeout ends this (CP-17), for a newer target may want what it
+        # has in hand to be given up first.
         case MemberState.UNREVOKED_PARTITIONS:
             return current
+        # It waits for others. What they released since, it gets now, from the newest target.
         case MemberState.UNRELEASED_PARTITIONS:
             return _towards_target(current, goal, current.epoch)
+        # A record of a later version has put it in a state we do not know. What it owns cannot be told, so it
+        # must own nothing before it starts anew.
         case MemberState.UNKNOWN if goal.owned is None or goal.owned:
             raise Refused(
                 ErrorCode.FENCED_MEMBER_EPOCH,
@@ -75,19 +85,25 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
     free: dict[bytes, dict[int, int]] = {}
     unreleased = False
     for topic in {**current.assigned, **goal.target}:
+        # The target is of an earlier moment: a topic unsubscribed since must not come back by it.
         target = goal.target.get(topic, ()) if topic in goal.subscribed else ()
         held = current.assigned.get(topic, {})
         wanted = set(target)
+        # Kept and revoked partitions keep the epoch they were assigned at (KIP-1251; AE-15, AE-16).
         _put(kept, topic, {p: e for p, e in held.items() if p in wanted})
         _put(revoking, topic, {p: e for p, e in held.items() if p not in wanted})
         own_revoking = current.revoking.get(topic, {})
         for partition in target:
             if partition in held:
                 continue
-            if goal.owner_epoch(topic, partition) == FREE or partition in own_revoking:
+            # What the member itself has just given up counts as owned by it until its record says otherwise.
+            # Given back, it is assigned anew: a commit from before the revocation is refused (OC-24).
+            if goal.owner_epoch(topic, partition) == NO_EPOCH or partition in own_revoking:
                 free.setdefault(topic, {})[partition] = goal.epoch
             else:
                 unreleased = True
+    # A member that says it owns none of them any more needs no round for revoking: so a classic member of the
+    # eager kind, which gave up all before it joined, and a member that restarts with epoch 0.
     if revoking and goal.still_owns(revoking):
         return Current(epoch, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
     for topic, partitions in free.items():
@@ -97,7 +113,11 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
 
 
 def _without_unsubscribed(current: Current, goal: Goal) -> Current:
-    """Give up topics no longer subscribed to, in the present epoch."""
+    """Give up topics no longer subscribed to, in the present epoch, before any target says so.
+
+    A client drops them the moment it unsubscribes; were they left with it until the next computation,
+    nobody would read them while the assignment interval lasts.
+    """
     dropped = {topic: p for topic, p in current.assigned.items() if topic not in goal.subscribed}
     # Without any subscription Kafka goes on even if nothing is held: the epoch becomes the previous one too.
     # Not so for a member that has no record of an assignment yet.

@@ -12,13 +12,13 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.metadata_hash import group_hash, topic_hash
 from kgroup.coordinator.consumer.records import remove_regex, write_epoch
-from kgroup.coordinator.consumer.regex import compile_regex, matching_topics
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.state import State, Step
-from kgroup.coordinator.timers import TimerKey
+from kgroup.coordinator.timer_kinds import TimerKind
+from kgroup.patterns import compile_regex, matching_topics
 from kgroup.protocol import group_records as r
+from kgroup.timers import TimerKey
 
-REGEX = "consumer-regex"
 LEAST_BETWEEN_REFRESHES_MS = 10_000
 NEVER_EXPIRES_MS = 2**31 - 1
 
@@ -86,14 +86,19 @@ def update_regex(
     Raises Refused(INVALID_REGULAR_EXPRESSION) for a pattern new to the group that is not RE2.
     """
     change, must_resolve = RegexChange.NONE, False
+    # Resolving looks at every topic of the cluster, so a heartbeat only has it done: the group goes on with
+    # what was resolved last, and a pattern new to it names no topics until its first resolution (KIP-848).
     old, new = before.regex, after.regex
     if before.metadata.subscribed_topic_regex != after.metadata.subscribed_topic_regex:
         change = RegexChange.UPDATED
+        # Nobody else has it: the one moment to say that it is malformed. Later ones trust the record.
         if new and not group.by_regex[new]:
             compile_regex(new)
             must_resolve = True
+        # What it stands for is known already, or it stands for nothing: that is a change of topics now.
         elif (new and new in group.resolved) or (not new and old):
             change = RegexChange.UPDATED_AND_RESOLVED
+        # The last subscriber goes: were the record left, a pattern nobody has would be resolved for ever.
         if old and group.by_regex[old] == 1:
             remove_regex(step, group.group_id, old)
     if must_resolve or group.by_regex:
@@ -102,13 +107,19 @@ def update_regex(
 
 
 def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions, due: bool) -> None:
-    key = TimerKey(REGEX, group.group_id)
+    """Have all patterns resolved together, unless they are being or have just been.
+
+    All of them, because their topics' hash is one; not more often than each 10 s, because any member may
+    change its pattern at each heartbeat and have every topic of the cluster matched again.
+    """
+    key = TimerKey(TimerKind.CONSUMER_REGEX, group.group_id)
     last = next(iter(group.resolved.values()), None)
     if step.is_armed(key) or not after.patterns:
         return
     if last is not None and step.now_ms <= last.timestamp + LEAST_BETWEEN_REFRESHES_MS:
         return
     due = due or last is None or len(after.patterns) != len(group.resolved)
+    # Topics made since may match. Of a deleted one nothing is resolved anew: its name names nothing.
     if last is not None:
         due = due or last.version < step.state.image.created_version
         due = due or step.now_ms > last.timestamp + step.config.regex_refresh_interval_ms
@@ -122,6 +133,7 @@ def resolve(step: Step, group: ConsumerGroup, started_ms: int, patterns: tuple[s
     topics = set(group.by_name)
     changed = False
     for pattern in patterns:
+        # Its last subscriber has gone since; a record now would be one that nobody ever removes.
         if not group.by_regex[pattern]:
             continue
         found = tuple(sorted(matching_topics(compile_regex(pattern), image.by_name)))
@@ -148,6 +160,7 @@ def refresh(step: Step, group: ConsumerGroup, subscriptions: Subscriptions, *, b
         epoch = bump_epoch(step, group, new_hash)
     else:
         _not_before_change(step, group, epoch)
+    # A record of before Kafka 4.0 (type 4), which the hash has taken the place of: cleared when next in hand.
     if group.has_partition_metadata:
         step.write(r.ConsumerGroupPartitionMetadataKey(group_id=group.group_id), None)
     return epoch

@@ -34,11 +34,15 @@ def update_target(
 
     Within the assignment interval of the last computation the old target stays in force.
     """
+    # Many members that come within an interval cost one computation (KIP-848's assignment batching): those
+    # that come too early reconcile towards the old target, and the next heartbeat after it computes. No
+    # timer does: a group without heartbeats has nobody to tell.
     if group.assignment_epoch >= group_epoch or not may_compute(step, group):
         return Target(group.assignment_epoch, stored_target(group, after))
     targets = _compute(step, group, group_epoch, before, after, homogeneous)
     for member_id, partitions in targets.items():
         stored = group.targets.get(member_id)
+        # None is not the same as nothing: a new member gets a record even of no partitions.
         if stored is not partitions and stored != partitions:
             write_target(step, group.group_id, member_id, partitions)
     write_target_epoch(step, group.group_id, group_epoch, step.now_ms)
@@ -71,11 +75,13 @@ def _compute(
     try:
         return step.state.assignors[name].assign(group_spec(step, group, after, homogeneous))
     except AssignorError as error:
+        # The old target stays (CP-47): nothing of this heartbeat happens, and the next one tries again.
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
 
 
 def _preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> str | None:
+    # As the group will be with this heartbeat in: the member's own vote counts from now on.
     votes = group.by_assignor.copy()
     votes.subtract(filter(None, (before.metadata.server_assignor,)))
     votes.update(filter(None, (after.metadata.server_assignor,)))

@@ -6,25 +6,20 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
 from kgroup.coordinator.consumer.settings import session_timeout_ms
 from kgroup.coordinator.state import Step
-from kgroup.coordinator.timers import TimerKey
-
-SESSION = "consumer-session"
-REVOCATION = "consumer-revocation"
-JOIN = "consumer-join"
-SYNC = "consumer-sync"
-KINDS = (SESSION, REVOCATION, JOIN, SYNC)
+from kgroup.coordinator.timer_kinds import MEMBER_KINDS, TimerKind
+from kgroup.timers import TimerKey
 
 
 def renew_session(step: Step, group_id: str, member: ConsumerMember) -> None:
     """Start the member's session timeout anew; a classic-protocol member brings its own."""
     classic = member.metadata.classic_member_metadata
     timeout = session_timeout_ms(step.state, group_id) if classic is None else classic.session_timeout_ms
-    step.arm(TimerKey(SESSION, group_id, member.member_id), timeout)
+    step.arm(TimerKey(TimerKind.CONSUMER_SESSION, group_id, member.member_id), timeout)
 
 
 def limit_revocation(step: Step, group_id: str, member: ConsumerMember) -> None:
     """Give the member its rebalance timeout to revoke, or lift the limit when it has nothing to revoke."""
-    key = TimerKey(REVOCATION, group_id, member.member_id)
+    key = TimerKey(TimerKind.CONSUMER_REVOCATION, group_id, member.member_id)
     if member.current.state is MemberState.UNREVOKED_PARTITIONS:
         step.arm(key, member.metadata.rebalance_timeout_ms, member.epoch)
     else:
@@ -33,7 +28,7 @@ def limit_revocation(step: Step, group_id: str, member: ConsumerMember) -> None:
 
 def cancel_all(step: Step, group_id: str, member_id: str) -> None:
     """Forget every timer of a member that is gone."""
-    for kind in KINDS:
+    for kind in MEMBER_KINDS:
         step.cancel(TimerKey(kind, group_id, member_id))
 
 
@@ -41,6 +36,6 @@ def arm_after_load(step: Step, group: ConsumerGroup) -> None:
     """Start sessions, and revocations under way; every member gets the group's session timeout."""
     timeout = session_timeout_ms(step.state, group.group_id)
     for member in group.members.values():
-        step.arm(TimerKey(SESSION, group.group_id, member.member_id), timeout)
+        step.arm(TimerKey(TimerKind.CONSUMER_SESSION, group.group_id, member.member_id), timeout)
         if member.current.state is MemberState.UNREVOKED_PARTITIONS:
             limit_revocation(step, group.group_id, member)

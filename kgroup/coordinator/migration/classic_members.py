@@ -8,16 +8,17 @@ from kgroup.coordinator.classic.group import CONSUMER, Protocols
 from kgroup.coordinator.classic.heartbeat import ALIVE, REBALANCING
 from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE
 from kgroup.coordinator.classic.rebalance import rebalance_timeout, refused_join
-from kgroup.coordinator.consumer.group import FREE, ConsumerGroup
-from kgroup.coordinator.consumer.heartbeat import announce, move, refuse_if_full, take_place
-from kgroup.coordinator.consumer.leave import fence, refuse_if_not_holder
-from kgroup.coordinator.consumer.member import ConsumerMember, MemberState, no_metadata
+from kgroup.coordinator.consumer.advance import announce, move, refuse_if_full, take_place
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.leave import refuse_if_not_holder
+from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, MemberState, no_metadata
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.target import Target, stored_target, update_target
-from kgroup.coordinator.consumer.timers import JOIN, SYNC, renew_session
+from kgroup.coordinator.consumer.timers import renew_session
 from kgroup.coordinator.migration.downgrade import can_downgrade_by_replacing, downgrade_by_replacing
+from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.state import Step
-from kgroup.coordinator.timers import TimerKey
+from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.group_records import (
@@ -30,6 +31,7 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
+from kgroup.timers import TimerKey
 
 
 def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGroupResponse:
@@ -50,9 +52,11 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
     ):
         return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
     before = _member(step, group, request, member_id)
+    # The first protocol listed is the member's favourite; here no vote is held, as nobody but us assigns.
     try:
         subscription = Subscription.decode(request.protocols[0].metadata)
     except DecodeError as error:
+        # Kafka fails here with an exception of its own; the client is told no more than that.
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
     after = replace(before, metadata=_metadata(step, before, request, subscription))
     replaced = group.members.get(group.static.get(request.group_instance_id or "", ""))
@@ -75,9 +79,11 @@ def _advance(
 ) -> ConsumerMember:
     """Take the join in; `replaced` holds the instance id that it names, and may be the member itself."""
     news = announce(step, group, before, after)
-    step.cancel(TimerKey(JOIN, group.group_id, after.member_id))
+    step.cancel(TimerKey(TimerKind.CONSUMER_JOIN, group.group_id, after.member_id))
     changed = news.subscription_changed
     if replaced is not None and can_downgrade_by_replacing(step, group, replaced):
+        # The last member of the consumer protocol came back as a classic one: a static member's bounce must
+        # not cost a rebalance (SM-26), so the group turns classic as it stands, unless a target is still due.
         behind = group.assignment_epoch < news.epoch
         if not behind:
             target = Target(group.assignment_epoch, stored_target(group, after))
@@ -87,7 +93,7 @@ def _advance(
     target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
     after = move(step, group, after, target, owned, subscription_changed=changed)
     renew_session(step, group.group_id, after)
-    sync_timer = TimerKey(SYNC, group.group_id, after.member_id)
+    sync_timer = TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, after.member_id)
     step.arm(sync_timer, after.metadata.rebalance_timeout_ms)
     return after
 
@@ -104,7 +110,7 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
         # An answer, not a refusal: the time to join again runs from here.
         _await_rejoin(step, group, member)
         return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-    step.cancel(TimerKey(SYNC, group.group_id, member.member_id))
+    step.cancel(TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, member.member_id))
     renew_session(step, group.group_id, member)
     image = step.state.image
     partitions = tuple(
@@ -126,12 +132,14 @@ def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> He
     member, _ = _classic_member(group, request.member_id, request.group_instance_id)
     _refuse_generation(member, request.generation_id)
     renew_session(step, group.group_id, member)
+    # A newer group epoch alone is no reason: until its target is computed a join would change nothing.
     match member.current.state:
         case _ if member.epoch < group.assignment_epoch:
             must_rejoin = True
         case MemberState.UNREVOKED_PARTITIONS:
             must_rejoin = True
         case MemberState.UNRELEASED_PARTITIONS:
+            # Called too early it would join in vain, as others still hold all that it waits for.
             must_rejoin = not _waits_for_others(group, member)
         case _:
             must_rejoin = False
@@ -236,7 +244,7 @@ def _refuse_generation(member: ConsumerMember, generation: int) -> None:
 
 def _await_rejoin(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
     """Give the member its rebalance timeout to join again, unless the time is running already."""
-    key = TimerKey(JOIN, group.group_id, member.member_id)
+    key = TimerKey(TimerKind.CONSUMER_JOIN, group.group_id, member.member_id)
     if not step.is_armed(key):
         step.arm(key, member.metadata.rebalance_timeout_ms)
 
@@ -245,7 +253,7 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether a partition of the member's target is still owned by somebody else."""
     assigned = member.current.assigned
     return any(
-        number not in assigned.get(topic_id, {}) and group.owner_epoch(topic_id, number) != FREE
+        number not in assigned.get(topic_id, {}) and group.owner_epoch(topic_id, number) != NO_EPOCH
         for topic_id, numbers in group.target_of(member.member_id).items()
         for number in numbers
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.join import join
 from kgroup.coordinator.classic.rebalance import prepare, renew_session
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
@@ -15,7 +16,11 @@ from kgroup.coordinator.state import Step
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.group_records import GroupMetadataValue
-from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
+from kgroup.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from kgroup.protocol.subscription import Assignment, version_of
 
 DOWNGRADE_POLICIES = ("bidirectional", "downgrade")
@@ -59,6 +64,25 @@ def downgrade_by_replacing(
     return classic
 
 
+def make_way(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
+    """Let a classic join have the id of an empty consumer group: tombstones, then what the join writes."""
+    if request.member_id:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    group_id = group.group_id
+    # The join is to find no group, and its records must come behind the tombstones that replay needs first.
+    del step.state.groups[group_id]
+    response = join(step, None, request)
+    created = step.state.groups[group_id]
+    assert isinstance(created, ClassicGroup)
+    # What the join parked is soft state of the new group, which replaying its record takes from here.
+    step.state.converted[group_id] = created
+    own, step.records = step.records, []
+    forget_consumer_group(step, group)
+    step.records += own
+    step.state.groups[group_id] = group
+    return response
+
+
 def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) -> ClassicGroup:
     for member_id in group.members:
         cancel_all(step, group.group_id, member_id)
@@ -68,6 +92,7 @@ def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) ->
     for member in members:
         classic.add(_classic_member(member))
     protocol = classic.selected_protocol()
+    # The targets, not what each has: in a classic group nobody is reconciled towards them any more.
     image = step.state.image
     try:
         assignments = {
@@ -91,6 +116,7 @@ def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) ->
     step.records.append(record)
     assert isinstance(record.value, GroupMetadataValue)
     classic.replay(record.value)
+    # Timers and parked joins belong to this very object: replaying the record takes it over, none is made.
     step.state.converted[group.group_id] = classic
     for classic_member in classic.members.values():
         renew_session(step, classic, classic_member)

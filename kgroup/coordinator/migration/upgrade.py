@@ -7,7 +7,6 @@ from functools import partial
 from kgroup.coordinator.assignors.interface import Assignment as Target
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.rebalance import join_timer, refuse_parked, session_timer, sync_timer
-from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, epochs_at
 from kgroup.coordinator.consumer.records import (
@@ -33,37 +32,13 @@ from kgroup.protocol.subscription import Assignment, Subscription
 UPGRADE_POLICIES = ("bidirectional", "upgrade")
 
 
-def group_to_join(step: Step, group_id: str, member_id: str, *, joins: bool) -> ConsumerGroup:
-    """The consumer group a heartbeat is for; a joining member creates or converts one.
+def refuse_if_not_upgradable(step: Step, group: ClassicGroup) -> None:
+    """GROUP_ID_NOT_FOUND, with the reason, for a classic group that must stay one; an empty one never must.
 
-    What is created or converted exists for this step only: replaying the step's records makes the real one.
-    Raises Refused(GROUP_ID_NOT_FOUND) for no group, and for one that cannot be converted.
+    The code is Kafka's: to a client of the consumer protocol there is no such group.
     """
-    group = step.state.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return group
-    if not joins:
-        if group is None:
-            raise _not_found(f"Consumer group {group_id} not found.")
-        raise _not_found(f"Group {group_id} is not a consumer group.")
-    if group is None:
-        return ConsumerGroup(group_id)
-    if group.state is ClassicState.EMPTY:
-        _forget(step, group)
-        return ConsumerGroup(group_id)
-    _refuse_upgrade(step, group)
-    return _convert(step, group)
-
-
-def group_to_leave(step: Step, group_id: str) -> ConsumerGroup:
-    """The consumer group that a member leaves; Refused(GROUP_ID_NOT_FOUND) where there is none."""
-    group = step.state.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return group
-    raise _not_found(f"Group {group_id} " + ("not found." if group is None else "is not a consumer group."))
-
-
-def _refuse_upgrade(step: Step, group: ClassicGroup) -> None:
+    if group.is_empty:
+        return
     cannot = f"Cannot upgrade classic group {group.group_id} to consumer group because"
     if step.config.migration_policy not in UPGRADE_POLICIES:
         raise _not_found(f"{cannot} online upgrade is disabled.")
@@ -73,9 +48,22 @@ def _refuse_upgrade(step: Step, group: ClassicGroup) -> None:
         raise _not_found(f"{cannot} the group size exceeds the consumer group maximum size.")
 
 
+def upgrade(step: Step, group: ClassicGroup) -> ConsumerGroup:
+    """The consumer group in place of the classic one, with its members; nothing is asked of an empty group.
+
+    It exists for this step only: replaying the step's records makes the real one.
+    Raises Refused(GROUP_ID_NOT_FOUND) where a member's subscription or assignment cannot be taken over.
+    """
+    if not group.is_empty:
+        return _convert(step, group)
+    _forget(step, group)
+    return ConsumerGroup(group.group_id)
+
+
 def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
     """The same members with the same partitions, at the generation as their epoch (also KIP-1251's)."""
     group = _converted(step.state.image, classic)
+    # The hash of today's topics: the joiner's heartbeat must not take the conversion for a change of theirs.
     group.metadata_hash = hash_of(step.state, group.subscribed_topics())
     # The heartbeat that converts may still be refused (a pattern, a full group, an assignor that fails): the
     # classic group must then rebalance on as if nobody had asked, so its parked requests wait for the end.
@@ -86,6 +74,7 @@ def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
     write_epoch(step, group.group_id, group.epoch, group.metadata_hash)
     for member_id, target in group.targets.items():
         write_target(step, group.group_id, member_id, target)
+    # No timestamp: the joiner's target is due at once, whatever the assignment interval.
     write_target_epoch(step, group.group_id, group.assignment_epoch, 0)
     for converted in group.members.values():
         write_current(step, group.group_id, converted)
@@ -109,6 +98,7 @@ def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
             assignment = Assignment.decode(member.assignment) if member.assignment else Assignment()
         except DecodeError:
             raise _not_found(f"{cannot} the embedded consumer protocol is malformed.") from None
+        # Bytes of an assignor of the client's own: no server-side assignor could go on from them.
         if assignment.user_data:
             raise _not_found(
                 f"{cannot} an unsupported custom assignor is in use. Please refer to the documentation or "
@@ -116,6 +106,7 @@ def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
             )
         target = _by_topic_id(image, assignment)
         assigned = epochs_at(target, generation)
+        # Both epochs are the generation: a commit under way with it stays acceptable (AE-26).
         current = Current(generation, generation, assigned=assigned)
         group.targets[member.member_id] = target
         group.put_member(ConsumerMember(member.member_id, classic_metadata(member, subscription), current))

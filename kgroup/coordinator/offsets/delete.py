@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
-from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
@@ -64,7 +63,7 @@ def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
     if not isinstance(group, ClassicGroup):
         return group.subscribed_topics()
     if group.protocol_type != CONSUMER:
-        if group.state is not ClassicState.EMPTY:
+        if not group.is_empty:
             raise Refused(ErrorCode.NON_EMPTY_GROUP)
         return frozenset()
     return group.subscribed_topics()

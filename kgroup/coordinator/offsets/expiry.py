@@ -8,16 +8,15 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.deletion import forget_group, is_empty
+from kgroup.coordinator.deletion import forget_group
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.offsets.commit import NO_EXPIRY
 from kgroup.coordinator.offsets.delete import forget
 from kgroup.coordinator.state import Step
-from kgroup.coordinator.timers import TimerKey
+from kgroup.coordinator.timer_kinds import SWEEP
 from kgroup.domain import ZERO_UUID, Topic
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 
-SWEEP = TimerKey("offset-expiry", "")
 MINUTE_MS = 60_000
 BaseTime: TypeAlias = Callable[[OffsetCommitValue], int]
 
@@ -30,7 +29,7 @@ def arm_sweep(step: Step) -> None:
 def sweep(step: Step) -> None:
     """Tombstones for every offset past its retention, and for Empty groups that have none left."""
     for group in list(step.state.groups.values()):
-        if _expire(step, group) and is_empty(group):
+        if _expire(step, group) and group.is_empty:
             forget_group(step, group)
     arm_sweep(step)
 
@@ -67,7 +66,7 @@ def _base_time(group: Group) -> BaseTime | None:
     """From when an offset's retention counts; None while the group's offsets do not expire."""
     if isinstance(group, ConsumerGroup) or not group.protocol_type:
         return _commit_time
-    if group.state is ClassicState.EMPTY:
+    if group.is_empty:
         return _since_empty(group)
     stable = group.state is ClassicState.STABLE and group.protocol_type == CONSUMER
     return _commit_time if stable and group.subscribed_topics() is not None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgroup.coordinator.consumer.fencing import refuse_fetch
+from kgroup.coordinator.consumer.commit_check import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offsets.store import NO_OFFSETS, GroupOffsets, StoredOffset
 from kgroup.coordinator.state import Step

@@ -99,7 +99,8 @@ class OffsetStore:
     def end_transaction(self, producer: int, committed: bool) -> int:
         """Commit or drop what the producer holds; returns how many offsets took effect.
 
-        A plain commit that was appended after the transactional one stays (spec: newest record wins).
+        A plain commit that was appended after the transactional one stays: the newest record wins, as for
+        whoever reads the log without transactions.
         """
         taken = 0
         for group_id, topics in self._pending.pop(producer, {}).items():

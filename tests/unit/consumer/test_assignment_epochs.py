@@ -4,8 +4,8 @@ import pytest
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.member import Current
-from kgroup.coordinator.outcome import EndMarker, Record, Request
-from kgroup.domain import Topic, TopicImage
+from kgroup.coordinator.outcome import Record, Request
+from kgroup.domain import EndMarker, Topic, TopicImage
 from kgroup.errors import ErrorCode as E
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r

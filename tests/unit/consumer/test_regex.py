@@ -2,9 +2,9 @@
 
 import pytest
 
-from kgroup.coordinator.consumer import regex
-from kgroup.coordinator.consumer.regex import Fault, compile_regex, fault_of, matching_topics
+from kgroup import patterns as regex
 from kgroup.errors import ErrorCode, Refused
+from kgroup.patterns import Fault, compile_regex, fault_of, matching_topics
 
 
 def test_a_pattern_matches_whole_names_only():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.outcome import EndMarker, Request
-from kgroup.domain import Topic, TopicImage
+from kgroup.coordinator.outcome import Request
+from kgroup.domain import EndMarker, Topic, TopicImage
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.codec import Message

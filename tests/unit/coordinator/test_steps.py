@@ -6,13 +6,12 @@ import pytest
 from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
-from kgroup.coordinator.classic.rebalance import SYNC
-from kgroup.coordinator.consumer.group import FREE, InconsistentLog
-from kgroup.coordinator.consumer.member import Current
+from kgroup.coordinator.consumer.group import InconsistentLog
+from kgroup.coordinator.consumer.member import NO_EPOCH, Current
 from kgroup.coordinator.consumer.reconcile import Goal, reconcile
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Record
-from kgroup.coordinator.timers import TimerKey
+from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.domain import Topic, TopicImage
 from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as r
@@ -27,6 +26,7 @@ from kgroup.protocol.messages.offset_commit import (
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.subscription import Subscription
 from kgroup.runtime.shard import Shard
+from kgroup.timers import TimerKey
 
 
 def written(shard: Shard, start: int) -> list[Record]:
@@ -90,7 +90,7 @@ def test_a_member_without_an_assignment_yet_gets_none_for_naming_nothing() -> No
     """Kafka leaves such a member as it is; one that has had an assignment is moved."""
 
     def moved(current: Current) -> Current:
-        goal = Goal(0, {}, set(), {}, True, lambda *_: FREE, names_nothing=True)
+        goal = Goal(0, {}, set(), {}, True, lambda *_: NO_EPOCH, names_nothing=True)
         return reconcile(current, goal)
 
     assert moved(Current()) == Current()
@@ -111,7 +111,7 @@ def test_no_timer_waits_for_syncs_when_all_have_come() -> None:
     (reply,) = shard.wake(NOW_MS + 3_000)
     joined = reply.response
     timers = shard.coordinator.state.timers
-    sync = TimerKey(SYNC, "g")
+    sync = TimerKey(TimerKind.CLASSIC_SYNC, "g")
     assert sync in timers
     request = SyncGroupRequest(
         group_id="g",

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from transaction_machine import A, B, Machine
 
-from kgroup.coordinator.transactions.config import TransactionConfig
-from kgroup.coordinator.transactions.producers import ProducerEpoch
-from kgroup.coordinator.transactions.state import Status
 from kgroup.errors import ErrorCode
 from kgroup.protocol.transaction_records import TransactionLogKey
+from kgroup.transactions.config import TransactionConfig
+from kgroup.transactions.producers import ProducerEpoch
+from kgroup.transactions.state import Status
 
 LAST = 32_766  # the last epoch a producer is given
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from transaction_machine import A, B, Machine
 
-from kgroup.coordinator.transactions.outcome import Markers
 from kgroup.domain import TopicPartition
+from kgroup.transactions.outcome import Markers
 
 PARTITIONS = [A, B]
 

@@ -7,9 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from kgroup.coordinator.transactions.config import TransactionConfig
-from kgroup.coordinator.transactions.outcome import Markers
-from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused, StorageError
 from kgroup.log.memory import MemoryLog
@@ -17,6 +14,9 @@ from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.transaction_records import TransactionLogKey, TransactionLogValue
 from kgroup.runtime.transaction_shard import TransactionShard
+from kgroup.transactions.config import TransactionConfig
+from kgroup.transactions.outcome import Markers
+from kgroup.transactions.producers import ProducerEpoch
 
 P = ProducerEpoch(7, 0)
 AT = TopicPartition("a", 0)

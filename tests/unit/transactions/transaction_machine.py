@@ -5,11 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from kgroup.coordinator.transactions.config import TransactionConfig
-from kgroup.coordinator.transactions.coordinator import TransactionCoordinator
-from kgroup.coordinator.transactions.outcome import Markers, Outcome
-from kgroup.coordinator.transactions.producers import ProducerEpoch
-from kgroup.coordinator.transactions.state import Record, Transaction
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import encode_key, encode_value
@@ -19,6 +14,11 @@ from kgroup.protocol.transaction_records import (
     decode_key,
     decode_value,
 )
+from kgroup.transactions.config import TransactionConfig
+from kgroup.transactions.coordinator import TransactionCoordinator
+from kgroup.transactions.outcome import Markers, Outcome
+from kgroup.transactions.producers import ProducerEpoch
+from kgroup.transactions.state import Record, Transaction
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
 

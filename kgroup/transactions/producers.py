@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from kgroup.coordinator.transactions.state import (
+from kgroup.errors import ErrorCode, Refused
+from kgroup.transactions.state import (
     NO_PRODUCER_EPOCH,
     NO_TIME,
     Status,
     Transaction,
     is_exhausted,
 )
-from kgroup.errors import ErrorCode, Refused
 
 
 class ProducerEpoch(NamedTuple):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from kgroup.coordinator.timers import TimerKey, Timers
-from kgroup.coordinator.transactions import ending, partitions, producers
-from kgroup.coordinator.transactions.config import TransactionConfig
-from kgroup.coordinator.transactions.outcome import Outcome
-from kgroup.coordinator.transactions.state import Status, Transaction, replayed
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.transaction_records import TransactionLogKey, TransactionLogValue
+from kgroup.timers import TimerKey, Timers
+from kgroup.transactions import ending, partitions, producers
+from kgroup.transactions.config import TransactionConfig
+from kgroup.transactions.outcome import Outcome
+from kgroup.transactions.state import Status, Transaction, replayed
 
 TIMEOUT, EXPIRY, RETRY = "timeout", "expiry", "retry"
 

@@ -1,6 +1,7 @@
-"""What each record of `__consumer_offsets` does to the state; the only place where hard state changes.
+"""What each record of `__consumer_offsets` does to the state: hard state changes by nothing else.
 
-A tombstone for something that is not there is never an error: compaction may have removed the rest.
+So what a restart reads is what was there (CP-55). A tombstone for something that is not there is never an
+error: compaction may have removed the rest.
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup, InconsistentLog
-from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metadata
+from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current, no_metadata
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import State
 from kgroup.protocol import group_records as r
-
-UNKNOWN_EPOCH = -1
 
 
 def replay(state: State, records: Iterable[Record], base: int, producer_id: int) -> None:
@@ -40,6 +39,7 @@ def _offset(
     if value is None:
         state.offsets.remove(group_id, topic, partition)
         return
+    # Offsets need no members: a group that only holds offsets is a classic one without a protocol.
     if group_id not in state.groups:
         state.groups[group_id] = ClassicGroup(group_id)
     if producer_id >= 0:
@@ -63,6 +63,7 @@ def _classic_group(state: State, key: r.GroupMetadataKey, value: Any, _: int, __
         state.groups.pop(key.group, None)
         return
     group = state.groups.get(key.group)
+    # A downgrade wrote it: its timers and parked joins are those of the group that the step has made.
     if not isinstance(group, ClassicGroup):
         group = state.converted.pop(key.group, None) or ClassicGroup(key.group)
         state.groups[key.group] = group
@@ -89,7 +90,8 @@ def _group_epoch(state: State, key: r.ConsumerGroupMetadataKey, value: Any, _: i
     if value is not None:
         group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
         return
-    if group.members or group.targets or group.assignment_epoch != UNKNOWN_EPOCH:
+    # The order in which Kafka deletes: anything left would be adopted by the next group of this name.
+    if group.members or group.targets or group.assignment_epoch != NO_EPOCH:
         raise InconsistentLog(f"group {key.group_id} is deleted before its members and targets are")
     del state.groups[key.group_id]
 
@@ -113,7 +115,7 @@ def _member(state: State, key: r.ConsumerGroupMemberMetadataKey, value: Any, _: 
         return
     if member is None:
         return
-    if member.epoch != UNKNOWN_EPOCH or key.member_id in group.targets:
+    if member.epoch != NO_EPOCH or key.member_id in group.targets:
         raise InconsistentLog(
             f"member {key.member_id} of group {key.group_id} is removed before its assignment and target are"
         )
@@ -134,7 +136,7 @@ def _target_epoch(
         return
     if group.targets:
         raise InconsistentLog(f"the target epoch of group {key.group_id} is removed before its targets are")
-    group.assignment_epoch, group.assignment_timestamp_ms = UNKNOWN_EPOCH, 0
+    group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
 
 
 def _target(state: State, key: r.ConsumerGroupTargetAssignmentMemberKey, value: Any, _: int, __: int) -> None:
@@ -163,7 +165,7 @@ def _assignment(
         before = member or ConsumerMember(key.member_id, no_metadata())
         group.put_member(replace(before, current=Current.of(value)))
     elif member is not None:
-        group.put_member(replace(member, current=Current(UNKNOWN_EPOCH, UNKNOWN_EPOCH)))
+        group.put_member(replace(member, current=Current(NO_EPOCH, NO_EPOCH)))
 
 
 def _regex(state: State, key: r.ConsumerGroupRegularExpressionKey, value: Any, _: int, __: int) -> None:

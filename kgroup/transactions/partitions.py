@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kgroup.coordinator.transactions.state import Record, Status, Transaction
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.transactions.state import Record, Status, Transaction
 
 
 def add(known: Transaction, added: Collection[TopicPartition], version: int, now_ms: int) -> list[Record]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.coordinator.outcome import EndMarker
-from kgroup.coordinator.transactions.outcome import Markers
-from kgroup.coordinator.transactions.producers import ProducerEpoch
-from kgroup.coordinator.transactions.state import LATEST_VERSION, MAX_EPOCH, Status, Transaction
+from kgroup.domain import EndMarker
 from kgroup.errors import ErrorCode, Refused
+from kgroup.transactions.outcome import Markers
+from kgroup.transactions.producers import ProducerEpoch
+from kgroup.transactions.state import LATEST_VERSION, MAX_EPOCH, Status, Transaction
 
 BUMPS_SINCE = LATEST_VERSION
 COORDINATOR_EPOCH = 0

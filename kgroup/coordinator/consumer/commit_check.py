@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 
 MEMBER_EPOCHS_SINCE = 9
-NO_EPOCH = -1
 
 
 def check_commit(
@@ -28,8 +27,10 @@ def check_commit(
     Accepted iff assignment epoch ≤ `epoch` ≤ member epoch (KIP-1251), else `EpochRefused`. Transactional
     commits that name no member are accepted.
     """
-    if epoch < 0 and not group.members:
+    # Nobody reads: an admin resets offsets, or a tool imports them (AE-29).
+    if epoch < 0 and group.is_empty:
         return None
+    # A producer of before KIP-447 names no member; its transactional id fences it.
     if transactional and epoch == NO_EPOCH and not member_id and instance_id is None:
         return None
     member = group.members.get(member_id)
@@ -40,6 +41,7 @@ def check_commit(
             ErrorCode.UNSUPPORTED_VERSION,
             "members of a consumer group commit with OffsetCommit version 9 or later",
         )
+    # At its own epoch a member may commit what it does not own: what it has just given up, for one (AE-07).
     if epoch == member.epoch:
         return None
     if epoch > member.epoch:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgroup.coordinator.consumer.regex import Pattern, compile_regex
-from kgroup.coordinator.transactions.state import Status, Transaction
 from kgroup.errors import ErrorCode, Refused
+from kgroup.patterns import Pattern, compile_regex
 from kgroup.protocol.messages import describe_transactions as described
 from kgroup.protocol.messages import list_transactions as listed
+from kgroup.transactions.state import Status, Transaction
 
 TITLES = {status.title for status in Status}
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kgroup.coordinator.outcome import EndMarker
-from kgroup.coordinator.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Record
-from kgroup.domain import TopicPartition
+from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Record
 
 
 @dataclass(frozen=True, slots=True)

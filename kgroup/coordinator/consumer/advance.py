@@ -1,0 +1,149 @@
+"""What a heartbeat or a join does to a consumer group: announce, compute targets, move the member one step.
+
+Members of both protocols go through here, as the join of a classic member is its heartbeat (KIP-848); who
+they are, and what they are answered, the callers decide: `consumer.heartbeat`, `migration.classic_members`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from kgroup.coordinator.consumer import client_assignor
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, MemberState
+from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
+from kgroup.coordinator.consumer.records import replace_member, write_current, write_metadata
+from kgroup.coordinator.consumer.subscription import (
+    RegexChange,
+    Subscriptions,
+    metadata_expired,
+    refresh,
+    update_regex,
+)
+from kgroup.coordinator.consumer.target import Target, stored_target, update_target
+from kgroup.coordinator.consumer.timers import limit_revocation
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode, Refused
+
+
+class News(NamedTuple):
+    """What came of a member's announcement: the group epoch, and what the subscriptions are now."""
+
+    epoch: int
+    homogeneous: bool
+    subscription_changed: bool
+
+
+def advance(
+    step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, owned: Owned | None
+) -> tuple[ConsumerMember, int]:
+    """Take over what the member says of itself, compute targets when due, and move it one step.
+
+    Returns the member as it is then, and the group epoch.
+    """
+    news = announce(step, group, before, after)
+    if client_assignor.in_use(step, group, news.epoch, after):
+        # A member computes (CP-29): until it hands its result in, everybody goes on towards the old target.
+        target = Target(group.assignment_epoch, stored_target(group, after))
+    else:
+        target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
+    after = move(step, group, after, target, owned, subscription_changed=news.subscription_changed)
+    return after, news.epoch
+
+
+def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> News:
+    """Write what the member says of itself, and bump the group epoch when subscriptions or topics changed."""
+    # A static member that takes a place over is not in the group under its new id, and yet has its record 5:
+    # `take_place` has written it in this batch.
+    known = before.member_id in group.members or before.instance_id is not None
+    if after.metadata != before.metadata or not known:
+        write_metadata(step, group.group_id, after)
+    names_changed = set(before.names) != set(after.names)
+    offers_changed = before.metadata.client_assignors != after.metadata.client_assignors
+    regex = update_regex(step, group, before, after)
+    changed = names_changed or regex is not RegexChange.NONE
+    # A pattern that nobody has resolved yet names no topic: the bump comes with its resolution, and one now
+    # would compute a target twice. A classic member's join clears the pattern for good and bumps at once.
+    bump = changed if after.is_classic else names_changed or regex is RegexChange.UPDATED_AND_RESOLVED
+    subscriptions = Subscriptions.with_change(group, before, after)
+    epoch = group.epoch
+    # What an assignor reads of a member counts as a change (CP-40); rack, client id and host do not (CP-25).
+    bump = bump or (offers_changed and step.config.client_assignors)
+    if bump or metadata_expired(step, group):
+        epoch = refresh(step, group, subscriptions, bump=bump)
+    return News(epoch, subscriptions.homogeneous(), changed)
+
+
+def move(
+    step: Step,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    target: Target,
+    owned: Owned | None,
+    *,
+    subscription_changed: bool,
+) -> ConsumerMember:
+    """Move the member one step towards its target, and write where it is then."""
+    moved = _reconcile(step, group, member, target, owned, subscription_changed)
+    if moved == member.current:
+        return member
+    member = replace(member, current=moved)
+    write_current(step, group.group_id, member)
+    # Only a step touches the limit: were it renewed by each heartbeat, a member that beats but never revokes
+    # would hold its partitions for ever (CP-17). A classic member is limited by its own join timer instead.
+    if not member.is_classic:
+        limit_revocation(step, group.group_id, member)
+    return member
+
+
+def _reconcile(
+    step: Step,
+    group: ConsumerGroup,
+    member: ConsumerMember,
+    target: Target,
+    owned: Owned | None,
+    subscription_changed: bool,
+) -> Current:
+    current = member.current
+    stable = current.state is MemberState.STABLE
+    # Nearly every heartbeat ends here: what follows costs as much as the group has topics.
+    if stable and current.epoch == target.epoch and not subscription_changed:
+        return current
+    by_name, names = step.state.image.by_name, group.topics_of(member)
+    subscribed = {topic.topic_id for name in names if (topic := by_name.get(name)) is not None}
+    goal = Goal(
+        target.epoch,
+        target.partitions,
+        subscribed,
+        owned,
+        subscription_changed,
+        group.owner_epoch,
+        names_nothing=not names,
+    )
+    return reconcile(current, goal)
+
+
+def take_place(step: Step, group: ConsumerGroup, holder: ConsumerMember, member_id: str) -> ConsumerMember:
+    """Give a static member's place, with its partitions and target, to a new member id.
+
+    Epoch 0 makes it reconcile at once; its partitions keep their assignment epochs, so that what the
+    process committed before it went stays acceptable from the one that came back (AE-25).
+    """
+    current = replace(holder.current, epoch=0, previous_epoch=0)
+    member = ConsumerMember(member_id, holder.metadata, current)
+    replace_member(step, group.group_id, holder, member, group.target_of(holder.member_id))
+    return member
+
+
+def refuse_if_full(step: Step, group: ConsumerGroup, member_id: str) -> None:
+    """GROUP_MAX_SIZE_REACHED for a member id that is new to a full group.
+
+    A static member that returns under a new id counts as new, as in Kafka, though it adds no member.
+    """
+    if len(group.members) >= step.config.consumer_max_size and member_id not in group.members:
+        raise Refused(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            "The consumer group has reached its maximum capacity of "
+            f"{step.config.consumer_max_size} members.",
+        )

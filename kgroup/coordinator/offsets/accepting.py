@@ -1,0 +1,137 @@
+"""Which offsets of a commit are taken, and what each partition is answered; plain and transactional alike.
+
+OffsetCommit and TxnOffsetCommit differ in how they name topics, whom they believe, and what the record
+says: a `Commit` has that. The order of the checks, and what a refusal leaves, is the same for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_unknown
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.consumer.commit_check import EpochRefused, OlderEpoch
+from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.state import Step
+from kgroup.domain import Topic
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
+
+
+class Wanted(Protocol):
+    """A partition of either request."""
+
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def committed_metadata(self) -> str | None: ...
+
+
+P = TypeVar("P", bound=Wanted)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Generic[P, R]):
+    """A request to commit: its partitions by topic, and what is its own kind's way.
+
+    A topic is None where there is none of that name or id; then every partition is answered `unknown`.
+    `validate` raises for a committer the group does not accept; it returns the check of single partitions.
+    """
+
+    group_id: str
+    topics: Sequence[tuple[Topic | None, Sequence[P]]]
+    validate: Callable[[], OlderEpoch | None]
+    value: Callable[[P, Topic], OffsetCommitValue]
+    result: Callable[[int, ErrorCode], R]
+    unknown: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
+    """Write what may be committed; the answers of each topic's partitions, in the request's order.
+
+    A committer that is refused has every partition that exists refused, and nothing is written; one bad
+    partition refuses all others too (OC-21), but for metadata that is too long.
+    """
+    codes: list[list[ErrorCode]] = []
+    try:
+        check = commit.validate()
+        for topic, partitions in commit.topics:
+            codes.append(_take(step, commit, topic, partitions, check))
+    except Refused as refused:
+        step.drop()
+        codes = [[_refused(topic, p, commit, refused.code) for p in parts] for topic, parts in commit.topics]
+        if isinstance(refused, EpochRefused):
+            refused.count(step.state.counters, (code for topic in codes for code in topic))
+    else:
+        step.state.counters.offset_commit += len(step.records)
+        if check is not None:
+            step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
+    result = commit.result
+    return [
+        tuple([result(p.partition_index, code) for p, code in zip(partitions, told, strict=True)])
+        for (_, partitions), told in zip(commit.topics, codes, strict=True)
+    ]
+
+
+def _take(
+    step: Step, commit: Commit[P, R], topic: Topic | None, partitions: Sequence[P], check: OlderEpoch | None
+) -> list[ErrorCode]:
+    """Write the offsets of one topic, and say of each partition whether it was."""
+    if topic is None:
+        return [commit.unknown] * len(partitions)
+    codes = []
+    records, group_id, value, count = step.records, commit.group_id, commit.value, topic.partitions
+    for partition in partitions:
+        index = partition.partition_index
+        if not 0 <= index < count:
+            codes.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        # Judged before the epoch, so that it costs its own partition alone (Kafka's order).
+        if partition.committed_metadata and _too_large(step, partition.committed_metadata):
+            codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        if check is not None:
+            check(topic.topic_id, index)
+        key = OffsetCommitKey(group=group_id, topic=topic.name, partition=index)
+        records.append(Record(key, value(partition, topic)))
+        codes.append(ErrorCode.NONE)
+    return codes
+
+
+def _refused(topic: Topic | None, partition: P, commit: Commit[P, R], code: ErrorCode) -> ErrorCode:
+    """Refuse what exists with `code`; what does not exist stays unknown, whoever asks."""
+    if topic is None:
+        return commit.unknown
+    exists = 0 <= partition.partition_index < topic.partitions
+    return code if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _too_large(step: Step, metadata: str) -> bool:
+    """Whether commit metadata is over offset.metadata.max.bytes; Kafka counts UTF-16 units, not bytes."""
+    units = len(metadata) if metadata.isascii() else sum(1 + (char > "\uffff") for char in metadata)
+    return units > step.config.offset_metadata_max_bytes
+
+
+def refuse_if_not_committer(
+    group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
+) -> None:
+    """Refuse a committer a classic group does not know; transactional commits ignore the group's state.
+
+    A producer commits what it has read before a rebalance as part of its transaction, and would have to
+    abort it all for a state that says nothing about its membership (KIP-447).
+    """
+    if generation < 0 and group.is_empty:
+        return
+    if generation >= 0 or member_id or instance_id is not None:
+        refuse_if_unknown(group, member_id, instance_id)
+        refuse_if_generation_differs(group, generation)
+    # Nothing given: an admin, or a consumer without a group. In a plain commit it must not overwrite what
+    # members commit; a producer of before KIP-447 gives nothing, and is fenced by its transactional id.
+    elif not transactional:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    if not transactional and group.state is ClassicState.COMPLETING:
+        raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)

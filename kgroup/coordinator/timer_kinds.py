@@ -1,0 +1,33 @@
+"""What the timers of groups are for; a key's kind decides what firing it does (`Coordinator.wake`)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kgroup.timers import TimerKey
+
+
+class TimerKind(StrEnum):
+    """Texts, so that a key hashes and prints as fast and as plainly as one made of strings."""
+
+    CLASSIC_SESSION = "classic-session"
+    CLASSIC_JOIN = "classic-join"
+    CLASSIC_SYNC = "classic-sync"
+    CONSUMER_SESSION = "consumer-session"
+    CONSUMER_REVOCATION = "consumer-revocation"
+    CONSUMER_JOIN = "consumer-join"
+    CONSUMER_SYNC = "consumer-sync"
+    CONSUMER_REGEX = "consumer-regex"
+    OFFSET_EXPIRY = "offset-expiry"
+
+
+MEMBER_KINDS = (
+    TimerKind.CONSUMER_SESSION,
+    TimerKind.CONSUMER_REVOCATION,
+    TimerKind.CONSUMER_JOIN,
+    TimerKind.CONSUMER_SYNC,
+)
+"""Those of a consumer group's members: each fences its member when it fires."""
+
+SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")
+"""The one timer that belongs to no group."""
