@@ -11,7 +11,7 @@ from kgroup.coordinator.assignors.interface import Assignor
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
-from kgroup.coordinator.offsets.store import OffsetStore
+from kgroup.coordinator.offset_store import OffsetStore
 from kgroup.coordinator.outcome import Producer, Record, Reply, Request, Ticket
 from kgroup.domain import EndMarker, Topic, TopicImage
 from kgroup.protocol.codec import Message

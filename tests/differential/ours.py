@@ -13,7 +13,7 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.ids import Ids
-from kgroup.coordinator.offsets.store import GroupOffsets
+from kgroup.coordinator.offset_store import GroupOffsets
 from kgroup.coordinator.state import State
 from kgroup.coordinator.timer_kinds import SWEEP, TimerKind
 from kgroup.domain import Topic, TopicImage, uuid_bytes, uuid_text

@@ -11,6 +11,7 @@ from typing import Any
 
 from kgroup.coordinator import coordinator as machine
 from kgroup.coordinator import deletion
+from kgroup.coordinator import offset_store as store
 from kgroup.coordinator.classic import heartbeat as classic_heartbeat
 from kgroup.coordinator.classic import leave as classic_leave
 from kgroup.coordinator.classic import rebalance, static
@@ -18,7 +19,7 @@ from kgroup.coordinator.classic import sync as classic_sync
 from kgroup.coordinator.consumer import advance, commit_check, heartbeat, leave, reconcile, target
 from kgroup.coordinator.consumer.member import NO_EPOCH
 from kgroup.coordinator.migration import classic_members, downgrade, upgrade
-from kgroup.coordinator.offsets import accepting, store, transactions
+from kgroup.coordinator.offsets import accepting, transactions
 from kgroup.coordinator.outcome import Outcome
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.errors import StorageError

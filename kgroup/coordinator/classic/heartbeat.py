@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.checks import refuse_if_generation_differs, refuse_if_unknown
+from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.rebalance import renew_session
 from kgroup.coordinator.classic.states import ClassicState

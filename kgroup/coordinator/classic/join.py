@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.coordinator.checks import refuse_if_unknown
+from kgroup.coordinator.classic.checks import refuse_if_unknown
 from kgroup.coordinator.classic.group import NEVER, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.rebalance import (
     add_member,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.checks import refuse_if_unknown
+from kgroup.coordinator.classic.checks import refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.rebalance import after_removal, remove_member, session_timer
 from kgroup.coordinator.state import Step

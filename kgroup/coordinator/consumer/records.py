@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kgroup.coordinator.assignors.interface import Assignment
+from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.state import Step
 from kgroup.protocol import group_records as r
@@ -70,3 +71,27 @@ def listed(partitions: Mapping[bytes, tuple[int, ...]]) -> tuple[r.TargetTopicPa
         r.TargetTopicPartitions(topic_id=topic_id, partitions=numbers)
         for topic_id, numbers in partitions.items()
     )
+
+
+def forget_consumer_group(step: Step, group: ConsumerGroup, renamed: tuple[str, str] | None = None) -> None:
+    """Tombstones of assignments, targets, target epoch, members, patterns and the group, in Kafka's order.
+
+    `renamed` is the old and the new id of a static member that this very batch has given a new id.
+    """
+    group_id = group.group_id
+    old, new = renamed or ("", "")
+    members = [new if renamed and member_id == old else member_id for member_id in group.members]
+    # Every member's target, whether it has one or not: taking a static member's place writes the new id a
+    # target in this very batch, even an empty one, and the target epoch may go only when no target is left.
+    targets = [*members, *(other for other in group.targets if other not in group.members)]
+    for member_id in members:
+        step.write(r.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+    for member_id in targets:
+        step.write(r.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    for member_id in members:
+        step.write(r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    for pattern in group.resolved:
+        step.write(r.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), None)
+    step.write(r.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+    step.write(r.ConsumerGroupMetadataKey(group_id=group_id), None)

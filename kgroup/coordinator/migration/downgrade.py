@@ -9,9 +9,9 @@ from kgroup.coordinator.classic.join import join
 from kgroup.coordinator.classic.rebalance import prepare, renew_session
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
+from kgroup.coordinator.consumer.records import forget_consumer_group
 from kgroup.coordinator.consumer.target import stored_target
 from kgroup.coordinator.consumer.timers import cancel_all
-from kgroup.coordinator.deletion import forget_consumer_group
 from kgroup.coordinator.state import Step
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused

@@ -8,8 +8,7 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.deletion import forget_group
-from kgroup.coordinator.groups import Group
+from kgroup.coordinator.groups import Group, forget_group
 from kgroup.coordinator.offsets.commit import NO_EXPIRY
 from kgroup.coordinator.offsets.delete import forget
 from kgroup.coordinator.state import Step

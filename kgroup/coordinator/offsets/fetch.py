@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kgroup.coordinator.consumer.commit_check import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.offsets.store import NO_OFFSETS, GroupOffsets, StoredOffset
+from kgroup.coordinator.offset_store import NO_OFFSETS, GroupOffsets, StoredOffset
 from kgroup.coordinator.state import Step
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
