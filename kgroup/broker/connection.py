@@ -68,9 +68,10 @@ class Routes:
             if served is None or version not in served:
                 return None
             request, response = registry.header_versions(key, version)
+            body = registry.request_class(key)
             self._routes[index] = found = Route(
                 version,
-                bounded_reader(registry.request_class(key), version, REQUEST_ITEMS),
+                bounded_reader(body, version, version >= body.FLEXIBLE, REQUEST_ITEMS),
                 request == 2,
                 bytes(8 + response),
                 registry.response_class(key),

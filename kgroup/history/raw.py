@@ -12,8 +12,8 @@ from kgroup.history.items import RawRecord
 from kgroup.history.records import group_of, raw_records, type_name
 from kgroup.history.scan import CONTROL
 from kgroup.history.sources import PartitionLog
-from kgroup.protocol.codec import Struct
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
+from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription
 
 

@@ -8,32 +8,10 @@ nested structs are inlined into their loops. Same bytes as Kafka's own generated
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import ClassVar, Self
 
 from kgroup.errors import DecodeError
-
-NEVER_FLEXIBLE = 1 << 15
-T = TypeVar("T")
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def message(cls: type[T]) -> type[T]:
-    """A slotted, keyword-only dataclass, frozen for the type checker.
-
-    Not frozen at run time: a frozen `__init__` costs four times as much (docs/decisions/0002).
-    """
-    made = dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
-    made.CODECS = {}  # type: ignore[attr-defined]
-    return made
-
-
-class Struct:
-    """A part of a message; knows its fields, and nothing of API keys."""
-
-    __slots__ = ()
-    CODECS: ClassVar[dict[int, Codec]]
+from kgroup.protocol.structs import NEVER_FLEXIBLE, Codec, Struct
 
 
 class Message(Struct):
@@ -87,14 +65,6 @@ class Message(Struct):
             raise DecodeError(f"{cls.__name__} v{version}: cut short at {len(data)} bytes") from None
         except UnicodeDecodeError as error:
             raise DecodeError(f"{cls.__name__} v{version}: a string is not UTF-8: {error.reason}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """The compiled pair for one class and version."""
-
-    write: Callable[[Any, bytearray], None]
-    read: Callable[[bytes, int, int], tuple[Any, int]]
 
 
 def codec_of(cls: type[Message], version: int) -> Codec:

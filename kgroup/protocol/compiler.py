@@ -9,21 +9,21 @@ from typing import Any
 
 from kgroup.errors import DecodeError
 from kgroup.protocol import primitives
-from kgroup.protocol.codec import Codec, Message, Struct
 from kgroup.protocol.primitives import MAX_STRING
 from kgroup.protocol.shapes import Shape, Slot, slots_of
+from kgroup.protocol.structs import Codec, Struct
 
 
-def compile_codec(cls: type[Message], version: int, flexible: bool) -> Codec:
+def compile_codec(cls: type[Struct], version: int, flexible: bool) -> Codec:
     """The writer and reader of `cls` in `version`; `flexible` decides lengths and tag sections (KIP-482)."""
     return Codec(Writer(version, flexible).compile(cls), Reader(version, flexible).compile(cls))
 
 
 def bounded_reader(
-    cls: type[Message], version: int, most: int
+    cls: type[Struct], version: int, flexible: bool, most: int
 ) -> Callable[[bytes, int, int], tuple[Any, int]]:
     """A reader that raises DecodeError for more than `most` items in all arrays and tag sections together."""
-    return Reader(version, version >= cls.FLEXIBLE, most).compile(cls)
+    return Reader(version, flexible, most).compile(cls)
 
 
 class _Source:

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Annotated, ClassVar
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message, Struct, codec_of, message
+from kgroup.protocol.codec import Message, codec_of
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Absent, Bytes, Int8, Int16, Int32, Int64, Since, String, Tagged, Until, Uuid
 
 TYPE_NAMES = {

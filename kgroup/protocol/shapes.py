@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from kgroup.protocol.codec import NEVER_FLEXIBLE, Struct
+from kgroup.protocol.structs import NEVER_FLEXIBLE, Struct
 from kgroup.protocol.types import Absent, Fixed, NullableSince, Since, Tagged, Until, Variable
 
 

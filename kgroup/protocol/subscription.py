@@ -15,7 +15,8 @@ from typing import Annotated, Self, TypeVar
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bytes, Int32, Since, String
 
 NEWEST = 3

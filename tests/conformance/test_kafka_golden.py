@@ -14,7 +14,7 @@ import pytest
 
 from kgroup.domain import TopicPartition, uuid_bytes
 from kgroup.protocol import group_records, subscription, transaction_records
-from kgroup.protocol.codec import Message, Struct
+from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import (
     RecordKey,
     RecordValue,
@@ -26,6 +26,7 @@ from kgroup.protocol.group_records import (
 )
 from kgroup.protocol.registry import KAFKA_APIS, request_class, response_class
 from kgroup.protocol.shapes import Shape, slots_of
+from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "kafka_golden.jsonl").read_text().splitlines()]

@@ -12,7 +12,8 @@ INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, PRODUCE
 TRANSACTION_ABORTABLE (4), TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import message
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 

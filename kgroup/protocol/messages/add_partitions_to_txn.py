@@ -16,7 +16,8 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHO
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String, Until
 
 

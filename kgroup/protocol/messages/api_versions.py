@@ -13,7 +13,8 @@ Errors: UNSUPPORTED_VERSION, INVALID_REQUEST.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String, Tagged
 
 

@@ -17,7 +17,8 @@ UNSUPPORTED_VERSION, INVALID_REGULAR_EXPRESSION (1).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Bytes, Int8, Int16, Int32, Since, String, Tagged, Uuid
 
 

@@ -9,7 +9,8 @@ GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID (also for a member that was not chosen), S
 INVALID_ASSIGNMENT for one that does not fit what was handed out.
 """
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bytes, Int8, Int16, Int32, String, Uuid
 
 INVALID_ASSIGNMENT = 10001

@@ -9,7 +9,8 @@ NOT_CONTROLLER, REASSIGNMENT_IN_PROGRESS, POLICY_VIOLATION, REQUEST_TIMED_OUT, T
 THROTTLING_QUOTA_EXCEEDED (3).
 """
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, String
 
 

@@ -14,7 +14,8 @@ REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, THR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String, Tagged, Uuid
 
 

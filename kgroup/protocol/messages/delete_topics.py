@@ -14,7 +14,8 @@ THROTTLING_QUOTA_EXCEEDED (5).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, NullableSince, Since, String, Until, Uuid
 
 

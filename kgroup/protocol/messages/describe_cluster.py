@@ -8,7 +8,8 @@ Errors: UNSUPPORTED_ENDPOINT_TYPE (1), MISMATCHED_ENDPOINT_TYPE (1), CLUSTER_AUT
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String
 
 

@@ -13,7 +13,8 @@ GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Bytes, Int16, Int32, Since, String
 
 

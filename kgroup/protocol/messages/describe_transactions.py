@@ -6,7 +6,8 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUN
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 

@@ -9,7 +9,8 @@ ELIGIBLE_LEADERS_NOT_AVAILABLE, INVALID_REQUEST, NOT_CONTROLLER, CLUSTER_AUTHORI
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Since, String
 
 

@@ -25,7 +25,8 @@ FETCH_SESSION_TOPIC_ID_ERROR, OFFSET_MOVED_TO_TIERED_STORAGE (14).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Records, Since, String, Tagged, Until, Uuid
 
 

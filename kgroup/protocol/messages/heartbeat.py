@@ -11,7 +11,8 @@ ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import message
 from kgroup.protocol.types import Int16, Int32, Since, String
 
 

@@ -9,7 +9,8 @@ POLICY_VIOLATION, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORI
 GROUP_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, String
 
 

@@ -15,7 +15,8 @@ TRANSACTION_ABORTABLE (5), TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHOR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String
 
 

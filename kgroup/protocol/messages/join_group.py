@@ -17,7 +17,8 @@ GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID, REBALANCE_IN_PRO
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Bytes, Int16, Int32, NullableSince, Since, String
 
 

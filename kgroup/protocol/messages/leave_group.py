@@ -12,7 +12,8 @@ GROUP_AUTHORIZATION_FAILED, and for each member UNKNOWN_MEMBER_ID, FENCED_INSTAN
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Since, String, Until
 
 

@@ -22,7 +22,8 @@ TOPIC_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT (10), INVALID
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Since, String
 
 

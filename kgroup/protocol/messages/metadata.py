@@ -22,7 +22,8 @@ TOPIC_AUTHORIZATION_FAILED, LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE, REBOOTSTR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, NullableSince, Since, String, Until, Uuid
 
 

@@ -19,7 +19,8 @@ UNSUPPORTED_VERSION.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String, Until, Uuid
 
 

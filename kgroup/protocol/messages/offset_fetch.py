@@ -19,7 +19,8 @@ TOPIC_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, NullableSince, Since, String, Until, Uuid
 
 

@@ -23,7 +23,8 @@ UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, TRANSACTION_ABOR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Int64, Records, Since, String, Tagged, Until, Uuid
 
 

@@ -6,7 +6,8 @@ Errors: INVALID_REQUEST, INVALID_RECORD, UNKNOWN_SUBSCRIPTION_ID, TELEMETRY_TOO_
 UNSUPPORTED_COMPRESSION_TYPE, THROTTLING_QUOTA_EXCEEDED.
 """
 
-from kgroup.protocol.codec import Message, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bool, Bytes, Int8, Int16, Int32, Uuid
 
 

@@ -8,7 +8,8 @@ Errors: SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bytes, Int16, Int64, Since, String
 
 

@@ -5,7 +5,8 @@
 Errors: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE.
 """
 
-from kgroup.protocol.codec import Message, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import message
 from kgroup.protocol.types import Int16, String
 
 

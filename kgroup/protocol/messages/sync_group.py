@@ -13,7 +13,8 @@ FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bytes, Int16, Int32, Since, String
 
 

@@ -15,7 +15,8 @@ ILLEGAL_GENERATION (3), FENCED_INSTANCE_ID (3), TRANSACTION_ABORTABLE (4).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String
 
 

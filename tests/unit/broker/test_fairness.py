@@ -160,9 +160,9 @@ def test_a_request_of_too_many_items_closes_its_connection() -> None:
 def test_items_of_nested_arrays_are_counted_together() -> None:
     topics = tuple(OffsetFetchRequestTopic(name="t", partition_indexes=(1, 2, 3)) for _ in range(4))
     data = OffsetFetchRequest(group_id="g", topics=topics).encode(7)
-    assert bounded_reader(OffsetFetchRequest, 7, 16)(data, 0, len(data))[0].topics == topics
+    assert bounded_reader(OffsetFetchRequest, 7, True, 16)(data, 0, len(data))[0].topics == topics
     with pytest.raises(DecodeError, match="more than 15 items"):
-        bounded_reader(OffsetFetchRequest, 7, 15)(data, 0, len(data))
+        bounded_reader(OffsetFetchRequest, 7, True, 15)(data, 0, len(data))
 
 
 @pytest.mark.parametrize("known", [4, 6])

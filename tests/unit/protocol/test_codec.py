@@ -5,7 +5,8 @@ from typing import Annotated
 import pytest
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message, Struct, message
+from kgroup.protocol.codec import Message
+from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import (
     Absent,
     Bool,
