@@ -11,8 +11,8 @@ import sys
 import time
 
 from kgroup.simulation.__main__ import collect_seldom, summary_of
-from kgroup.simulation.planning import Size, play
-from kgroup.simulation.scenario import Scenario, Step
+from kgroup.simulation.play.planning import Size, play
+from kgroup.simulation.play.scenario import Scenario, Step
 
 SEEDS = range(100, 180)
 KINDS = (("classic", False), ("classic", True), ("consumer", False), ("consumer", True))

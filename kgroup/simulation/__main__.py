@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kgroup.simulation.chaos import run
+from kgroup.simulation.play.chaos import run
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import pytest
 
 from kgroup.history.raw import raw_rows
 from kgroup.history.sources import segment_logs
-from kgroup.simulation.planning import PlanResult, Size, play
-from kgroup.simulation.scenario import Scenario, Step
+from kgroup.simulation.play.planning import PlanResult, Size, play
+from kgroup.simulation.play.scenario import Scenario, Step
 
 from .conftest import require
 from .driver import Client, Driver, Member, Partition, settle

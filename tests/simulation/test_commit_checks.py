@@ -9,9 +9,9 @@ from kgroup.cli.schemas import schema_for
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.offset_commit import OffsetCommitResponse
-from kgroup.simulation import fencing
-from kgroup.simulation.chaos import run
-from kgroup.simulation.commits import CommitAudit
+from kgroup.simulation.checks import fencing
+from kgroup.simulation.checks.commits import CommitAudit
+from kgroup.simulation.play.chaos import run
 
 SEEDS = (68, 70, 74, 75, 84, 102)
 """Runs in which members commit at an older epoch than theirs."""

@@ -7,9 +7,9 @@ import pytest
 
 from kgroup.cli.app import run as kgroup
 from kgroup.errors import ConfigError
-from kgroup.simulation.picture import page
-from kgroup.simulation.planning import Size, compare, play
-from kgroup.simulation.scenario import NAMED, find, milliseconds, read
+from kgroup.simulation.play.picture import page
+from kgroup.simulation.play.planning import Size, compare, play
+from kgroup.simulation.play.scenario import NAMED, find, milliseconds, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = Size(members=6, partitions=12)

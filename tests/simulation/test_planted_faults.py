@@ -3,7 +3,7 @@
 import planted
 import pytest
 
-from kgroup.simulation.chaos import WITH_TRANSACTIONS, run
+from kgroup.simulation.play.chaos import WITH_TRANSACTIONS, run
 
 MOST_SEEDS = 200
 FOUND_BY = {

@@ -13,8 +13,8 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupReque
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.runtime.shard import Shard
 from kgroup.simulation.__main__ import main
-from kgroup.simulation.chaos import WITH_TRANSACTIONS, run
-from kgroup.simulation.groups import Kind
+from kgroup.simulation.play.chaos import WITH_TRANSACTIONS, run
+from kgroup.simulation.world.groups import Kind
 
 CHUNK = 20
 SEEDS = 300

@@ -15,8 +15,8 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import Cluster
-    from kgroup.simulation.planning import PlanResult, Size
-    from kgroup.simulation.scenario import Scenario
+    from kgroup.simulation.play.planning import PlanResult, Size
+    from kgroup.simulation.play.scenario import Scenario
 
 PROTOCOLS = ("classic", "consumer")
 SCENARIOS = ("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "upgrade")
@@ -102,8 +102,8 @@ def command(
         }  # fmt: skip
         _refuse_with_seed([name for name, value in shaped.items() if value is not None])
         return _replay(env, seed)
-    from kgroup.simulation.planning import compare
-    from kgroup.simulation.scenario import find
+    from kgroup.simulation.play.planning import compare
+    from kgroup.simulation.play.scenario import find
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
@@ -142,7 +142,7 @@ def _size(
     like: str | None,
 ) -> "Size":
     """The group's size: the options first, then the live group, then the scenario's file."""
-    from kgroup.simulation.planning import Size
+    from kgroup.simulation.play.planning import Size
 
     seen = Live() if like is None else _live(env, like)
     how_many = members or seen.members or scenario.members or Size().members
@@ -222,7 +222,7 @@ def _row(result: "PlanResult") -> dict[str, Any]:
 
 
 def _write_page(path: Path, scenario: "Scenario", size: "Size", results: "list[PlanResult]") -> None:
-    from kgroup.simulation.picture import page
+    from kgroup.simulation.play.picture import page
 
     title = f"{scenario.name}: {size.members} members, {size.partitions} partitions"
     try:
@@ -235,8 +235,8 @@ def _replay(env: Env, seed: int) -> ExitCode:
     """Carry the seed out again and print it as replay-log would; exit code 8 if an invariant broke."""
     from dataclasses import asdict
 
-    from kgroup.simulation.chaos import run
-    from kgroup.simulation.trace import text_of, trace
+    from kgroup.simulation.play.chaos import run
+    from kgroup.simulation.play.trace import text_of, trace
 
     result = run(seed)
     lines = trace(result)

@@ -16,7 +16,7 @@ VERBS = ("restart", "start", "stop", "kill", "upgrade")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScenarioStep:
     """One step; times in ms, `share` of the members it is about (0 to 1).
 
     `restart` and `upgrade` take `batch` members at a time, down for `down_ms`, with `pause_ms` between the
@@ -37,7 +37,7 @@ class Scenario:
     """Named steps, and the sizes its file asks for (None: the command's)."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     summary: str = ""
     members: int | None = None
     partitions: int | None = None
@@ -47,21 +47,23 @@ class Scenario:
 NAMED: Mapping[str, Scenario] = {
     scenario.name: scenario
     for scenario in (
-        Scenario("rolling-bounce", (Step("restart"),), "every member restarts, one at a time"),
-        Scenario("scale-out", (Step("start", share=0.5),), "half as many members again"),
-        Scenario("scale-in", (Step("stop", share=0.5),), "half of the members go for good"),
+        Scenario("rolling-bounce", (ScenarioStep("restart"),), "every member restarts, one at a time"),
+        Scenario("scale-out", (ScenarioStep("start", share=0.5),), "half as many members again"),
+        Scenario("scale-in", (ScenarioStep("stop", share=0.5),), "half of the members go for good"),
         Scenario(
             "az-loss",
-            (Step("kill", share=1 / 3, down_ms=120_000),),
+            (ScenarioStep("kill", share=1 / 3, down_ms=120_000),),
             "a third of the members vanish at once, and are back after two minutes",
         ),
         Scenario(
             "deploy-canary",
-            (Step("restart", share=0.1, wait_ms=300_000), Step("restart", batch=4)),
+            (ScenarioStep("restart", share=0.1, wait_ms=300_000), ScenarioStep("restart", batch=4)),
             "a tenth restarts and is watched for five minutes, then everybody, four at a time",
         ),
         Scenario(
-            "upgrade", (Step("upgrade"),), "classic members restart with the consumer protocol, one by one"
+            "upgrade",
+            (ScenarioStep("upgrade"),),
+            "classic members restart with the consumer protocol, one by one",
         ),
     )
 }
@@ -115,21 +117,21 @@ def _count(path: Path, value: object) -> int | None:
     raise ConfigError(f"scenario {path}: {value!r} is not a positive number")
 
 
-def _step(path: Path, entry: Any) -> Step:
+def _step(path: Path, entry: Any) -> ScenarioStep:
     if not isinstance(entry, dict) or not entry:
         raise ConfigError(f"scenario {path}: {entry!r} is no step", "a step is a verb with its options")
     verb, given = next(iter(entry.items()))
     if verb == "wait":
-        return Step("wait", wait_ms=milliseconds(given))
+        return ScenarioStep("wait", wait_ms=milliseconds(given))
     if verb not in VERBS:
         raise ConfigError(f"scenario {path}: unknown step {verb!r}", "one of " + ", ".join((*VERBS, "wait")))
-    options = {f.name.removesuffix("_ms"): f.name for f in fields(Step) if f.name != "verb"}
+    options = {f.name.removesuffix("_ms"): f.name for f in fields(ScenarioStep) if f.name != "verb"}
     values: dict[str, Any] = {}
     for key, value in (given or {}).items():
         if key not in options:
             raise ConfigError(f"scenario {path}: {verb} has no {key!r}", "one of " + ", ".join(options))
         values[options[key]] = _value(path, key, value)
-    return Step(verb, **values)
+    return ScenarioStep(verb, **values)
 
 
 def _value(path: Path, key: str, value: object) -> int | float | None:

@@ -17,10 +17,10 @@ from kgroup.errors import KgroupError
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import Member
-from kgroup.simulation.process import Habits, Process
-from kgroup.simulation.scenario import Scenario, Step
-from kgroup.simulation.tally import Tally
-from kgroup.simulation.world import World
+from kgroup.simulation.play.scenario import Scenario, ScenarioStep
+from kgroup.simulation.play.tally import Tally
+from kgroup.simulation.world.process import Process, ProcessSettings
+from kgroup.simulation.world.world import World
 
 GROUP, TOPIC = "group", "topic"
 CLASSIC, CONSUMER = "classic", "consumer"
@@ -144,7 +144,7 @@ class Stage:
                 raise KgroupError("the group does not come to rest within an hour")
             self._pass(LOOK_EVERY_MS)
 
-    def play(self, step: Step) -> None:
+    def play(self, step: ScenarioStep) -> None:
         """Carry out one step of a scenario, and let its time pass."""
         count = max(1, round(step.share * self._size.members))
         match step.verb:
@@ -166,7 +166,7 @@ class Stage:
                 self._pass(step.down_ms)
         self._pass(step.wait_ms)
 
-    def _roll(self, step: Step, processes: list[Process], change: Callable[[Process], None]) -> None:
+    def _roll(self, step: ScenarioStep, processes: list[Process], change: Callable[[Process], None]) -> None:
         for first in range(0, len(processes), step.batch):
             batch = processes[first : first + step.batch]
             for process in batch:
@@ -196,10 +196,12 @@ class Stage:
         number = len(self.processes)
         name = f"member-{number}"
         size = self._size
-        habits = Habits(
+        settings = ProcessSettings(
             commit_every_ms=size.commit_interval_ms, rebalance_timeout_ms=size.rebalance_timeout_ms
         )
-        process = self.world.add(GROUP, name, partial(self._member, name), habits, self.tally.owners_changed)
+        process = self.world.add(
+            GROUP, name, partial(self._member, name), settings, self.tally.owners_changed
+        )
         process.on_position = self.tally.position_known
         self._protocols[name] = self._protocol
         self.processes.append(process)

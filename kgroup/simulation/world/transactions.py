@@ -24,9 +24,9 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from kgroup.protocol.registry import response_class_of
-from kgroup.simulation.brokers import Brokers
-from kgroup.simulation.network import InFlight
-from kgroup.simulation.process import Process
+from kgroup.simulation.world.brokers import Brokers
+from kgroup.simulation.world.network import InFlight
+from kgroup.simulation.world.process import Process
 
 TIMEOUT_MS = 15_000
 """How long a transaction may stay open before it is aborted for its producer."""

@@ -11,8 +11,8 @@ from kgroup.history.items import BadRange
 from kgroup.history.replay import replay
 from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.log.memory import MemoryLog
-from kgroup.simulation.chaos import Run
-from kgroup.simulation.world import START_MS
+from kgroup.simulation.play.chaos import Run
+from kgroup.simulation.world.world import START_MS
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from kgroup.simulation.planning import PlanResult
+from kgroup.simulation.play.planning import PlanResult
 
 WIDTH, HEIGHT = 900, 120
 MOST_POINTS = 900

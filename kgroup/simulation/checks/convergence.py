@@ -9,11 +9,11 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.domain import TopicPartition
 from kgroup.members.classic import ClassicMember
-from kgroup.simulation.groups import SimulatedGroup
-from kgroup.simulation.invariants import epoch_of
-from kgroup.simulation.process import Process
-from kgroup.simulation.violation import Violation
-from kgroup.simulation.world import World
+from kgroup.simulation.checks.invariants import epoch_of
+from kgroup.simulation.checks.violation import Violation
+from kgroup.simulation.world.groups import SimulatedGroup
+from kgroup.simulation.world.process import Process
+from kgroup.simulation.world.world import World
 
 LOOK_EVERY_MS = 500
 REST_LASTS_MS = 6_000

@@ -24,13 +24,13 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kgroup.simulation import fencing
-from kgroup.simulation.brokers import Partition
-from kgroup.simulation.commits import CommitAudit
-from kgroup.simulation.hard_state import difference, group_difference
-from kgroup.simulation.process import Process
-from kgroup.simulation.violation import Violation
-from kgroup.simulation.world import World
+from kgroup.simulation.checks import fencing
+from kgroup.simulation.checks.commits import CommitAudit
+from kgroup.simulation.checks.hard_state import difference, group_difference
+from kgroup.simulation.checks.violation import Violation
+from kgroup.simulation.world.brokers import Partition
+from kgroup.simulation.world.process import Process
+from kgroup.simulation.world.world import World
 
 
 @dataclass(slots=True)

@@ -10,11 +10,11 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import Topic, TopicImage, TopicPartition
 from kgroup.members.effects import Member
 from kgroup.protocol.codec import Message
-from kgroup.simulation.brokers import Brokers, Watcher
-from kgroup.simulation.network import Connection, InFlight
-from kgroup.simulation.process import Habits, Process
-from kgroup.simulation.schedule import Schedule
-from kgroup.simulation.transactions import Copier, Transactions
+from kgroup.simulation.world.brokers import Brokers, Watcher
+from kgroup.simulation.world.network import Connection, InFlight
+from kgroup.simulation.world.process import Process, ProcessSettings
+from kgroup.simulation.world.schedule import Schedule
+from kgroup.simulation.world.transactions import Copier, Transactions
 
 START_MS = 1_700_000_000_000
 OPERATOR_TIMEOUT_MS = 10_000
@@ -77,14 +77,14 @@ class World:
         group_id: str,
         name: str,
         make_member: Callable[[int], Member],
-        habits: Habits | None = None,
+        settings: ProcessSettings | None = None,
         on_change: Callable[[Process], None] = lambda process: None,
         *,
         copies: bool = False,
     ) -> Process:
         """A process of a group, not started yet; one that `copies` commits with transactions."""
         kind = partial(Copier, transactions=self.transactions) if copies else Process
-        process = kind(name, self.brokers, self.rng, make_member, self.end_of, habits, on_change)
+        process = kind(name, self.brokers, self.rng, make_member, self.end_of, settings, on_change)
         self.processes.setdefault(group_id, []).append(process)
         return process
 

@@ -9,14 +9,14 @@ from random import Random
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
-from kgroup.simulation.brokers import DiskFault
-from kgroup.simulation.fencing import is_outdated
-from kgroup.simulation.groups import Kind, SimulatedGroup, add_process
-from kgroup.simulation.network import Weather
-from kgroup.simulation.process import Process
-from kgroup.simulation.world import World
+from kgroup.simulation.checks.fencing import is_outdated
+from kgroup.simulation.world.brokers import DiskFault
+from kgroup.simulation.world.groups import Kind, SimulatedGroup, add_process
+from kgroup.simulation.world.network import NetworkConditions
+from kgroup.simulation.world.process import Process
+from kgroup.simulation.world.world import World
 
-GOOD_WEATHER = Weather()
+GOOD_CONDITIONS = NetworkConditions()
 STAYS_DOWN = 0.12
 """The share of the processes that die at the end and never come back."""
 METADATA_KNOWN_MS = 25_000
@@ -89,11 +89,11 @@ class Faults:
         for partition in world.brokers.partitions:
             if partition.leader is None:
                 world.brokers.lead(partition, self._rng.randrange(len(world.brokers.brokers)))
-        world.network.weather = GOOD_WEATHER
+        world.network.conditions = GOOD_CONDITIONS
         world.network.heal()
         for group in self._groups:
             for process in list(group.processes):
-                process.habits.handover_ms = min(process.habits.handover_ms, 700)
+                process.settings.handover_ms = min(process.settings.handover_ms, 700)
                 process.resume()
                 if process.name.endswith("-twin"):
                     process.stop()
@@ -241,15 +241,17 @@ class Faults:
 
     def _storm(self) -> str:
         network = self._world.network
-        network.weather = Weather(5, self._rng.choice((200, 2_000)), self._rng.choice((0.0, 0.02, 0.1)))
-        self._later(self._rng.randint(1_000, 15_000), lambda: setattr(network, "weather", GOOD_WEATHER))
+        network.conditions = NetworkConditions(
+            5, self._rng.choice((200, 2_000)), self._rng.choice((0.0, 0.02, 0.1))
+        )
+        self._later(self._rng.randint(1_000, 15_000), lambda: setattr(network, "conditions", GOOD_CONDITIONS))
         return "the network gets bad"
 
     def _slow_handover(self) -> str:
         process = self._process()
-        process.habits.handover_ms = self._rng.choice((3_000, 15_000, 40_000))
-        self._later(30_000, lambda: setattr(process.habits, "handover_ms", 50))
-        return f"{process.name} takes {process.habits.handover_ms} ms to give partitions up"
+        process.settings.handover_ms = self._rng.choice((3_000, 15_000, 40_000))
+        self._later(30_000, lambda: setattr(process.settings, "handover_ms", 50))
+        return f"{process.name} takes {process.settings.handover_ms} ms to give partitions up"
 
     def _topics(self) -> str:
         world, rng = self._world, self._rng
@@ -313,7 +315,7 @@ class Faults:
             group.instances[name] = group.instances[original.name]
             if original.name in group.classic:
                 group.classic.add(name)
-            twin = add_process(self._world, self._rng, group, name, original.habits, self._on_change)
+            twin = add_process(self._world, self._rng, group, name, original.settings, self._on_change)
         if twin is None:
             return None
         twin.start()

@@ -12,14 +12,14 @@ from random import Random
 from typing import Any, Protocol
 
 from kgroup.protocol.codec import Message
-from kgroup.simulation.schedule import Schedule
+from kgroup.simulation.world.schedule import Schedule
 
 Pair = tuple[str, int]
 """A client's name and a broker's id."""
 
 
 @dataclass(slots=True)
-class Weather:
+class NetworkConditions:
     """How the network is now: delays in ms, and the share of messages whose connection breaks."""
 
     least_delay_ms: int = 1
@@ -90,7 +90,7 @@ class Network:
 
     def __init__(self, schedule: Schedule, rng: Random, brokers: dict[int, Broker]) -> None:
         self.schedule = schedule
-        self.weather = Weather()
+        self.conditions = NetworkConditions()
         self.cut: set[Pair] = set()
         self._rng = rng
         self._brokers = brokers
@@ -175,10 +175,10 @@ class Network:
             self.release(pair)
 
     def _delay(self) -> int:
-        return self._rng.randrange(self.weather.least_delay_ms, self.weather.most_delay_ms + 1)
+        return self._rng.randrange(self.conditions.least_delay_ms, self.conditions.most_delay_ms + 1)
 
     def _unlucky(self) -> bool:
-        return self.weather.breaks > 0 and self._rng.random() < self.weather.breaks
+        return self.conditions.breaks > 0 and self._rng.random() < self.conditions.breaks
 
     def _arrive(self, connection: Connection, ticket: int, sent: InFlight, data: bytes) -> None:
         if connection.closed and not connection.lingers:

@@ -36,8 +36,8 @@ from kgroup.protocol.messages.offset_fetch import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.registry import response_class_of
-from kgroup.simulation.brokers import Brokers
-from kgroup.simulation.network import Connection, InFlight
+from kgroup.simulation.world.brokers import Brokers
+from kgroup.simulation.world.network import Connection, InFlight
 
 FETCH_VERSION = 9
 PARKED_SLACK_MS = 5_000
@@ -46,7 +46,7 @@ OnPosition: TypeAlias = Callable[["Process", TopicPartition, int], None]
 
 
 @dataclass(slots=True)
-class Habits:
+class ProcessSettings:
     """How a process behaves; times in ms. `older_by` is how many versions its library is behind.
 
     `handover_ms` is what it takes from being asked to give partitions up to having done so.
@@ -78,14 +78,14 @@ class Process:
         rng: Random,
         make_member: Callable[[int], Member],
         end_of: Callable[[TopicPartition], int],
-        habits: Habits | None = None,
+        settings: ProcessSettings | None = None,
         on_change: OnChange = lambda process: None,
     ) -> None:
         self._name = name
         self._brokers, self._schedule, self._rng = brokers, brokers.schedule, rng
         self.make_member = make_member
         self._end_of = end_of
-        self.habits = habits or Habits()
+        self.settings = settings or ProcessSettings()
         self.on_change = on_change
         self.on_position: OnPosition = lambda process, partition, committed: None
         self.member: Member | None = None
@@ -121,9 +121,9 @@ class Process:
         self.incarnation += 1
         self.member = self.make_member(self.incarnation)
         self._take(self.member.start(self._schedule.now_ms))
-        delay = self._rng.randint(1, max(self.habits.commit_every_ms, 1))
+        delay = self._rng.randint(1, max(self.settings.commit_every_ms, 1))
         self._later(delay, self._commit_tick)
-        self._later(self._rng.randint(1, self.habits.metadata_every_ms), self._metadata_tick)
+        self._later(self._rng.randint(1, self.settings.metadata_every_ms), self._metadata_tick)
 
     def stop(self, for_good: bool = False) -> None:
         """Ask the process to leave its group and end; a paused one does so when it goes on."""
@@ -190,7 +190,7 @@ class Process:
             return
         self._coordinator = None
         if isinstance(request, OffsetFetchRequest):
-            self._later(self.habits.look_up_ms, self._fetch_positions)
+            self._later(self.settings.look_up_ms, self._fetch_positions)
         else:
             self._commits -= isinstance(request, OffsetCommitRequest)
             self._take(member.unanswered(request, self._schedule.now_ms))
@@ -203,7 +203,7 @@ class Process:
     def _metadata_tick(self, member: Member) -> None:
         """Refresh what the client knows of topics, as clients do from time to time."""
         self._refresh(member)
-        self._later(self.habits.metadata_every_ms, self._metadata_tick)
+        self._later(self.settings.metadata_every_ms, self._metadata_tick)
 
     def _leave(self, member: Member, for_good: bool) -> None:
         if member is self.member:
@@ -219,7 +219,7 @@ class Process:
                 case WakeAt():
                     self._wake_at(effect.ms)
                 case NeedTopics():
-                    self._later(self.habits.look_up_ms, self._refresh)
+                    self._later(self.settings.look_up_ms, self._refresh)
                 case CoordinatorMoved():
                     self._coordinator = None
                 case Revoke():
@@ -246,7 +246,7 @@ class Process:
         if self._leaving:
             self._note_holding(member)
         else:
-            self._later(self.habits.handover_ms, self._gave_up)
+            self._later(self.settings.handover_ms, self._gave_up)
 
     def _commit(self, member: Member, offsets: Mapping[TopicPartition, int]) -> None:
         self._take(member.commit(offsets, self._schedule.now_ms))
@@ -277,8 +277,8 @@ class Process:
             self._restart_later()
 
     def _restart_later(self) -> None:
-        if self.wanted and self.habits.restart_after_ms is not None:
-            self._schedule.after(self.habits.restart_after_ms, self._restart, self.incarnation)
+        if self.wanted and self.settings.restart_after_ms is not None:
+            self._schedule.after(self.settings.restart_after_ms, self._restart, self.incarnation)
 
     def _restart(self, incarnation: int) -> None:
         if self.wanted and incarnation == self.incarnation:
@@ -304,7 +304,7 @@ class Process:
         self._outbox.append(send)
         if not self._looking:
             self._looking = True
-            self._later(self.habits.look_up_ms, self._found_coordinator)
+            self._later(self.settings.look_up_ms, self._found_coordinator)
 
     def _found_coordinator(self, member: Member) -> None:
         self._looking = False
@@ -314,7 +314,7 @@ class Process:
             if self._coordinator is not None:
                 self._transmit(send)
             else:
-                self._later(self.habits.look_up_ms, partial(self._not_found, send.request))
+                self._later(self.settings.look_up_ms, partial(self._not_found, send.request))
 
     def _not_found(self, request: Message, member: Member) -> None:
         self._unanswered(member, request)
@@ -324,11 +324,11 @@ class Process:
         request = send.request
         versions = request.VERSIONS
         newest = min(versions[-1], 99 if send.max_version is None else send.max_version)
-        version = max(newest - self.habits.older_by, send.min_version, versions[0])
+        version = max(newest - self.settings.older_by, send.min_version, versions[0])
         self.sent.append((request, version))
         parked = isinstance(request, JoinGroupRequest | SyncGroupRequest)
-        habits = self.habits
-        timeout = habits.rebalance_timeout_ms + PARKED_SLACK_MS if parked else habits.request_timeout_ms
+        settings = self.settings
+        timeout = settings.rebalance_timeout_ms + PARKED_SLACK_MS if parked else settings.request_timeout_ms
         self._brokers.network.send(self, self._coordinator, request, version, timeout)
 
     def _wake_at(self, ms: int) -> None:
@@ -348,7 +348,7 @@ class Process:
         for partition in self.positions:
             self.positions[partition] = max(self.positions[partition], self._end_of(partition))
         if self.member is member:
-            self._later(self.habits.commit_every_ms, self._commit_tick)
+            self._later(self.settings.commit_every_ms, self._commit_tick)
 
     def _fetch_positions(self, member: Member) -> None:
         """Ask for the committed offset of every partition held that is not being read yet."""
@@ -383,7 +383,7 @@ class Process:
                     self._begin_at(partition, found.committed_offset)
         if again:
             self._coordinator = None
-            self._later(self.habits.look_up_ms, self._fetch_positions)
+            self._later(self.settings.look_up_ms, self._fetch_positions)
 
     def _begin_at(self, partition: TopicPartition, committed: int) -> None:
         self.positions[partition] = max(committed, 0)

@@ -16,10 +16,10 @@ from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCo
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kgroup.protocol.subscription import Assignment
-from kgroup.simulation import fencing
-from kgroup.simulation.transactions import Transaction
-from kgroup.simulation.violation import Violation
-from kgroup.simulation.world import World
+from kgroup.simulation.checks import fencing
+from kgroup.simulation.checks.violation import Violation
+from kgroup.simulation.world.transactions import Transaction
+from kgroup.simulation.world.world import World
 
 Where = tuple[str, str, int]
 """Group, topic and partition."""

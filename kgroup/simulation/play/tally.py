@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kgroup.domain import TopicPartition
-from kgroup.simulation.process import Process
-from kgroup.simulation.world import World
+from kgroup.simulation.world.process import Process
+from kgroup.simulation.world.world import World
 
 
 class Tally:

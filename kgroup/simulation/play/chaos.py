@@ -8,14 +8,14 @@ from random import Random
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.simulation.convergence import changes, come_to_rest, snapshot
-from kgroup.simulation.faults import METADATA_KNOWN_MS, Fault, Faults
-from kgroup.simulation.groups import Kind, SimulatedGroup, made_up
-from kgroup.simulation.hard_state import compacted, difference
-from kgroup.simulation.invariants import Auditor
-from kgroup.simulation.process import Process
-from kgroup.simulation.violation import Violation
-from kgroup.simulation.world import START_MS, World
+from kgroup.simulation.checks.convergence import changes, come_to_rest, snapshot
+from kgroup.simulation.checks.hard_state import compacted, difference
+from kgroup.simulation.checks.invariants import Auditor
+from kgroup.simulation.checks.violation import Violation
+from kgroup.simulation.play.faults import METADATA_KNOWN_MS, Fault, Faults
+from kgroup.simulation.world.groups import Kind, SimulatedGroup, made_up
+from kgroup.simulation.world.process import Process
+from kgroup.simulation.world.world import START_MS, World
 
 REST_MS = 150_000
 CALM_MS = 14_000

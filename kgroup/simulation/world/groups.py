@@ -14,8 +14,8 @@ from kgroup.domain import uuid_text
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import Member
-from kgroup.simulation.process import Habits, Process
-from kgroup.simulation.world import World
+from kgroup.simulation.world.process import Process, ProcessSettings
+from kgroup.simulation.world.world import World
 
 
 class Kind(StrEnum):
@@ -94,7 +94,7 @@ def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -
         if kind in (Kind.EAGER, Kind.COOPERATIVE) or (kind is Kind.MIXED and rng.random() < 0.5):
             group.classic.add(name)
         behind = rng.choice((0, 0, 0, 1)) if name in group.instances else rng.choice((0, 0, 1, 3))
-        habits = Habits(
+        settings = ProcessSettings(
             commit_every_ms=rng.choice((3_000, 7_000, 11_000)),
             request_timeout_ms=rng.choice((4_000, 30_000)),
             rebalance_timeout_ms=patience.rebalance_ms,
@@ -102,7 +102,7 @@ def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -
             metadata_every_ms=15_000,
             older_by=behind,
         )
-        add_process(world, rng, group, name, habits)
+        add_process(world, rng, group, name, settings)
     return group
 
 
@@ -111,12 +111,12 @@ def add_process(
     rng: Random,
     group: SimulatedGroup,
     name: str,
-    habits: Habits,
+    settings: ProcessSettings,
     on_change: Callable[[Process], None] = lambda process: None,
 ) -> Process:
     """One more process for a group, not started yet."""
     make = _maker(rng, group, name)
-    process = world.add(group.group_id, name, make, replace(habits), on_change, copies=group.copies)
+    process = world.add(group.group_id, name, make, replace(settings), on_change, copies=group.copies)
     group.processes.append(process)
     return process
 
