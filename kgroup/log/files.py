@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from kgroup.errors import StorageError
@@ -42,6 +42,14 @@ def remove_segment(folder: Path, base_offset: int) -> None:
     """Delete a segment, indexes first, so that no crash leaves an index without its log."""
     for suffix in (*INDEX_SUFFIXES, ".log"):
         segment_file(folder, base_offset, suffix).unlink(missing_ok=True)
+
+
+def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
+    """The folders named like a partition's, with topic and number, by name."""
+    for path in sorted(folder.iterdir()):
+        name, _, number = path.name.rpartition("-")
+        if name and number.isdecimal() and path.is_dir():
+            yield path, name, int(number)
 
 
 def remove_partitions(folder: Path | None, topics: Container[str]) -> None:

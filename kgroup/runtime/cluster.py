@@ -18,7 +18,7 @@ from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.broker_settings import BrokerConfigs
-from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
+from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
 from kgroup.runtime.changes import Changes
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
@@ -290,8 +290,7 @@ class Cluster:
     def _open(self, config: Mapping[str, str], offsets_partitions: int | None) -> None:
         if not self.catalog.topics and self.folder is not None:
             adopt_start_offsets(self.folder)
-            for topic in adoptable(self.folder, self.catalog):
-                self.catalog.add(topic)
+            adopt_topics(self.folder, self.catalog)
         for topic in self.catalog.topics.values():
             self._place(topic)
         known = self.catalog.topics.get(OFFSETS_TOPIC)

@@ -1,0 +1,52 @@
+"""What a cluster makes of its data folder: topics taken over whole, deleted ones that do not come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kgroup.log.files import replace_file
+from kgroup.log.interface import Log
+from kgroup.log.partition import PartitionLog
+from kgroup.protocol.batches import LogRecord
+from kgroup.runtime import catalog
+from kgroup.runtime.cluster import Cluster
+
+
+def opened(folder: Path) -> Cluster:
+    return Cluster(folder, offsets_partitions=1)
+
+
+def log_of(cluster: Cluster, topic: str) -> Log:
+    found = cluster.log(topic, 0)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_a_copy_of_kafkas_folder_is_taken_over_whole_or_not_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    """Topics that were left out were hidden, and deleted when one of their name was created."""
+    for name in ("a", "b", "c"):
+        log = PartitionLog(tmp_path / f"{name}-0")
+        log.append([LogRecord(b"k", b"v")])
+        log.close()
+    left = last
+
+    def killed_at_last(path: Path, content: str | bytes) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        replace_file(path, content)
+
+    monkeypatch.setattr(catalog, "replace_file", killed_at_last)
+    with pytest.raises(KeyboardInterrupt):
+        opened(tmp_path)
+    monkeypatch.undo()
+    cluster = opened(tmp_path)
+    assert {"a", "b", "c"} < cluster.catalog.topics.keys()
+    assert [log_of(cluster, name).end_offset for name in ("a", "b", "c")] == [1, 1, 1]
+    cluster.close()
