@@ -53,13 +53,25 @@ def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
 
 
 def remove_partitions(folder: Path | None, topics: Container[str]) -> None:
-    """Delete the folders of all partitions of these topics, also those a crash left behind."""
+    """Delete the folders of all partitions of these topics, also those a crash left behind.
+
+    Raises StorageError for the first that cannot be deleted, when all have been tried.
+    """
     if folder is None or not topics:
         return
-    for path in list(folder.iterdir()):
-        name, _, number = path.name.rpartition("-")
-        if name in topics and number.isdecimal():
-            shutil.rmtree(path, ignore_errors=True)
+    failed: StorageError | None = None
+    for path, name, _ in partition_folders(folder):
+        if name not in topics:
+            continue
+        try:
+            shutil.rmtree(path)
+        except OSError as error:
+            failed = failed or StorageError(
+                f"{path} cannot be deleted: {error.strerror}",
+                hint="delete it by hand: no topic of that name can be created before",
+            )
+    if failed is not None:
+        raise failed
 
 
 def sync_folder(folder: Path) -> None:

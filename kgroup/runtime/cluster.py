@@ -23,7 +23,7 @@ from kgroup.runtime.changes import Changes
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, told
-from kgroup.runtime.partition_folders import all_there, open_partition
+from kgroup.runtime.partition_folders import all_there, discard, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
@@ -168,7 +168,7 @@ class Cluster:
                 opened = self._logs.pop((name, partition), None)
                 if opened is not None:
                     opened.close()
-        remove_partitions(self.folder, changes.deleted)
+        discard(self.folder, changes.deleted)
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
         for name in changes.settings:

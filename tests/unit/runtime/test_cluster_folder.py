@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import StorageError
 from kgroup.log.files import replace_file
 from kgroup.log.interface import Log
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord
 from kgroup.runtime import catalog
+from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 
 
 def opened(folder: Path) -> Cluster:
     return Cluster(folder, offsets_partitions=1)
+
+
+def create(cluster: Cluster, name: str) -> None:
+    cluster.create_topic(CatalogTopic(name, cluster.catalog.new_topic_id(), 1))
 
 
 def log_of(cluster: Cluster, topic: str) -> Log:
@@ -49,4 +57,29 @@ def test_a_copy_of_kafkas_folder_is_taken_over_whole_or_not_yet(
     cluster = opened(tmp_path)
     assert {"a", "b", "c"} < cluster.catalog.topics.keys()
     assert [log_of(cluster, name).end_offset for name in ("a", "b", "c")] == [1, 1, 1]
+    cluster.close()
+
+
+def test_a_topic_whose_records_cannot_be_deleted_never_comes_back_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A new topic of its name served them."""
+
+    def refused(path: Path) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    cluster = opened(tmp_path)
+    for name in ("t", "other"):
+        create(cluster, name)
+        log_of(cluster, name).append([LogRecord(b"k", b"v")])
+    monkeypatch.setattr(shutil, "rmtree", refused)
+    cluster.delete_topic("t")
+    (line,) = caplog.messages
+    assert f"{tmp_path / 't-0'} cannot be deleted: Operation not permitted (delete it by hand" in line
+    with pytest.raises(StorageError, match="t-0 cannot be deleted"):
+        create(cluster, "t")
+    assert cluster.catalog.topics.keys() == {"other", OFFSETS_TOPIC}
+    monkeypatch.undo()
+    create(cluster, "t")
+    assert [log_of(cluster, name).end_offset for name in ("t", "other")] == [0, 1]
     cluster.close()
