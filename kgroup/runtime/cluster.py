@@ -167,7 +167,7 @@ class Cluster:
                 self._placed.pop((name, partition), None)
                 opened = self._logs.pop((name, partition), None)
                 if opened is not None:
-                    opened.close()
+                    opened.close(gone=True)
         discard(self.folder, changes.deleted)
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])

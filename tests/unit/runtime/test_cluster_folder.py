@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -82,4 +83,22 @@ def test_a_topic_whose_records_cannot_be_deleted_never_comes_back_with_them(
     monkeypatch.undo()
     create(cluster, "t")
     assert [log_of(cluster, name).end_offset for name in ("t", "other")] == [0, 1]
+    cluster.close()
+
+
+def test_what_is_deleted_is_not_brought_to_disk_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion of a thousand partitions synced each of them twice while everybody waited."""
+    cluster = opened(tmp_path)
+    create(cluster, "t")
+    log_of(cluster, "t").append([LogRecord(b"k", b"v")])
+    synced: list[str] = []
+
+    def noted(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    cluster.delete_topic("t")
+    assert synced == [str(tmp_path / "catalog.json.tmp"), str(tmp_path)]
     cluster.close()
