@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from kgroup.broker.connection import Connection, Routes
@@ -41,6 +42,7 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._cleaner_timer: asyncio.TimerHandle | None = None
+        self._reading_on = False  # what is due waits until all that has come is read
 
     async def start(self, port: int = 0) -> list[int]:
         """Listen on `port` and the ones behind it (0: any free ones); the ports, by node id.
@@ -112,15 +114,33 @@ class Server:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._reading_on:
+            return
         wakeups = self.dispatcher.wakeups
         delay_ms = wakeups.due_ms - self.cluster.clock.now_ms()
         if self._loop is not None and delay_ms < 1 << 40:
             self._timer = self._loop.call_later(max(delay_ms, 0) / 1000, self._wake)
 
     def _wake(self) -> None:
+        """Do what is due now, but after the requests that came by now.
+
+        A loop or machine that was held up finds deadlines and unread heartbeats at once: one that came in
+        time must not lose because we were late. In Kafka, too, a timer that fires only puts its work into the
+        queue of its partition, behind all requests read so far, and a heartbeat among those cancels it
+        (CoordinatorTimerImpl); there, other threads read on meanwhile. One round, however long
+        it takes: what sends without end cannot keep the members of others alive.
+        """
         self._timer = None
+        self._reading_on = True
+        self.turns.after_unread(partial(self._keep_deadlines, self.cluster.clock.now_ms()))
+
+    def _keep_deadlines(self, due_ms: int) -> None:
+        self._reading_on = False
+        wakeups = self.dispatcher.wakeups
+        if wakeups.on_earlier is None:
+            return  # stopped meanwhile
         try:
-            self.dispatcher.wakeups.run(self.cluster.clock.now_ms())
+            wakeups.run(due_ms, self.cluster.clock.now_ms())
         finally:
             if self._timer is None:
                 self._arm()

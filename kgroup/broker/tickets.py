@@ -37,7 +37,7 @@ class Tickets:
         wakeups = self.wakeups
         now_ms = self._clock.now_ms()
         if now_ms >= wakeups.due_ms:
-            wakeups.run(now_ms)
+            wakeups.before_request(now_ms)
         shard = self._cluster.shards[partition]
         if shard is None or self._cluster.leader_of(OFFSETS_TOPIC, partition) != call.node:
             return refusal(call.body, ErrorCode.NOT_COORDINATOR)
@@ -59,10 +59,10 @@ class Tickets:
             self._watchers.notify((OFFSETS_TOPIC, partition))
         return own
 
-    def wake(self, shard: Shard, now_ms: int) -> list[Reply]:
+    def wake(self, shard: Shard, now_ms: int, due_ms: int) -> list[Reply]:
         """Let a shard do what is due; a shard that fails is loaded anew."""
         try:
-            replies = shard.wake(now_ms)
+            replies = shard.wake(now_ms, due_ms)
         except Exception:
             log.exception("%s-%d failed at a deadline", OFFSETS_TOPIC, shard.partition)
             self._replace(shard, now_ms)

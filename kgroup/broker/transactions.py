@@ -177,7 +177,7 @@ class Transactions:
         wakeups = self._tickets.wakeups
         now_ms = self._cluster.clock.now_ms()
         if now_ms >= wakeups.due_ms:
-            wakeups.run(now_ms)
+            wakeups.before_request(now_ms)
         partition = self._partition_of(transactional_id)
         shard = self.shards[partition]
         if shard is None or node not in (None, self._cluster.leader_of(TRANSACTION_TOPIC, partition)):

@@ -23,6 +23,12 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._next)
         self._waiting.append(go_on)
 
+    def after_unread(self, go_on: Callable[[], None]) -> None:
+        """Call `go_on` once, when all that has come by now was read and its connection had its turn."""
+        loop = asyncio.get_running_loop()
+        # a turn of the loop first does what it was asked for in the last one, and only then reads
+        loop.call_soon(loop.call_soon, self.add, go_on)
+
     def _next(self) -> None:
         go_on = self._waiting.popleft()
         if self._waiting:

@@ -35,7 +35,7 @@ class Wakeups:
     """
 
     def __init__(
-        self, shards: Callable[[], Iterable[Shard]], wake: Callable[[Shard, int], Iterable[Reply]],
+        self, shards: Callable[[], Iterable[Shard]], wake: Callable[[Shard, int, int], Iterable[Reply]],
         deliver: Callable[[Iterable[Reply]], None],
     ) -> None:  # fmt: skip
         self._shards = shards
@@ -78,13 +78,26 @@ class Wakeups:
         if self.due_ms < before and self.on_earlier is not None:
             self.on_earlier()
 
-    def run(self, now_ms: int) -> None:
-        """Everything due by now, in the order of the deadlines and each at its own time."""
-        while (due := self.next_ms()) is not None and due <= now_ms:
+    def before_request(self, now_ms: int) -> None:
+        """What fell due comes before a request that is made now, unless the request lay unread since.
+
+        An event loop that was held up meets both at once and cannot tell which came first: there, what is
+        due waits until all has been read (Server), and never for a request.
+        """
+        if self.on_earlier is None:
+            self.run(now_ms)
+
+    def run(self, due_ms: int, now_ms: int | None = None) -> None:
+        """Everything due by `due_ms`, in the order of the deadlines and each at its own time.
+
+        A host that is late says what time it is now: whoever is then told to rejoin has the whole of its
+        time before it, however long nothing could be heard.
+        """
+        while (due := self.next_ms()) is not None and due <= due_ms:
             for shard in self._shards():
                 wake_ms = shard.next_wake_ms()
                 if wake_ms is not None and wake_ms <= due:
-                    self._deliver(self._wake(shard, due))
+                    self._deliver(self._wake(shard, due if now_ms is None else now_ms, due))
             while self._deadlines and self._deadlines[0].ms <= due:
                 callback = heapq.heappop(self._deadlines).callback
                 if callback is not None:

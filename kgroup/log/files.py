@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from kgroup.errors import StorageError
@@ -44,14 +44,34 @@ def remove_segment(folder: Path, base_offset: int) -> None:
         segment_file(folder, base_offset, suffix).unlink(missing_ok=True)
 
 
+def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
+    """The folders named like a partition's, with topic and number, by name."""
+    for path in sorted(folder.iterdir()):
+        name, _, number = path.name.rpartition("-")
+        if name and number.isdecimal() and path.is_dir():
+            yield path, name, int(number)
+
+
 def remove_partitions(folder: Path | None, topics: Container[str]) -> None:
-    """Delete the folders of all partitions of these topics, also those a crash left behind."""
+    """Delete the folders of all partitions of these topics, also those a crash left behind.
+
+    Raises StorageError for the first that cannot be deleted, when all have been tried.
+    """
     if folder is None or not topics:
         return
-    for path in list(folder.iterdir()):
-        name, _, number = path.name.rpartition("-")
-        if name in topics and number.isdecimal():
-            shutil.rmtree(path, ignore_errors=True)
+    failed: StorageError | None = None
+    for path, name, _ in partition_folders(folder):
+        if name not in topics:
+            continue
+        try:
+            shutil.rmtree(path)
+        except OSError as error:
+            failed = failed or StorageError(
+                f"{path} cannot be deleted: {error.strerror}",
+                hint="delete it by hand: no topic of that name can be created before",
+            )
+    if failed is not None:
+        raise failed
 
 
 def sync_folder(folder: Path) -> None:

@@ -102,8 +102,8 @@ class Log(Protocol):
         """How large segments become from now on, and whether every append is synced."""
         ...
 
-    def close(self) -> None:
-        """Release files; safe to call twice."""
+    def close(self, *, gone: bool = False) -> None:
+        """Release files; safe to call twice. Of a log that is `gone`, nothing is brought to disk first."""
         ...
 
 

@@ -116,5 +116,5 @@ class MemoryLog:
     def configure(self, *, segment_bytes: int, fsync: bool) -> None:
         """Nothing to set: there are no segments, and nothing outlives the process."""
 
-    def close(self) -> None:
+    def close(self, *, gone: bool = False) -> None:
         """Nothing to release: the log stays readable, as one reopened from a folder would be."""

@@ -266,9 +266,10 @@ class PartitionLog:
     def configure(self, *, segment_bytes: int, fsync: bool) -> None:
         self.segment_bytes, self._fsync = segment_bytes, fsync
 
-    def close(self) -> None:
-        if self._refusal is None:
-            self._refusal = "it is closed"
+    def close(self, *, gone: bool = False) -> None:
+        noting = self._refusal is None and not gone
+        self._refusal = self._refusal or "it is closed"
+        if noting:
             # The next open makes indexes anew from the log: a full disk must not fail a shutdown.
             with contextlib.suppress(OSError):
                 self._active.write_indexes()

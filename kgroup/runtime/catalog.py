@@ -13,7 +13,7 @@ from typing import Any
 
 from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
-from kgroup.log.files import CATALOG, replace_file
+from kgroup.log.files import CATALOG, partition_folders, replace_file
 from kgroup.runtime.metadata_features import Features
 from kgroup.runtime.placement import Placement
 
@@ -250,16 +250,17 @@ def _written(topic: CatalogTopic) -> dict[str, Any]:
     return found
 
 
-def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
-    """The folders named like a partition's, with topic and number, by name."""
-    for path in sorted(folder.iterdir()):
-        name, _, number = path.name.rpartition("-")
-        if name and number.isdecimal() and path.is_dir():
-            yield path, name, int(number)
+def adopt_topics(folder: Path, catalog: Catalog) -> None:
+    """Take over the topics whose partitions lie in a folder without a catalog, such as a copy of a Kafka's.
+
+    All or none: of a catalog that holds some of them, the others would be no topics and in the way.
+    """
+    with catalog.together():
+        for topic in _topics_of(folder, catalog):
+            catalog.add(topic)
 
 
-def adoptable(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
-    """The topics whose partitions lie in a folder without a catalog, such as a copy of a Kafka's."""
+def _topics_of(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
     partitions: dict[str, int] = {}
     ids: dict[str, bytes] = {}
     for path, name, number in partition_folders(folder):

@@ -18,12 +18,12 @@ from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.broker_settings import BrokerConfigs
-from kgroup.runtime.catalog import Catalog, CatalogTopic, adoptable
+from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
 from kgroup.runtime.changes import Changes
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, told
-from kgroup.runtime.partition_folders import all_there, open_partition
+from kgroup.runtime.partition_folders import all_there, discard, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
@@ -167,8 +167,8 @@ class Cluster:
                 self._placed.pop((name, partition), None)
                 opened = self._logs.pop((name, partition), None)
                 if opened is not None:
-                    opened.close()
-        remove_partitions(self.folder, changes.deleted)
+                    opened.close(gone=True)
+        discard(self.folder, changes.deleted)
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
         for name in changes.settings:
@@ -290,8 +290,7 @@ class Cluster:
     def _open(self, config: Mapping[str, str], offsets_partitions: int | None) -> None:
         if not self.catalog.topics and self.folder is not None:
             adopt_start_offsets(self.folder)
-            for topic in adoptable(self.folder, self.catalog):
-                self.catalog.add(topic)
+            adopt_topics(self.folder, self.catalog)
         for topic in self.catalog.topics.values():
             self._place(topic)
         known = self.catalog.topics.get(OFFSETS_TOPIC)

@@ -1,21 +1,36 @@
-"""The folders of partitions in a data folder: opened, or found to be gone."""
+"""The folders of partitions in a data folder: opened, found to be gone, deleted."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgroup.errors import StorageError
+from kgroup.log.files import remove_partitions
 from kgroup.log.interface import DamagedLog
+from kgroup.runtime.complaints import told
 
 if TYPE_CHECKING:
     from kgroup.log.partition import PartitionLog
     from kgroup.runtime.catalog import CatalogTopic
     from kgroup.runtime.topic_settings import TopicSettings
 
+log = logging.getLogger(__name__)
+
 
 def all_there(data: Path, topic: CatalogTopic) -> bool:
     """Whether every partition of a topic has its folder."""
     return all((data / f"{topic.name}-{number}").is_dir() for number in range(topic.partitions))
+
+
+def discard(data: Path | None, topics: Container[str]) -> None:
+    """Delete the partitions of topics that are no more; one that cannot be deleted is said."""
+    try:
+        remove_partitions(data, topics)
+    except StorageError as error:
+        log.error("%s", told(error))
 
 
 def open_partition(folder: Path, settings: TopicSettings, *, was_there: bool) -> PartitionLog:

@@ -78,10 +78,11 @@ class Shard:
         self._waiting[ticket] = request
         return self._settle(self.coordinator.step(ticket, request, now_ms), now_ms, ticket)
 
-    def wake(self, now_ms: int) -> list[Reply]:
-        """Fire every timer that is due, one deadline after the other."""
+    def wake(self, now_ms: int, due_ms: int | None = None) -> list[Reply]:
+        """Fire every timer that is due, or was by `due_ms`, one deadline after the other."""
         replies: list[Reply] = []
-        while (due := self.coordinator.next_wake_ms()) is not None and due <= now_ms:
+        last_ms = now_ms if due_ms is None else due_ms
+        while (due := self.coordinator.next_wake_ms()) is not None and due <= last_ms:
             replies += self._settle(self.coordinator.wake(now_ms), now_ms)
         return replies
 

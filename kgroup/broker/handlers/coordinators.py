@@ -47,9 +47,10 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordi
 
 def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
     if key_type == GROUP:
-        if desk.cluster.offline(OFFSETS_TOPIC, desk.partition_of(key)):
+        partition = desk.partition_of(key)
+        if desk.cluster.offline(OFFSETS_TOPIC, partition):
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        node = desk.cluster.leader_of(OFFSETS_TOPIC, desk.partition_of(key))
+        node = desk.cluster.leader_of(OFFSETS_TOPIC, partition)
     elif key_type == TRANSACTION:
         node = desk.transactions.node_of(key)
     else:

@@ -8,10 +8,11 @@ import pytest
 from brokers import create_topic
 from test_produce_fetch import BY_NAME, batch, produce_request
 
+from kgroup.broker import dispatch
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.broker.handlers import fetch as fetching
-from kgroup.domain import java_string_hash
+from kgroup.domain import java_string_hash, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -199,11 +200,28 @@ def test_long_ids_are_not_remembered(transport: EmbeddedTransport) -> None:
     assert list(transport.dispatcher._partitions) == ["short"]
 
 
-@pytest.mark.parametrize("length", [0, 1, 511, 512, 513, 1024, 1500])
-def test_the_hash_of_a_long_id_is_java_s(length: int) -> None:
-    text = ("group-é😀" * 300)[:length]
+def test_the_partition_of_a_long_id_is_computed_once(
+    transport: EmbeddedTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice and slowly, 100 of them held everybody up for half a second."""
+    computed: list[str] = []
+
+    def noted(group_id: str, partitions: int) -> int:
+        computed.append(group_id)
+        return offsets_partition_of(group_id, partitions)
+
+    monkeypatch.setattr(dispatch, "offsets_partition_of", noted)
+    ids = tuple(f"{n}" + "x" * 20_000 for n in range(5))
+    transport.request(None, FindCoordinatorRequest(coordinator_keys=ids))
+    assert computed == list(ids)
+
+
+@pytest.mark.parametrize("units", ["group", "group-é😀", "\0", "\x7f", "\uffff", "\ud800"])
+@pytest.mark.parametrize("length", [0, 1, 2, 7, 8, 9, 15, 16, 17, 511, 512, 513, 1024, 1500, 32_767])
+def test_the_hash_of_an_id_is_java_s(length: int, units: str) -> None:
+    text = (units * length)[:length]
     expected = 0
-    data = text.encode("utf-16-be")
+    data = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(data[::2], data[1::2], strict=True):
         expected = (31 * expected + (high << 8 | low)) & 0xFFFFFFFF
     assert java_string_hash(text) & 0xFFFFFFFF == expected

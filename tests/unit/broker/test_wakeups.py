@@ -17,14 +17,14 @@ class FakeShard:
     def next_wake_ms(self) -> int | None:
         return self.due[0] if self.due else None
 
-    def wake(self, now_ms: int) -> list[Reply]:
+    def wake(self, now_ms: int, due_ms: int) -> list[Reply]:
         self.seen.append((self.name, now_ms))
-        self.due = [ms for ms in self.due if ms > now_ms]
+        self.due = [ms for ms in self.due if ms > due_ms]
         return []
 
 
 def wakeups_of(*shards: FakeShard) -> Wakeups:
-    return Wakeups(lambda: shards, lambda shard, now: shard.wake(now), list)  # type: ignore[arg-type, return-value]
+    return Wakeups(lambda: shards, lambda shard, now, due: shard.wake(now, due), list)  # type: ignore[arg-type, return-value]
 
 
 def test_deadlines_come_in_order_and_each_at_its_own_time() -> None:
@@ -34,6 +34,24 @@ def test_deadlines_come_in_order_and_each_at_its_own_time() -> None:
     wakeups.run(30)
     assert seen == [("a", 10), ("b", 20), ("callback", 25), ("a", 30), ("b", 30)]
     assert wakeups.next_ms() is None
+
+
+def test_a_host_that_is_late_says_what_time_it_is() -> None:
+    """And what fell due since it looked is left for later."""
+    seen: list[tuple[str, int]] = []
+    wakeups = wakeups_of(FakeShard("a", seen, 10, 30), FakeShard("b", seen, 20))
+    wakeups.run(25, 40)
+    assert seen == [("a", 40), ("b", 40)]
+    assert wakeups.next_ms() == 30
+
+
+def test_what_is_due_comes_before_a_request_only_where_no_event_loop_sees_to_it() -> None:
+    seen: list[tuple[str, int]] = []
+    wakeups = wakeups_of(FakeShard("a", seen, 10, 20))
+    wakeups.before_request(10)
+    wakeups.on_earlier = lambda: None
+    wakeups.before_request(20)
+    assert seen == [("a", 10)]
 
 
 def test_nothing_happens_before_its_time() -> None:
