@@ -1,0 +1,81 @@
+"""docs/states.md draws what a group can do, no more and no less."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.coordinator import Coordinator
+from kgroup.runtime.shard import Shard
+from kgroup.simulation.play.chaos import run
+from tests.scenarios.hosts import BareMachine
+from tests.scenarios.runner import play
+from tests.scenarios.test_scenarios import SCENARIOS
+
+FIGURE = Path(__file__).parents[2] / "docs" / "states.md"
+NOWHERE = "[*]"
+NIGHTS = range(60)
+Arrow = tuple[str, str]
+
+
+def drawn() -> set[Arrow]:
+    text = FIGURE.read_text()
+    names = {short: name for name, short in re.findall(r'state "([^"]+)" as (\w)', text)}
+    ends = re.findall(r"^ +(\S+) --> (\S+):", text, re.M)
+    return {(names.get(one, one), names.get(other, other)) for one, other in ends}
+
+
+def states_of(coordinator: Coordinator) -> dict[str, str]:
+    return {
+        group.group_id: f"{'classic' if isinstance(group, ClassicGroup) else 'consumer'}: {group.state}"
+        for group in coordinator.state.groups.values()
+    }
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> set[Arrow]:
+    """The arrows that groups of any shard take from here on; what a restart does is none."""
+    found: set[Arrow] = set()
+
+    def noting(right: Callable[..., Any]) -> Callable[..., Any]:
+        def settled(shard: Shard, *args: Any) -> Any:
+            coordinator = shard.coordinator
+            before = known.get(coordinator)
+            result = right(shard, *args)
+            if shard.coordinator is coordinator:
+                after = known[coordinator] = states_of(coordinator)
+                found.update(() if before is None else _differences(before, after))
+            return result
+
+        return settled
+
+    known: dict[Coordinator, dict[str, str]] = {}
+    monkeypatch.setattr(Shard, "_settle", noting(Shard._settle))
+    return found
+
+
+def _differences(before: dict[str, str], after: dict[str, str]) -> Iterable[Arrow]:
+    for group_id in before.keys() | after.keys():
+        one, other = before.get(group_id, NOWHERE), after.get(group_id, NOWHERE)
+        if one != other:
+            yield one, other
+
+
+@pytest.mark.timeout(300)
+def test_the_figure_has_every_arrow_that_is_taken_and_no_other(seen: set[Arrow]) -> None:
+    for scenario in SCENARIOS:
+        if "bare" in scenario.hosts:
+            host = BareMachine(scenario.config)
+            try:
+                play(scenario, host)
+            finally:
+                host.close()
+    for seed in NIGHTS:
+        run(seed)
+    assert seen - drawn() == set()
+    assert drawn() - seen == set()
