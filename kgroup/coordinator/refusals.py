@@ -34,31 +34,31 @@ def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Me
     return _REFUSALS[type(request)](request, code, message)
 
 
-def _join(request: Any, code: ErrorCode, _: str | None) -> Message:
+def _join(request: join_group.JoinGroupRequest, code: ErrorCode, _: str | None) -> Message:
     return join_group.JoinGroupResponse(error_code=code, member_id=request.member_id, protocol_name=None)
 
 
-def _heartbeat_848(_: Any, code: ErrorCode, message: str | None) -> Message:
+def _heartbeat_848(_: Message, code: ErrorCode, message: str | None) -> Message:
     return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
 
 
-def _prepare_assignment(_: Any, code: ErrorCode, message: str | None) -> Message:
+def _prepare_assignment(_: Message, code: ErrorCode, message: str | None) -> Message:
     return consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentResponse(
         error_code=code, error_message=message
     )
 
 
-def _install_assignment(_: Any, code: ErrorCode, message: str | None) -> Message:
+def _install_assignment(_: Message, code: ErrorCode, message: str | None) -> Message:
     return consumer_group_install_assignment.ConsumerGroupInstallAssignmentResponse(
         error_code=code, error_message=message
     )
 
 
-def _leave(_: Any, code: ErrorCode, __: str | None) -> Message:
+def _leave(_: Message, code: ErrorCode, __: str | None) -> Message:
     return leave_group.LeaveGroupResponse(error_code=code)
 
 
-def _offset_commit(request: Any, code: ErrorCode, _: str | None) -> Message:
+def _offset_commit(request: offset_commit.OffsetCommitRequest, code: ErrorCode, _: str | None) -> Message:
     return offset_commit.OffsetCommitResponse(
         topics=tuple(
             offset_commit.OffsetCommitResponseTopic(
@@ -76,7 +76,9 @@ def _offset_commit(request: Any, code: ErrorCode, _: str | None) -> Message:
     )
 
 
-def _txn_offset_commit(request: Any, code: ErrorCode, _: str | None) -> Message:
+def _txn_offset_commit(
+    request: txn_offset_commit.TxnOffsetCommitRequest, code: ErrorCode, _: str | None
+) -> Message:
     return txn_offset_commit.TxnOffsetCommitResponse(
         topics=tuple(
             txn_offset_commit.TxnOffsetCommitResponseTopic(
@@ -93,7 +95,7 @@ def _txn_offset_commit(request: Any, code: ErrorCode, _: str | None) -> Message:
     )
 
 
-def _offset_fetch(request: Any, code: ErrorCode, _: str | None) -> Message:
+def _offset_fetch(request: offset_fetch.OffsetFetchRequest, code: ErrorCode, _: str | None) -> Message:
     """The error stands on each group (version 8+), on top (2-7), and on each partition (1)."""
     return offset_fetch.OffsetFetchResponse(
         error_code=code,
@@ -116,7 +118,9 @@ def _offset_fetch(request: Any, code: ErrorCode, _: str | None) -> Message:
     )
 
 
-def _describe_groups(request: Any, code: ErrorCode, message: str | None) -> Message:
+def _describe_groups(
+    request: describe_groups.DescribeGroupsRequest, code: ErrorCode, message: str | None
+) -> Message:
     return describe_groups.DescribeGroupsResponse(
         groups=tuple(
             describe_groups.DescribedGroup(group_id=group_id, error_code=code, error_message=message)
@@ -125,7 +129,9 @@ def _describe_groups(request: Any, code: ErrorCode, message: str | None) -> Mess
     )
 
 
-def _consumer_describe(request: Any, code: ErrorCode, message: str | None) -> Message:
+def _consumer_describe(
+    request: consumer_group_describe.ConsumerGroupDescribeRequest, code: ErrorCode, message: str | None
+) -> Message:
     return consumer_group_describe.ConsumerGroupDescribeResponse(
         groups=tuple(
             consumer_group_describe.DescribedGroup(group_id=group_id, error_code=code, error_message=message)
@@ -134,7 +140,7 @@ def _consumer_describe(request: Any, code: ErrorCode, message: str | None) -> Me
     )
 
 
-def _delete_groups(request: Any, code: ErrorCode, _: str | None) -> Message:
+def _delete_groups(request: delete_groups.DeleteGroupsRequest, code: ErrorCode, _: str | None) -> Message:
     return delete_groups.DeleteGroupsResponse(
         results=tuple(
             delete_groups.DeletableGroupResult(group_id=group_id, error_code=code)

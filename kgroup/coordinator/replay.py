@@ -31,7 +31,7 @@ def replay(state: State, records: Iterable[Record], base: int, producer_id: int)
 def _offset(
     state: State,
     key: r.OffsetCommitKey | r.LegacyOffsetCommitKey,
-    value: Any,
+    value: r.OffsetCommitValue | None,
     offset: int,
     producer_id: int,
 ) -> None:
@@ -49,16 +49,23 @@ def _offset(
 
 
 def _legacy_offset(
-    state: State, key: r.LegacyOffsetCommitKey, value: Any, offset: int, producer_id: int
+    state: State,
+    key: r.LegacyOffsetCommitKey,
+    value: r.LegacyOffsetCommitValue | None,
+    offset: int,
+    producer_id: int,
 ) -> None:
+    modern = None
     if value is not None:
-        value = r.OffsetCommitValue(
+        modern = r.OffsetCommitValue(
             offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
         )
-    _offset(state, key, value, offset, producer_id)
+    _offset(state, key, modern, offset, producer_id)
 
 
-def _classic_group(state: State, key: r.GroupMetadataKey, value: Any, _: int, __: int) -> None:
+def _classic_group(
+    state: State, key: r.GroupMetadataKey, value: r.GroupMetadataValue | None, _: int, __: int
+) -> None:
     if value is None:
         state.groups.pop(key.group, None)
         return
@@ -83,7 +90,9 @@ def _consumer_group(state: State, group_id: str, *, create: bool) -> ConsumerGro
     return made
 
 
-def _group_epoch(state: State, key: r.ConsumerGroupMetadataKey, value: Any, _: int, __: int) -> None:
+def _group_epoch(
+    state: State, key: r.ConsumerGroupMetadataKey, value: r.ConsumerGroupMetadataValue | None, _: int, __: int
+) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is None:
         return
@@ -97,14 +106,24 @@ def _group_epoch(state: State, key: r.ConsumerGroupMetadataKey, value: Any, _: i
 
 
 def _partition_metadata(
-    state: State, key: r.ConsumerGroupPartitionMetadataKey, value: Any, _: int, __: int
+    state: State,
+    key: r.ConsumerGroupPartitionMetadataKey,
+    value: r.ConsumerGroupPartitionMetadataValue | None,
+    _: int,
+    __: int,
 ) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is not None:
         group.has_partition_metadata = value is not None
 
 
-def _member(state: State, key: r.ConsumerGroupMemberMetadataKey, value: Any, _: int, __: int) -> None:
+def _member(
+    state: State,
+    key: r.ConsumerGroupMemberMetadataKey,
+    value: r.ConsumerGroupMemberMetadataValue | None,
+    _: int,
+    __: int,
+) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is None:
         return
@@ -123,7 +142,11 @@ def _member(state: State, key: r.ConsumerGroupMemberMetadataKey, value: Any, _: 
 
 
 def _target_epoch(
-    state: State, key: r.ConsumerGroupTargetAssignmentMetadataKey, value: Any, _: int, __: int
+    state: State,
+    key: r.ConsumerGroupTargetAssignmentMetadataKey,
+    value: r.ConsumerGroupTargetAssignmentMetadataValue | None,
+    _: int,
+    __: int,
 ) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is None:
@@ -139,7 +162,13 @@ def _target_epoch(
     group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
 
 
-def _target(state: State, key: r.ConsumerGroupTargetAssignmentMemberKey, value: Any, _: int, __: int) -> None:
+def _target(
+    state: State,
+    key: r.ConsumerGroupTargetAssignmentMemberKey,
+    value: r.ConsumerGroupTargetAssignmentMemberValue | None,
+    _: int,
+    __: int,
+) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is None:
         return
@@ -155,7 +184,11 @@ def _target(state: State, key: r.ConsumerGroupTargetAssignmentMemberKey, value: 
 
 
 def _assignment(
-    state: State, key: r.ConsumerGroupCurrentMemberAssignmentKey, value: Any, _: int, __: int
+    state: State,
+    key: r.ConsumerGroupCurrentMemberAssignmentKey,
+    value: r.ConsumerGroupCurrentMemberAssignmentValue | None,
+    _: int,
+    __: int,
 ) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is None:
@@ -168,7 +201,13 @@ def _assignment(
         group.put_member(replace(member, current=Current(NO_EPOCH, NO_EPOCH)))
 
 
-def _regex(state: State, key: r.ConsumerGroupRegularExpressionKey, value: Any, _: int, __: int) -> None:
+def _regex(
+    state: State,
+    key: r.ConsumerGroupRegularExpressionKey,
+    value: r.ConsumerGroupRegularExpressionValue | None,
+    _: int,
+    __: int,
+) -> None:
     group = _consumer_group(state, key.group_id, create=value is not None)
     if group is None:
         return
