@@ -34,7 +34,7 @@ P = TypeVar("P", bound=Wanted)
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commit(Generic[P, R]):
     """A request to commit: its partitions by topic, and what is its own kind's way.
 
@@ -46,7 +46,8 @@ class Commit(Generic[P, R]):
     topics: Sequence[tuple[Topic | None, Sequence[P]]]
     validate: Callable[[], OlderEpoch | None]
     value: Callable[[P, Topic], OffsetCommitValue]
-    result: Callable[[int, ErrorCode], R]
+    accepted: Callable[[int], R]
+    refused: Callable[[int, ErrorCode], R]
     unknown: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -56,54 +57,59 @@ def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
     A committer that is refused has every partition that exists refused, and nothing is written; one bad
     partition refuses all others too (OC-21), but for metadata that is too long.
     """
-    codes: list[list[ErrorCode]] = []
     try:
         check = commit.validate()
-        for topic, partitions in commit.topics:
-            codes.append(_take(step, commit, topic, partitions, check))
+        results = [_take(step, commit, topic, partitions, check) for topic, partitions in commit.topics]
     except Refused as refused:
         step.drop()
-        codes = [[_refused(topic, p, commit, refused.code) for p in parts] for topic, parts in commit.topics]
-        if isinstance(refused, EpochRefused):
-            refused.count(step.state.counters, (code for topic in codes for code in topic))
-    else:
-        step.state.counters.offset_commit += len(step.records)
-        if check is not None:
-            step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
-    result = commit.result
-    return [
-        tuple([result(p.partition_index, code) for p, code in zip(partitions, told, strict=True)])
-        for (_, partitions), told in zip(commit.topics, codes, strict=True)
-    ]
+        return _refuse_all(step, commit, refused)
+    step.state.counters.offset_commit += len(step.records)
+    if check is not None:
+        step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
+    return results
 
 
 def _take(
     step: Step, commit: Commit[P, R], topic: Topic | None, partitions: Sequence[P], check: OlderEpoch | None
-) -> list[ErrorCode]:
-    """Write the offsets of one topic, and say of each partition whether it was."""
+) -> tuple[R, ...]:
+    """Write the offsets of one topic, and answer each partition."""
+    refused = commit.refused
     if topic is None:
-        return [commit.unknown] * len(partitions)
-    codes = []
-    records, group_id, value, count = step.records, commit.group_id, commit.value, topic.partitions
+        return tuple([refused(p.partition_index, commit.unknown) for p in partitions])
+    results = []
+    records, group_id, name, count = step.records, commit.group_id, topic.name, topic.partitions
+    value, accepted = commit.value, commit.accepted
     for partition in partitions:
         index = partition.partition_index
         if not 0 <= index < count:
-            codes.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            results.append(refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         # Judged before the epoch, so that it costs its own partition alone (Kafka's order).
         if partition.committed_metadata and _too_large(step, partition.committed_metadata):
-            codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            results.append(refused(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
         if check is not None:
             check(topic.topic_id, index)
-        key = OffsetCommitKey(group=group_id, topic=topic.name, partition=index)
+        key = OffsetCommitKey(group=group_id, topic=name, partition=index)
         records.append(Record(key, value(partition, topic)))
-        codes.append(ErrorCode.NONE)
-    return codes
+        results.append(accepted(index))
+    return tuple(results)
 
 
-def _refused(topic: Topic | None, partition: P, commit: Commit[P, R], code: ErrorCode) -> ErrorCode:
-    """Refuse what exists with `code`; what does not exist stays unknown, whoever asks."""
+def _refuse_all(step: Step, commit: Commit[P, R], refused: Refused) -> list[tuple[R, ...]]:
+    """Refuse what exists; what does not exist stays unknown, whoever asks."""
+    codes = [
+        [_code(topic, p, commit, refused.code) for p in partitions] for topic, partitions in commit.topics
+    ]
+    if isinstance(refused, EpochRefused):
+        refused.count(step.state.counters, (code for told in codes for code in told))
+    return [
+        tuple(commit.refused(p.partition_index, code) for p, code in zip(partitions, told, strict=True))
+        for (_, partitions), told in zip(commit.topics, codes, strict=True)
+    ]
+
+
+def _code(topic: Topic | None, partition: P, commit: Commit[P, R], code: ErrorCode) -> ErrorCode:
     if topic is None:
         return commit.unknown
     exists = 0 <= partition.partition_index < topic.partitions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 from kgroup.coordinator.classic.rebalance import renew_session
@@ -11,7 +11,7 @@ from kgroup.coordinator.consumer.commit_check import OlderEpoch, check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offsets.accepting import Commit, carry_out, refuse_if_not_committer
 from kgroup.coordinator.state import Step
-from kgroup.domain import ZERO_UUID, Topic
+from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import OffsetCommitValue
 from kgroup.protocol.messages.offset_commit import (
@@ -43,8 +43,9 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
             request.group_id,
             known,
             partial(_validate, step, request, known),
-            partial(_value, step.now_ms, _expiry_ms(step.now_ms, request.retention_time_ms)),
-            _result,
+            _value_of(step.now_ms, _expiry_ms(step.now_ms, request.retention_time_ms)),
+            _accepted,
+            _refused,
             ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ),
     )
@@ -100,22 +101,37 @@ def _expiry_ms(now_ms: int, retention_ms: int) -> int:
     return (now_ms + retention_ms + 2**63) % 2**64 - 2**63
 
 
-def _value(
-    now_ms: int, expire_ms: int, partition: OffsetCommitRequestPartition, topic: Topic
-) -> OffsetCommitValue:
-    # An expiry of its own means value version 1, which has neither leader epoch nor topic id.
-    expires = expire_ms != NO_EXPIRY
-    return OffsetCommitValue(
-        offset=partition.committed_offset,
-        leader_epoch=-1 if expires else partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp=now_ms,
-        expire_timestamp=expire_ms,
-        topic_id=ZERO_UUID if expires else topic.topic_id,
-    )
+def _value_of(
+    now_ms: int, expire_ms: int
+) -> Callable[[OffsetCommitRequestPartition, Topic], OffsetCommitValue]:
+    """What is recorded of a partition."""
+
+    def lasting(partition: OffsetCommitRequestPartition, topic: Topic) -> OffsetCommitValue:
+        return OffsetCommitValue(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or "",
+            commit_timestamp=now_ms,
+            topic_id=topic.topic_id,
+        )
+
+    def expiring(partition: OffsetCommitRequestPartition, topic: Topic) -> OffsetCommitValue:
+        # An expiry of its own means value version 1, which has neither leader epoch nor topic id.
+        return OffsetCommitValue(
+            offset=partition.committed_offset,
+            metadata=partition.committed_metadata or "",
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_ms,
+        )
+
+    return lasting if expire_ms == NO_EXPIRY else expiring
 
 
 # Nearly all partitions of all commits are answered by a few thousand different values.
 @lru_cache(maxsize=4096)
-def _result(partition: int, code: ErrorCode) -> OffsetCommitResponsePartition:
+def _accepted(partition: int) -> OffsetCommitResponsePartition:
+    return OffsetCommitResponsePartition(partition_index=partition)
+
+
+def _refused(partition: int, code: ErrorCode) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=partition, error_code=code)

@@ -37,7 +37,8 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
             [(by_name.get(topic.name), topic.partitions) for topic in request.topics],
             partial(_validate, step, request),
             partial(_value, step.now_ms),
-            _result,
+            _accepted,
+            _refused,
         ),
     )
     return TxnOffsetCommitResponse(
@@ -71,5 +72,9 @@ def _value(now_ms: int, partition: TxnOffsetCommitRequestPartition, _: Topic) ->
     )
 
 
-def _result(partition: int, code: ErrorCode) -> TxnOffsetCommitResponsePartition:
+def _accepted(partition: int) -> TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponsePartition(partition_index=partition)
+
+
+def _refused(partition: int, code: ErrorCode) -> TxnOffsetCommitResponsePartition:
     return TxnOffsetCommitResponsePartition(partition_index=partition, error_code=code)
