@@ -296,6 +296,15 @@ def not_read(source: str, failure: KgroupError) -> ItemError:
     return ItemError(name_of(failure), text, hint, source)
 
 
+def untimed(count: int, what: str) -> list[ItemError]:
+    """An error for records or events that a span of time leaves out because they have no time."""
+    if not count:
+        return []
+    those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
+    text = f"{count} {those} left out: nobody can tell whether of this span"
+    return [ItemError("NOT_SEEN", text, "without --since and --until nothing is left out")]
+
+
 def foreign(story: "Story") -> set[int]:
     """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
     from collections import Counter

@@ -75,15 +75,17 @@ class Selection:
         return [e for e in events if e.kind is Kind.LOG_COMPACTED or id(e) in asked]
 
     def outside(self, events: "Sequence[Event]") -> "Outside":
-        """How much of what was asked for lies before and behind the span."""
+        """How much of what was asked for lies before and behind the span, or has no time to tell by."""
         from dataclasses import replace
 
+        if not self.span.bounded:
+            return Outside()
         every = [e for e in replace(self, span=Span()).chosen(events) if e.group]
         since, until = self.span.since_ms, self.span.until_ms
-        before = [e for e in every if since is not None and max(e.timestamp_ms, e.end_timestamp_ms) < since]
-        after = [e for e in every if until is not None and e.timestamp_ms > until]
-        last = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in before), default=-1)
-        return Outside(len(before), last, len(after), min((e.timestamp_ms for e in after), default=-1))
+        before = [e.last_ms for e in every if since is not None and 0 <= e.last_ms < since]
+        after = [e.timestamp_ms for e in every if until is not None and e.timestamp_ms > until]
+        untimed = sum(e.last_ms < 0 for e in every)
+        return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
 
     def span_json(self, events: "Sequence[Event]") -> dict[str, Any] | None:
         """The span in a document, with how many events lie outside; None where none was asked for."""
@@ -97,23 +99,29 @@ class Selection:
             "until": None if until is None else iso(until),
             "events_before": out.before,
             "events_after": out.after,
+            "events_without_time": out.untimed,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Events that lie outside of a span: how many, and when (ms) the nearest ones were, -1 for none."""
+    """Events that lie outside of a span: how many, and when (ms) the nearest ones were, -1 for none.
 
-    before: int
-    last_before_ms: int
-    after: int
-    first_after_ms: int
+    Of the `untimed` nobody knows whether they do.
+    """
+
+    before: int = 0
+    last_before_ms: int = -1
+    after: int = 0
+    first_after_ms: int = -1
+    untimed: int = 0
 
     @property
     def text(self) -> str:
         """Where the events are, for people; "" if there are none outside."""
         parts = [f"{self.before} before it, the last at {iso(self.last_before_ms)}"] if self.before else []
         parts += [f"{self.after} behind it, the first at {iso(self.first_after_ms)}"] if self.after else []
+        parts += [f"{self.untimed} without a time"] if self.untimed else []
         return " and ".join(parts)
 
 

@@ -251,11 +251,16 @@ def chosen(
     instances: frozenset[str] = frozenset(),
     kinds: frozenset[Kind] = frozenset(),
 ) -> list[Event]:
-    """The events in a span of time (ms, both ends included), about some instance ids, of some kinds."""
+    """The events in a span of time (ms, both ends included), about some instance ids, of some kinds.
+
+    An event without a time (message format 0 has none) is in no span.
+    """
+    if since_ms is None and until_ms is not None:
+        since_ms = 0
     return [
         event
         for event in events
-        if (since_ms is None or max(event.timestamp_ms, event.end_timestamp_ms) >= since_ms)
+        if (since_ms is None or event.last_ms >= max(since_ms, 0))
         and (until_ms is None or event.timestamp_ms <= until_ms)
         and (not instances or event.instance_id in instances)
         and (not kinds or event.kind in kinds)

@@ -52,6 +52,7 @@ def command(
         event_json,
         opened,
         unseen,
+        untimed,
     )
     from kgroup.cli.history_selection import Selection, note_span, without_paths
     from kgroup.cli.history_views import nothing_text, span_lines
@@ -71,6 +72,9 @@ def command(
     missing = unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND if len(missing) == len(names) else ExitCode.PARTIAL
+    errors += untimed(selection.outside(story.events).untimed, "event")
+    if errors and code is ExitCode.OK:
+        code = ExitCode.PARTIAL
     lines = [*coverage_lines(story, selection), *span_lines(selection)]
     if not any(event.group for event in events):
         lines += ["", nothing_text(story, selection)]
