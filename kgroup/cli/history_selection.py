@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env import Env
+from kgroup.cli.group_names import is_glob, matches
 from kgroup.cli.times import Span, iso, parse_span
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.history.events import Event, Kind
-
-_GLOB = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Selection:
     @property
     def names(self) -> list[str] | None:
         """The group ids, if only ids were given; None when globs have to be matched."""
-        if not self.patterns or any(_GLOB & set(pattern) for pattern in self.patterns):
+        if not self.patterns or any(map(is_glob, self.patterns)):
             return None
         return list(dict.fromkeys(self.patterns))
 
@@ -156,11 +155,9 @@ def _kinds(text: str | None) -> "frozenset[Kind]":
 
 @dataclass(frozen=True, slots=True)
 class Globs:
-    """Whether a group id matches one of the patterns."""
+    """Whether one of the patterns means a group; a value, since processes that decode are sent it."""
 
     patterns: tuple[str, ...]
 
     def __call__(self, group: str) -> bool:
-        from fnmatch import fnmatchcase
-
-        return any(fnmatchcase(group, pattern) for pattern in self.patterns)
+        return any(matches(pattern, group) for pattern in self.patterns)

@@ -107,8 +107,9 @@ def _matches(glob: str) -> Column:
     group = f.col("group_id")
     if not set("*?[") & set(glob):
         return group == glob
-    # Java's \Z would let a line end follow.
-    return group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
+    # As on any command line: a group whose id is the pattern, letter by letter, is meant too. Java's \Z would
+    # let a line end follow.
+    return (group == glob) | group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
 
 
 def told_by_manifest(store: Store, name: str) -> list[dict[str, Any]]:

@@ -53,6 +53,14 @@ def message_without_time(offset: int) -> bytes:
     return offset.to_bytes(8, "big") + size.to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
 
 
+def test_a_pattern_means_what_it_means_to_every_command() -> None:
+    """The group whose id it is, letter by letter, and those that match."""
+    selection = Selection.of(groups=("tmp[1]", "pay"))
+    assert selection.names is None and selection.wanted is not None
+    meant = [group for group in ("tmp[1]", "tmp1", "tmp2", "pay", "payer") if selection.wanted(group)]
+    assert meant == ["tmp[1]", "tmp1", "pay"]
+
+
 IN_2026 = 1_772_680_000_000
 IN_2020 = ("--until", "2020-01-01")
 SINCE_2020 = ("--since", "2020-01-01")

@@ -10,11 +10,12 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kgroup.cli.group_names import matches
 from kgroup.cli.pipeline_query import query_result
 from kgroup.errors import ConfigError
 from kgroup.history.events import Event, Kind
 from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.queries import QUERIES, query_named, rows_of, told_by_manifest
+from kgroup.pipeline.queries import QUERIES, _matches, query_named, rows_of, told_by_manifest
 from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
@@ -113,6 +114,15 @@ def test_rows_of_some_groups(spark, store):
     assert rows and all(re.match("c[lo][an]s", row["group_id"]) for row in rows)
     (writer,) = rows_of(spark, store, QUERIES["top_writers"], "duplicate-instance-classic.4", None, 0)
     assert writer["bytes"] > 0
+
+
+@pytest.mark.parametrize("glob", ["tmp[1]", "tmp?", "tmp*", "[*]", "*", "tmp1", "t[!m]*"])
+def test_a_pattern_means_what_it_means_to_every_command(spark, glob):
+    """A group whose id is the pattern, letter by letter, is meant too."""
+    groups = ["tmp[1]", "tmp1", "tmp?", "*", "tmp\n", "tim", "other"]
+    frame = spark.createDataFrame([(group,) for group in groups], "group_id string")
+    found = {row.group_id for row in frame.where(_matches(glob)).collect()}
+    assert found == {group for group in groups if matches(glob, group)}
 
 
 @pytest.mark.parametrize(
