@@ -123,8 +123,8 @@ def _new_partitions(before: View, after: View, known: frozenset[TopicPartition])
 def _rejoined(members: Membership) -> tuple[str, bool]:
     """Whose metadata is another one, where membership and subscriptions are as before."""
     changed = [(old, new) for old, new in (*members.kept, *members.replaced) if old.metadata != new.metadata]
-    told = [f"{new.label} ({_difference(old, new)})" for old, new in changed]
-    told = [text for text in told if not text.endswith("()")]
+    how = [(new.label, _difference(old, new)) for old, new in changed]
+    told = [f"{label} ({difference})" for label, difference in how if difference]
     if not told:
         return _REJOIN, False
     who = "it, or the leader," if len(told) == 1 else "one of them, or the leader,"
