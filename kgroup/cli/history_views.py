@@ -18,6 +18,7 @@ from kgroup.cli.history import (
     damage,
     event_json,
     foreign,
+    shortcomings,
     unseen,
     untimed,
 )
@@ -66,13 +67,7 @@ def show_story(
     """A story that was told already, by this process or by Spark."""
     strangers = foreign(story)
     events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
-    errors, code = damage(story)
-    missing = unseen(story, selection)
-    if missing and code is ExitCode.OK:
-        code = ExitCode.NOT_FOUND if len(missing) == len(selection.names or ()) else ExitCode.PARTIAL
-    errors += untimed(selection.outside(story.events).untimed, "event")
-    if errors and code is ExitCode.OK:
-        code = ExitCode.PARTIAL
+    errors, code = shortcomings(story, selection)
     if html is not None:
         from kgroup.cli.history_page import write_page
 
@@ -91,7 +86,7 @@ def show_story(
         _timeline(story, events, selection),
         items="events",
         names=sorted({event.group for event in events if event.group}),
-        errors=[*errors, *missing],
+        errors=errors,
         exit_code=code,
         cluster=cluster,
         main=Table(_EVENT_COLUMNS, rows),
