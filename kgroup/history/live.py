@@ -23,7 +23,7 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 FETCH_BYTES = 8 << 20
 EARLIEST, LATEST = -2, -1
 _NAMES_UP_TO = 12
-"""The last version of Fetch that names topics; later ones take ids."""
+"""The last version of Fetch that names topics; later ones take ids (KIP-516), and old brokers have none."""
 _MOVED = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE}
 )
@@ -151,6 +151,7 @@ class LiveTopic:
             code = topics[0].partitions[0].error_code if topics else answer.error_code
             if not code:
                 return answer
+            # All other refusals stay: a missing right, an offset out of range.
             if code not in _MOVED or not tries_left:
                 raise BrokerRefused(code, f"{where} cannot be read: {ErrorCode.name_of(code)}")
             self.refresh()

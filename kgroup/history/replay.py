@@ -106,6 +106,7 @@ def replay(
     decode segments that are long enough (`wanted` is pickled), unless `at` is given.
     """
     story, per_partition, logs = Story(), [], list(logs)
+    # What one partition tells of topic ids names topics in those behind it.
     known = dict(topic_names or {})
     options: dict[str, Any] = {"wanted": wanted, "names": names, "runs": collapse}
     with _workers(logs if at is None else [], jobs, options) as workers:
@@ -127,6 +128,7 @@ def _workers(
     segments = [log for log in logs if isinstance(log, SegmentLog)]
     if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
         return nullcontext()
+    # A share that cannot be read would end its process; one reader names the file and goes on.
     if not all(log.readable for log in segments):
         return nullcontext()
     from kgroup.history.parallel import Workers

@@ -22,6 +22,7 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
     next looks for expired offsets.
     """
     if state is None:
+        # Tombstones of its last offsets end a group in the log; the broker removes it at its next clean-up.
         if said["state"] not in ("Empty", "Dead") or _committed(said):
             yield f"the log holds nothing of it, the cluster says {said['state']}"
         return
@@ -31,12 +32,13 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
         yield f"type: replayed {kind}, the cluster says {said['type']}"
         return
     if kind in UNDECODED:
-        if kind != SHARE:  # what a share group has read is in another topic
+        if kind != SHARE:  # what a share group has read is in another topic (KIP-932, share coordinator)
             yield from _offsets(state, said)
         return
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in (CLASSIC, CONSUMER) else "Empty"
         pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
+        # Whose members ask for none has the broker's default (CP-47), which is in no record.
         if view.members and view.assignor is not None:
             pairs.append(("assignor", view.assignor, said["assignor"]))
         yield from _unlike("", pairs)
@@ -115,6 +117,7 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
             pairs.append(("metadata", _text(ours.metadata), theirs["raw_metadata"]))
         if theirs.get("raw_assignment"):
             pairs.append(("assignment", _text(ours.given or b""), theirs["raw_assignment"]))
+        # Classic members have no target, and DescribeGroups carries no epoch of theirs.
         if theirs.get("target_assignment") is not None and ours.target is not None:
             target = partitions_text(_flat(theirs["target_assignment"]))
             pairs.append(("target", partitions_text(ours.target), target))
