@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.decode import commands, run
 from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.jobs import state_at, top_writers
+from kgroup.pipeline.queries import state_at, top_writers
 from kgroup.pipeline.session import spark_context, spark_session
 from kgroup.pipeline.store import Store
 

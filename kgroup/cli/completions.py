@@ -120,7 +120,8 @@ def _of_cluster(ctx: Any, what: str, ask: Callable[["Admin"], list[str]]) -> lis
     from kgroup.cli.options import shared_names
 
     values = {name: ctx.params.get(name) for name in shared_names()}
-    env = Env.of("completion", values, os.environ)
+    # What is said goes to the terminal, into the line that somebody is typing.
+    env = Env.of("completion", values | {"quiet": True}, os.environ)
     where = {s.name: s.value for s in env.settings().settings.values() if s.name != "timeout"}
     key = json.dumps([what, sorted(where.items())])
     kept = _Kept()

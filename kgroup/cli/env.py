@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import ConfigError
@@ -62,6 +62,7 @@ class Env:
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
+    _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, command: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> "Env":
@@ -83,10 +84,15 @@ class Env:
         )
 
     def settings(self) -> "Resolved":
-        """Every setting in force with its origin (reads the config and properties files)."""
-        from kgroup.cli.settings import resolve
+        """Every setting in force with its origin; the config and properties files are read once.
 
-        return resolve(self)
+        So a command holds on to what it began with, and a properties file may be a pipe.
+        """
+        if not self._resolved:
+            from kgroup.cli.settings import resolve
+
+            self._resolved.append(resolve(self))
+        return self._resolved[0]
 
     def target(self) -> "Target":
         """The cluster to talk to; ConfigError when none can be made out."""

@@ -39,7 +39,7 @@ def expand(admin: "Admin", names: Iterable[str], *, change: bool = False, waitin
     existing = [group.group_id for group in listing.groups]
     found: dict[str, None] = {}
     for name in wanted:
-        matching = _matching(name, existing) if is_glob(name) else [name]
+        matching = [group for group in existing if matches(name, group)] if is_glob(name) else [name]
         if not matching and not (waiting and listing.errors):
             raise _no_match(name, listing.errors)
         if change and name in existing and is_glob(name) and matching != [name]:
@@ -59,10 +59,11 @@ def is_glob(name: str) -> bool:
     return any(character in name for character in "*?[")
 
 
-def _matching(pattern: str, existing: Iterable[str]) -> list[str]:
+def matches(name: str, group: str) -> bool:
+    """Whether a name on the command line means this group: by its id, letter by letter, or as a pattern."""
     from fnmatch import fnmatchcase
 
-    return [group for group in existing if group == pattern or fnmatchcase(group, pattern)]
+    return group == name or fnmatchcase(group, name)
 
 
 def _no_match(name: str, unseen: "Iterable[ItemError]") -> Failure:

@@ -296,6 +296,27 @@ def not_read(source: str, failure: KgroupError) -> ItemError:
     return ItemError(name_of(failure), text, hint, source)
 
 
+def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError], ExitCode]:
+    """All that keeps events from being what was asked for, and the exit code that it stands for."""
+    errors, code = damage(story)
+    missing = unseen(story, selection)
+    errors += untimed(selection.outside(story.events).untimed, "event")
+    if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
+        code = ExitCode.NOT_FOUND
+    elif code is ExitCode.OK and (missing or errors):
+        code = ExitCode.PARTIAL
+    return [*errors, *missing], code
+
+
+def untimed(count: int, what: str) -> list[ItemError]:
+    """An error for records or events that a span of time leaves out because they have no time."""
+    if not count:
+        return []
+    those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
+    text = f"{count} {those} left out: nobody can tell whether of this span"
+    return [ItemError("NOT_SEEN", text, "without --since and --until nothing is left out")]
+
+
 def foreign(story: "Story") -> set[int]:
     """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
     from collections import Counter

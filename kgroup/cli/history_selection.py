@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env import Env
+from kgroup.cli.group_names import is_glob, matches
 from kgroup.cli.times import Span, iso, parse_span
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.history.events import Event, Kind
-
-_GLOB = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Selection:
     @property
     def names(self) -> list[str] | None:
         """The group ids, if only ids were given; None when globs have to be matched."""
-        if not self.patterns or any(_GLOB & set(pattern) for pattern in self.patterns):
+        if not self.patterns or any(map(is_glob, self.patterns)):
             return None
         return list(dict.fromkeys(self.patterns))
 
@@ -70,19 +69,22 @@ class Selection:
             instances=self.instances,
             kinds=self.kinds,
         )
-        always = [e for e in events if e.kind is Kind.LOG_COMPACTED]
-        return kept if all(e in kept for e in always) else [e for e in events if e in always or e in kept]
+        # By identity: a long story has a million events, and two of them are compared field by field.
+        asked = set(map(id, kept))
+        return [e for e in events if e.kind is Kind.LOG_COMPACTED or id(e) in asked]
 
     def outside(self, events: "Sequence[Event]") -> "Outside":
-        """How much of what was asked for lies before and behind the span."""
+        """How much of what was asked for lies before and behind the span, or has no time to tell by."""
         from dataclasses import replace
 
+        if not self.span.bounded:
+            return Outside()
         every = [e for e in replace(self, span=Span()).chosen(events) if e.group]
         since, until = self.span.since_ms, self.span.until_ms
-        before = [e for e in every if since is not None and max(e.timestamp_ms, e.end_timestamp_ms) < since]
-        after = [e for e in every if until is not None and e.timestamp_ms > until]
-        last = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in before), default=-1)
-        return Outside(len(before), last, len(after), min((e.timestamp_ms for e in after), default=-1))
+        before = [e.last_ms for e in every if since is not None and 0 <= e.last_ms < since]
+        after = [e.timestamp_ms for e in every if until is not None and e.timestamp_ms > until]
+        untimed = sum(e.last_ms < 0 for e in every)
+        return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
 
     def span_json(self, events: "Sequence[Event]") -> dict[str, Any] | None:
         """The span in a document, with how many events lie outside; None where none was asked for."""
@@ -96,23 +98,29 @@ class Selection:
             "until": None if until is None else iso(until),
             "events_before": out.before,
             "events_after": out.after,
+            "events_without_time": out.untimed,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Events that lie outside of a span: how many, and when (ms) the nearest ones were, -1 for none."""
+    """Events that lie outside of a span: how many, and when (ms) the nearest ones were, -1 for none.
 
-    before: int
-    last_before_ms: int
-    after: int
-    first_after_ms: int
+    Of the `untimed` nobody knows whether they do.
+    """
+
+    before: int = 0
+    last_before_ms: int = -1
+    after: int = 0
+    first_after_ms: int = -1
+    untimed: int = 0
 
     @property
     def text(self) -> str:
         """Where the events are, for people; "" if there are none outside."""
         parts = [f"{self.before} before it, the last at {iso(self.last_before_ms)}"] if self.before else []
         parts += [f"{self.after} behind it, the first at {iso(self.first_after_ms)}"] if self.after else []
+        parts += [f"{self.untimed} without a time"] if self.untimed else []
         return " and ".join(parts)
 
 
@@ -147,11 +155,9 @@ def _kinds(text: str | None) -> "frozenset[Kind]":
 
 @dataclass(frozen=True, slots=True)
 class Globs:
-    """Whether a group id matches one of the patterns."""
+    """Whether one of the patterns means a group; a value, since processes that decode are sent it."""
 
     patterns: tuple[str, ...]
 
     def __call__(self, group: str) -> bool:
-        from fnmatch import fnmatchcase
-
-        return any(fnmatchcase(group, pattern) for pattern in self.patterns)
+        return any(matches(pattern, group) for pattern in self.patterns)

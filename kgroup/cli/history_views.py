@@ -18,7 +18,9 @@ from kgroup.cli.history import (
     damage,
     event_json,
     foreign,
+    shortcomings,
     unseen,
+    untimed,
 )
 from kgroup.cli.history_describe import description
 from kgroup.cli.history_selection import Selection
@@ -65,10 +67,7 @@ def show_story(
     """A story that was told already, by this process or by Spark."""
     strangers = foreign(story)
     events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
-    errors, code = damage(story)
-    missing = unseen(story, selection)
-    if missing and code is ExitCode.OK:
-        code = ExitCode.NOT_FOUND if len(missing) == len(selection.names or ()) else ExitCode.PARTIAL
+    errors, code = shortcomings(story, selection)
     if html is not None:
         from kgroup.cli.history_page import write_page
 
@@ -87,7 +86,7 @@ def show_story(
         _timeline(story, events, selection),
         items="events",
         names=sorted({event.group for event in events if event.group}),
-        errors=[*errors, *missing],
+        errors=errors,
         exit_code=code,
         cluster=cluster,
         main=Table(_EVENT_COLUMNS, rows),
@@ -213,14 +212,14 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     from kgroup.history.raw import raw_rows
 
     bad: list[Any] = []
-    printed = False
+    read, without_time = False, 0
     as_json, span = _prints_json(env, "--raw"), selection.span
     for log in source.logs:
         for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
-            when = row["timestamp_ms"]
-            if (span.since_ms or 0) > when or span.until_ms is not None and when > span.until_ms:
+            when, read = row["timestamp_ms"], True
+            if not span.holds(when):
+                without_time += when < 0
                 continue
-            printed = True
             if as_json:
                 print(json_line(env.command, {**row, "timestamp": iso(when)}))
             else:
@@ -228,13 +227,13 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
         bad += log.bad
     source.check()
     errors = [ItemError("CORRUPT_MESSAGE", str(b), None, b.source) for b in bad]
-    code = ExitCode.OK if not bad else ExitCode.PARTIAL if printed else ExitCode.FAILED
-    if unread := source.failures:
-        errors, code = [*errors, *unread], ExitCode.PARTIAL
+    errors += [*source.failures, *untimed(without_time, "record")]
     sys.stdout.flush()
     for error in errors:
         print_error(error.message)
-    return code
+    if bad and not read and not source.failures:
+        return ExitCode.FAILED
+    return ExitCode.PARTIAL if errors else ExitCode.OK
 
 
 def _prints_json(env: Env, view: str) -> bool:
@@ -279,6 +278,8 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print(clean(coverage_text(reader.coverage)), flush=True)
         first = False
         unread = _note_unread(env, source, unread)
+        for error in untimed(selection.outside(events).untimed, "event"):
+            print_error(error.message)
         for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
             if as_json:
                 print(json_line(env.command, event_json(event)), flush=True)

@@ -25,9 +25,9 @@ def parse_csv(text: str, groups: Sequence[str], name: str) -> dict[str, dict[Top
     headed = False
     for number, cells in _csv_rows(text, name):
         row = [cell.strip() for cell in cells]
-        if tuple(row) in (ONE, SEVERAL, ("group_id", *ONE)):
-            headed = True
-        if not any(row) or tuple(row) in (ONE, SEVERAL, ("group_id", *ONE)):
+        header = tuple(row) in (ONE, SEVERAL, ("group_id", *ONE))
+        headed = headed or header
+        if header or not any(row):
             continue
         if headed:
             row = [*cells[:-2], *row[-2:]]

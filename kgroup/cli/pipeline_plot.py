@@ -61,7 +61,7 @@ def draw(spark: Any, store: "Store", group: str, ends_of: EndsOf | None) -> "Tim
     from kgroup.cli.exit_codes import ExitCode, Failure
     from kgroup.cli.history import coverage_text
     from kgroup.domain import TopicPartition
-    from kgroup.pipeline.jobs import in_ms, progress
+    from kgroup.pipeline.queries import in_ms, progress
     from kgroup.pipeline.story import story_in
     from kgroup.pipeline.timeline import Span, span_seconds, timeline
 

@@ -47,6 +47,12 @@ class Span:
     def bounded(self) -> bool:
         return self.since_ms is not None or self.until_ms is not None
 
+    def holds(self, ms: int) -> bool:
+        """Whether a moment lies in it; one that is unknown (below 0) lies in no span that has a bound."""
+        if not self.bounded:
+            return True
+        return max(self.since_ms or 0, 0) <= ms and (self.until_ms is None or ms <= self.until_ms)
+
     @property
     def text(self) -> str:
         """The span for people."""

@@ -53,6 +53,7 @@ class PartitionCapture:
             raise StorageError(f"cannot record into {folder}: {error.strerror}") from None
         found = cls(folder)
         segments = sorted(folder.glob("*.log"))
+        # A crash can leave the newest segment without a whole batch: the one before says where to go on.
         while segments and found.next_offset < 0:
             found._adopt(segments.pop())
         return found
@@ -68,6 +69,7 @@ class PartitionCapture:
                     last = header
                 whole += scanner.consumed
                 rest = chunk[scanner.consumed :]
+            # A torn tail is no damage to the scanner: this is, and to go on behind it would hide a gap.
             if scanner.bad:
                 raise StorageError(
                     f"{scanner.bad[0]}", hint="move this file away and start the capture again"
@@ -103,11 +105,13 @@ class PartitionCapture:
         """The new batches by the segment they belong to; `path` is that segment's."""
         part: list[bytes] = []
         for header in Scanner("fetched").headers(data, final=True):
+            # A Fetch answers with whole batches, so the first may end before the offset that was asked for.
             if header.last_offset < self.next_offset:
                 continue
             if 0 <= self.next_offset < header.base_offset:
                 self.gaps.append((self.next_offset, header.base_offset - 1))
             day = header.max_timestamp_ms // DAY_MS
+            # Times need not grow with offsets, segments have to: no batch goes back into the day before.
             if self.path is None or day > self.day:
                 if part:
                     yield part
@@ -124,6 +128,7 @@ class PartitionCapture:
 def _compact(data: bytes, header: BatchHeader) -> bytes:
     """The batch with its records compressed, if they are not, or as it is where that does not pay."""
     raw = data[header.position : header.end]
+    # Encoded anew, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
     whole = header.last_offset - header.base_offset + 1 == header.records
     if header.attributes & (PACKED | CONTROL) or not whole or len(raw) < 512:
         return raw
@@ -138,6 +143,7 @@ def _compact(data: bytes, header: BatchHeader) -> bytes:
         base_sequence=batch.base_sequence,
         transactional=batch.transactional,
     )
+    # Under log append time the broker's stamp is in the header alone, and would be lost.
     return made if len(made) < len(raw) and not batch.log_append_time else raw
 
 
@@ -168,11 +174,12 @@ class Capture:
             part.failure = None
             try:
                 self._read(partition, part)
-            except StorageError:
+            except StorageError:  # this disk's failure, and so every partition's
                 raise
             except KgroupError as error:
                 part.failure = error
         kept = sum(part.batches for part in self.parts.values()) - before
+        # Names of topics made since; without them the ids are shown, so no failure of this loses anything.
         if kept:
             with suppress(KgroupError):
                 self.topic.refresh()
@@ -191,6 +198,7 @@ class Capture:
                     f"{where} cannot be recorded from offset {at} on: the broker sends no sound batch",
                     hint="kgroup replay-log reads around damage, and names it",
                 )
+            # Nothing came although the end is further on: a leader that is behind, and tells more later.
             if part.next_offset <= at:
                 return
             at = part.next_offset

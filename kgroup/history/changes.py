@@ -17,11 +17,13 @@ def tell_changes(step: Step, carry: Carry) -> list[Event]:
     """All events of a step, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
     members = Membership.between(before, after)
+    # One group that goes on (KIP-848, "Supporting Online Consumer Group Upgrade"), not a removal and another.
     if before.kind == CLASSIC and after.kind == CONSUMER:
         _converted(step, carry, members, Kind.UPGRADED)
         _consumer(step, carry, members)
     elif before.kind == CONSUMER and after.kind == CLASSIC:
         _converted(step, carry, members, Kind.DOWNGRADED)
+        # Who stays has to rejoin first; the generation that this makes is a record of its own.
         _conversion_members(step, carry, members)
     elif before.kind in KINDS and after.kind in KINDS and before.kind != after.kind:
         _turned(step, carry, members)
@@ -44,6 +46,7 @@ def _created(step: Step, carry: Carry, members: Membership) -> None:
         step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
         return
     if not step.solid:
+        # Neither who joined nor why can be told of members that were there before the first record left.
         count = len(after.members)
         what = f"first seen here, with {count} member{'' if count == 1 else 's'}: earlier records are gone"
         step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
@@ -87,6 +90,7 @@ def _deleted(step: Step, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
     with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
+    # Expiry removes no offset younger than the shortest retention (KIP-211), an admin any.
     if step.young:
         cause = "deleted by an admin: its offsets were younger than the shortest retention"
     else:
@@ -128,6 +132,7 @@ def _left(step: Step, member: Member, carry: Carry) -> None:
     held = f", held {partitions_text(member.holds)}" if member.holds else ""
     since = carry.revoking.pop(member.member_id, None)
     if since is not None:
+        # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
         held += f", had to give up {partitions_text(member.revoking)} for {_ago(step, since)}"
         if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
             held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
@@ -147,6 +152,8 @@ def _ago(step: Step, since: int) -> str:
 
 def _replaced(step: Step, members: Membership) -> None:
     for old, new in members.replaced:
+        # Only a member that left for now (epoch -2, CP-15) is known to be gone; else two processes may share
+        # the id, and the newer fences the older (KIP-345; SM-33).
         away = old.state == "left"
         if old.protocol != new.protocol:
             how = f"now speaks the {new.protocol} protocol, under a new member id"
@@ -178,6 +185,7 @@ def _settings(step: Step, members: Membership) -> None:
         regex = f", regex {new.regex}" if new.regex else ""
         step.tell(Kind.SUBSCRIPTION_CHANGED, f"{new.label} subscribes to {now}{regex}", new)
     for old, new in members.kept:
+        # Without a client id record 5 has not been read: the member's first one updates nothing.
         if (old.client_id, old.host, old.rack_id) != (new.client_id, new.host, new.rack_id) and old.client_id:
             text = f"{new.label} is {new.client_id} on {new.host.lstrip('/')} now"
             step.tell(Kind.MEMBER_UPDATED, text, new)
@@ -208,6 +216,7 @@ def _classic(step: Step, carry: Carry, members: Membership) -> None:
     _settings(step, members)
     if before.leader and after.leader and before.leader != after.leader:
         _new_leader(step, members)
+    # A static member that returns to a stable group costs no rebalance (KIP-345; SM-26, SM-39).
     if after.epoch == before.epoch:
         return
     if not after.members:
@@ -216,6 +225,7 @@ def _classic(step: Step, carry: Carry, members: Membership) -> None:
         step.tell(Kind.GROUP_EMPTIED, "no members left", cause=cause, proven=False)
         return
     cause, proven = cause_of_rebalance(before, after, members, step.given_up, step.unowned)
+    # A downgrade rebalances by itself, with nothing in the group changed.
     if not proven and carry.conversion:
         cause, proven = f"{carry.conversion}: the remaining members had to rejoin", True
     carry.conversion = None
@@ -230,6 +240,7 @@ def _classic(step: Step, carry: Carry, members: Membership) -> None:
 
 
 def _new_leader(step: Step, members: Membership) -> None:
+    # A leader that restarts keeps the lead under its new member id (KIP-345; SM-39).
     leader = step.after.members.get(step.after.leader or "")
     same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
     if leader is not None and not same:
@@ -242,6 +253,7 @@ def _classic_rebalance(step: Step) -> str:
     text = f"generation {after.epoch}, {count} member{'' if count == 1 else 's'}, {after.assignor}"
     parts = [f"{m.label} {partitions_text(m.assigned)}" for m in after.members.values()]
     text += ": " + "; ".join(sorted(parts)[:8]) + ("; …" if count > 8 else "")
+    # From value version 2 on (SM-19) the record says when its state began: the last join was in then.
     if after.state_timestamp_ms >= 0 and step.timestamp_ms - after.state_timestamp_ms > 1000:
         waited = duration_text(step.timestamp_ms - after.state_timestamp_ms)
         text += f"; {waited} from the last join to the leader's assignment"
@@ -263,6 +275,7 @@ def _consumer(step: Step, carry: Carry, members: Membership) -> None:
     _regexes(step)
     if after.epoch > before.epoch or before.kind != CONSUMER:
         cause, proven = cause_of_rebalance(before, after, members)
+        # Where members changed too, the metadata changed because other topics are subscribed to now.
         if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
             step.tell(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
@@ -301,6 +314,7 @@ def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
         holds = member.holds
         got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
         more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
+        # Counted from the first record on: further epochs do not give a member more time (CP-17).
         if member.state == "revoking":
             carry.revoking.setdefault(member.member_id, step.timestamp_ms)
         else:
@@ -310,6 +324,7 @@ def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
             step.tell(
                 Kind.MEMBER_LEFT_FOR_NOW, f"{member.label} left for now and keeps {kept}", member, **more
             )
+        # From -2 a member begins at 0 again (CP-15): only a lower epoch above 0 is a step back.
         elif was is not None and 0 < member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
@@ -346,6 +361,7 @@ def _finished(step: Step, carry: Carry) -> None:
             gone = labels(step.before.members.values())
             step.tell(Kind.GROUP_EMPTIED, "no members left", cause=f"{gone} left or expired", proven=False)
         return
+    # Without a start on record (in a gap, or before a conversion) there is no rebalance to complete.
     if not after.converged or not carry.started:
         return
     first, cause = carry.started[0], "; then ".join(dict.fromkeys(c for _, _, c in carry.started))

@@ -40,6 +40,7 @@ def check_one_cluster(partitions: Mapping[int, Sequence[Path]]) -> str | None:
     ConfigError, naming two folders, if they are of different clusters: by their ids, or because they hold
     different records at the same offset.
     """
+    # Ids first: they need no record to be read, and name the clusters.
     known: dict[str, Path] = {}
     for files in partitions.values():
         for folder in dict.fromkeys(file.parent for file in files):
@@ -123,9 +124,11 @@ def _batches(files: Sequence[Path], check_crc: bool) -> Iterator[tuple[bytes, Ba
 def _records(files: Sequence[Path], start: int) -> Iterator[_Record]:
     """The records from an offset on; what does not decode is left out."""
     last = start
+    # A segment is named by its first offset: those before the one that holds `start` need not be read.
     named = [int(file.stem) if file.stem.isdigit() else -1 for file in files]
     begin = max((i for i, base in enumerate(named) if 0 <= base <= start), default=0)
     for chunk, header in _batches(files[begin:], check_crc=True):
+        # Compaction may have taken a marker from one copy alone.
         if header.last_offset < start or header.attributes & CONTROL:
             continue
         try:

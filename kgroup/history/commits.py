@@ -52,9 +52,11 @@ class Spans:
 
         `given_up` is what the group's generation took from members that stayed.
         """
+        # Where records are missing the owner may be in one of them.
         owned = _owned(state) if solid else None
         for part in run.parts:
             kind = _sort(state, part.place, owned, solid)
+            # A cooperative member commits in onPartitionsRevoked, a generation after it lost them (KIP-429).
             letting_go = kind is Kind.COMMITTED_UNOWNED and part.place in given_up
             sort = (Kind.COMMITTED if letting_go else kind, letting_go)
             self.open.setdefault(sort, Span(*sort)).add(part)
@@ -66,7 +68,10 @@ class Spans:
 
 
 def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
-    """What the members hold; None where the records cannot say it by topic name."""
+    """What the members hold; None where the records cannot say it by topic name.
+
+    A member that left for now holds its own still: what it committed as it closed is no suspicion.
+    """
     if state.kind == CLASSIC and state.classic.protocol_type != "consumer":
         return None
     return frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
@@ -81,6 +86,7 @@ def _sort(
         return Kind.COMMITTED_OUTSIDE
     if owned is None or place in owned:
         return Kind.COMMITTED
+    # Records of consumer groups have topic ids, commits have names: unresolved, both may mean one topic.
     if state.kind == CONSUMER and all(p.topic != place.topic for p in owned):
         return Kind.COMMITTED if _ids_unresolved(state, owned) else Kind.COMMITTED_UNOWNED
     return Kind.COMMITTED_UNOWNED
@@ -152,6 +158,7 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     back = rewind.before - rewind.after
     text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
     grouped = state.kind in (CLASSIC, CONSUMER)
+    # A reset needs an empty group: with members in it, the mark may be copied from the commit before.
     if mark is not None and not state.members:
         cause, suspicious, proven = f"kgroup, {mark.words}", False, True
     elif not grouped or not solid:

@@ -116,8 +116,10 @@ class Decoder:
             self.places.begin(len(chunk))
         for header in headers:
             position, end, base, last, attributes, _, max_ts, _, _, records = header
+            # Copies of a partition overlap, and a Fetch begins with the whole batch that holds its offset.
             if last < self.next_offset:
                 continue
+            # Compaction keeps the bounds of a batch and takes records out of it: a gap may be inside, too.
             if base != self.next_offset or records != last - base + 1:
                 yield from self.flush()
                 yield from self._gap(header)
@@ -128,10 +130,12 @@ class Decoder:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
             try:
+                # A marker is of a producer and not of a group, so that runs of all groups end at it (KIP-98).
                 if attributes & CONTROL:
                     yield from self.flush()
                     yield from self._control(chunk, header)
                     continue
+                # A group's name stands in its keys as it is: a plain batch without it need not be decoded.
                 if needles is not None and not attributes & PACKED:
                     if hit < position:
                         hit = _next(chunk, needles, position)
@@ -294,6 +298,7 @@ class Decoder:
                 return
             if self.places is not None:
                 self.places.others.append(record)
+            # A type of tomorrow, with a key that names no group: nothing of ours.
             if group is None:
                 return
             yield from self.flush(group)
@@ -327,6 +332,7 @@ class Decoder:
             yield from self.flush(group)
             yield PendingCommit(group, *slot.place, producer, decode_commit(value, offset, ts))
         else:
+            # Nothing of a value that does not decode may be taken in.
             decode_commit(value, offset, ts)
             slot.take(value, offset, ts)
             if not self.runs:

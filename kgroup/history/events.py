@@ -89,6 +89,11 @@ class Event:
     end_timestamp_ms: int = -1
 
     @property
+    def last_ms(self) -> int:
+        """When it ended; below 0 for an event without a time: message format 0 has none."""
+        return max(self.timestamp_ms, self.end_timestamp_ms)
+
+    @property
     def unowned_ms(self) -> int | None:
         """The longest time one of the event's partitions had no owner; None if that does not apply."""
         return max((u.ms for u in self.unowned), default=None)

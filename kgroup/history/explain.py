@@ -79,14 +79,17 @@ def cause_of_rebalance(
         found.append(f"{labels(members.joined)} joined")
     if members.left:
         found.append(f"{labels(members.left)} left or expired")
+    # Within a generation a static member's return is no cause of anything (KIP-345; SM-26).
     if members.replaced and before.epoch != after.epoch:
         found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
     if members.resubscribed:
         found.append(f"{labels(new for _, new in members.resubscribed)} changed the subscription")
     if before.assignor != after.assignor and before.assignor and after.assignor:
         found.append(f"the assignor changed from {before.assignor} to {after.assignor}")
+    # All of these at once may be one rebalance: joins and leaves that came while it was prepared.
     if found:
         return "; ".join(found), True
+    # What follows only counts alone: with other members or subscriptions it changes as their consequence.
     if before.regexes != after.regexes:
         return "topics matching a subscribed regular expression changed", True
     if after.kind == "consumer" and before.metadata_hash != after.metadata_hash:
@@ -123,8 +126,8 @@ def _new_partitions(before: View, after: View, known: frozenset[TopicPartition])
 def _rejoined(members: Membership) -> tuple[str, bool]:
     """Whose metadata is another one, where membership and subscriptions are as before."""
     changed = [(old, new) for old, new in (*members.kept, *members.replaced) if old.metadata != new.metadata]
-    told = [f"{new.label} ({_difference(old, new)})" for old, new in changed]
-    told = [text for text in told if not text.endswith("()")]
+    how = [(new.label, _difference(old, new)) for old, new in changed]
+    told = [f"{label} ({difference})" for label, difference in how if difference]
     if not told:
         return _REJOIN, False
     who = "it, or the leader," if len(told) == 1 else "one of them, or the leader,"
@@ -137,6 +140,7 @@ def _rejoined(members: Membership) -> tuple[str, bool]:
 def _difference(old: Member, new: Member) -> str:
     """How the metadata of a member differs, "" if only in the generation that every rejoin changes."""
     a, b = old.joined_with, new.joined_with
+    # Connect and others (KIP-415) have a protocol of their own in these bytes.
     if a is None or b is None:
         return f"{len(new.metadata)} bytes, not the consumer protocol's, so not decoded"
     found = []
@@ -151,6 +155,7 @@ def _difference(old: Member, new: Member) -> str:
 
 def way_out(member: Member) -> str:
     """How a member may have gone: the records hold only that it is gone."""
+    # A static client sends no LeaveGroup when it closes (KIP-345; SM-47).
     if member.protocol == "classic" and member.instance_id:
         return "expired, or removed by an admin: static members do not leave when they close"
     if member.state == "left":
@@ -204,9 +209,11 @@ def _led_to(own: Sequence[Event], at: int, about: str) -> list[Event]:
     """What happened between the last quiet moment and the event."""
     evidence: list[Event] = []
     for event in reversed(own[:at]):
+        # What one batch holds belongs together, a rebalance that it completes among it.
         same_step = event.offset >= own[at].offset
         if not same_step and event.kind in (Kind.REBALANCE_COMPLETED, Kind.GROUP_CREATED):
             break
+        # Offsets are reset and groups deleted while nobody is in them: what was before has no part in it.
         if about in ("rewind", "deletion") and event.kind is Kind.GROUP_EMPTIED:
             evidence.append(event)
             break

@@ -70,9 +70,8 @@ class _Group:
 class Fold:
     """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
 
-    `complete_from` is the offset from which the log is known to have no gaps (0: all of it, None: learn it
-    from `Gap` items as they come, and claim less in between). `topic_names` maps topic ids to names.
-    With `keep_owners`, `owners` remembers who held what after each change of a group.
+    `topic_names` maps topic ids to names. With `keep_owners`, `owners` remembers who held what after each
+    change of a group.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class Fold:
         log_partition: int,
         topic_names: Mapping[bytes, str] | None = None,
         starts_at: int = 0,
-        complete_from: int | None = None,
         keep_owners: bool = False,
     ) -> None:
         self.log_partition = log_partition
@@ -90,7 +88,6 @@ class Fold:
         self.missing = 0
         self.gap_end = starts_at - 1
         self.gap_timestamp_ms = -1
-        self.complete_from = complete_from
         self._whole = starts_at == 0
         self._block = -1
         self._open: dict[str, _Group] = {}
@@ -155,8 +152,8 @@ class Fold:
     def _group(self, name: str, offset: int) -> _Group:
         found = self.groups.get(name)
         if found is None:
-            solid = self._whole or self.complete_from is not None and offset >= self.complete_from
-            found = self.groups[name] = _Group(GroupState(name), solid, first_offset=offset)
+            # Behind a gap a group's first record need not be its first: nothing proves it was made there.
+            found = self.groups[name] = _Group(GroupState(name), self._whole, first_offset=offset)
         return found
 
     def _enter(self, batch: int, out: list[Event]) -> None:
@@ -171,6 +168,7 @@ class Fold:
     def _step(self, group: _Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
         """The open step of a group, begun now if there is none."""
         if group.open is None:
+            # Commits in front of a change are judged by the members there were before it.
             out += group.spans.close(group.state.group_id, self.log_partition, group.state)
             self._spans.pop(group.state.group_id, None)
             group.open = _Open(batch, group.state.view(), offset, offset, timestamp_ms)
@@ -194,6 +192,7 @@ class Fold:
         place = TopicPartition(item.topic, item.partition)
         step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
         step.removed[place] = group.state.offsets.pop(place, None)
+        # As the coordinator replays it: what a transaction has pending there must not bring the offset back.
         for pending in group.state.pending.values():
             pending.pop(place, None)
 
@@ -236,6 +235,7 @@ class Fold:
             out.append(self._transaction(group, marker, places))
             for place, commit in sorted(commits.items()) if marker.committed else ():
                 was = group.state.offsets.get(place)
+                # A pending commit counts from its own place in the log, not from the marker's (KIP-98).
                 if was is not None and was.log_offset > commit.log_offset:
                     continue
                 if was is not None and commit.offset < was.offset:
@@ -278,6 +278,8 @@ class Fold:
         self._settle(group, opened, after)
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
         given_up: GivenUp = {}
+        # A static member that returns changes the record and not the generation (KIP-345; SM-26): what its
+        # generation took still stands.
         if (after.kind, after.epoch) != (opened.before.kind, opened.before.epoch):
             given_up = group.ownership.generation(opened.before.members, after.members, freed)
         step = Step(
@@ -296,6 +298,7 @@ class Fold:
             solid=group.solid,
         )
         gone = after.kind not in KINDS and opened.before.kind in KINDS
+        # With the group go its offsets: its removal tells them.
         if opened.removed and not gone:
             self._tell_removed(step)
         if opened.records:
@@ -308,7 +311,7 @@ class Fold:
             group.ownership.free_since.clear()
 
     def _settle(self, group: _Group, opened: _Open, after: View) -> None:
-        """A classic group's record holds all of it, and a removal leaves nothing unknown."""
+        """Let gaps before this matter no more: a classic record holds the whole group, a removal nothing."""
         if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
             group.solid = True
 
@@ -347,9 +350,8 @@ class Fold:
         self.missing += gap.missing
         self.gap_end, self.gap_timestamp_ms = gap.last, gap.timestamp_ms
         self._whole = False
-        if self.complete_from is None or gap.last < self.complete_from - 1:
-            for group in self.groups.values():
-                group.solid = False
+        for group in self.groups.values():
+            group.solid = False
 
     def _compacted(self) -> Event:
         return Event(

@@ -98,7 +98,8 @@ def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
         return []
     if any(a.offset >= b.offset for a, b in pairwise(found)):
         raise DecodeError(f"the messages in the one at byte {position} are not in order")
-    # The wrapper has the offset of its last message; in format 1 those inside count from the first.
+    # The wrapper has the offset of its last message; in format 1 those inside count from the first (KIP-31,
+    # "Proposed Changes"). Under log append time the wrapper's stamp is that of all (KIP-32).
     shift = offset - found[-1].offset if magic else 0
     appended = magic and attributes & _APPEND_TIME
     return [

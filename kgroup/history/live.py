@@ -23,7 +23,7 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 FETCH_BYTES = 8 << 20
 EARLIEST, LATEST = -2, -1
 _NAMES_UP_TO = 12
-"""The last version of Fetch that names topics; later ones take ids."""
+"""The last version of Fetch that names topics; later ones take ids (KIP-516), and old brokers have none."""
 _MOVED = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE}
 )
@@ -60,6 +60,7 @@ class LiveTopic:
         self.topic_names: dict[bytes, str] = {}
         self.cluster_id: str | None = None
         self._mute: dict[int, Unreachable] = {}
+        self._looked_again = False
         self.refresh()
 
     @property
@@ -67,8 +68,9 @@ class LiveTopic:
         return sorted(self.leaders)
 
     def try_again(self) -> None:
-        """Ask brokers again that did not answer."""
+        """Begin a round: ask brokers again that did not answer, and for leaders that there were not."""
         self._mute.clear()
+        self._looked_again = False
 
     def refresh(self) -> None:
         """Ask for leaders and names again; BrokerRefused when the topic is not there or not readable."""
@@ -122,13 +124,14 @@ class LiveTopic:
     def _ask(self, partition: int, make: Any, max_version: int | None) -> Any:
         """The answer of the partition's leader; a leader that moved is looked up again.
 
-        BrokerRefused where there is none, Unreachable if it does not answer: then it is not asked for its
-        other partitions either, until `try_again`.
+        BrokerRefused where there is none, which is looked up once for all partitions, Unreachable if it does
+        not answer: then it is not asked for its other partitions either. Both until `try_again`.
         """
         where = f"{OFFSETS_TOPIC}-{partition}"
         for tries_left in reversed(range(_TRIES)):
             leader = self.leaders.get(partition, -1)
-            if leader < 0 and tries_left:
+            if leader < 0 and tries_left and not self._looked_again:
+                self._looked_again = True
                 self.refresh()
                 continue
             if leader < 0:
@@ -148,6 +151,7 @@ class LiveTopic:
             code = topics[0].partitions[0].error_code if topics else answer.error_code
             if not code:
                 return answer
+            # All other refusals stay: a missing right, an offset out of range.
             if code not in _MOVED or not tries_left:
                 raise BrokerRefused(code, f"{where} cannot be read: {ErrorCode.name_of(code)}")
             self.refresh()

@@ -38,6 +38,7 @@ class Ownership:
         old, self.given_up = self.given_up, {}
         holders = owners(before)
         for place in freed:
+            # From a member that is gone nothing was taken; one without it at its join had let go before.
             member = after.get(holders.get(place, ""))
             if member is not None and place in member.owned:
                 self.given_up[place] = member
@@ -47,6 +48,7 @@ class Ownership:
         self, before: Mapping[str, Member], after: Mapping[str, Member], timestamp_ms: int
     ) -> tuple[frozenset[TopicPartition], tuple[Unowned, ...]]:
         """What became free in a step, and what got an owner again after how long."""
+        # Members that no record touched are the same objects: a group of thousands changes member by member.
         touched = [m for m in before.keys() | after.keys() if before.get(m) is not after.get(m)]
         had = owners({m: before[m] for m in touched if m in before})
         has = owners({m: after[m] for m in touched if m in after})

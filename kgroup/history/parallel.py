@@ -166,7 +166,7 @@ class Workers:
 
 def _work(connection: Connection, split: Split, options: Options) -> None:
     """Decode one share, message by message; what goes wrong is the last message."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers, and says so once
     gc.disable()  # many objects, no cycles
     try:
         for message in decoded(split, options):

@@ -33,6 +33,7 @@ def raw_rows(
             control = bool(header.attributes & CONTROL)
             try:
                 for record in raw_records(chunk, header):
+                    # A marker names no group: without it nobody can tell whether a group's commits counted.
                     group = None if control or record.key is None else group_of(record.key)
                     if not control and exact is not None and group not in exact:
                         continue
@@ -116,6 +117,6 @@ def _payload(name: str, data: bytes) -> Any:
             given = Assignment.decode(data)
             places = [str(place) for place in given.partitions]
             return {"partitions": places, "user_data": (given.user_data or b"").hex()}
-    except DecodeError:
+    except DecodeError:  # the bytes of Connect's workers, or of an assignor's own protocol
         pass
     return {"hex": data.hex()} if data else ""

@@ -91,6 +91,7 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
         version, offset = _VERSION_AND_OFFSET.unpack_from(value)
         if not 0 <= version <= 4:
             raise DecodeError(f"an OffsetCommit value of version {version}; 0 to 4 are known")
+        # Versions: 1 says when the commit expires, 3 on has the leader epoch (KIP-320), 4 is flexible.
         pos, epoch = 10, -1
         if version >= 3:
             (epoch,) = _I32.unpack_from(value, pos)

@@ -106,6 +106,7 @@ def replay(
     decode segments that are long enough (`wanted` is pickled), unless `at` is given.
     """
     story, per_partition, logs = Story(), [], list(logs)
+    # What one partition tells of topic ids names topics in those behind it.
     known = dict(topic_names or {})
     options: dict[str, Any] = {"wanted": wanted, "names": names, "runs": collapse}
     with _workers(logs if at is None else [], jobs, options) as workers:
@@ -127,6 +128,7 @@ def _workers(
     segments = [log for log in logs if isinstance(log, SegmentLog)]
     if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
         return nullcontext()
+    # A share that cannot be read would end its process; one reader names the file and goes on.
     if not all(log.readable for log in segments):
         return nullcontext()
     from kgroup.history.parallel import Workers
@@ -251,11 +253,16 @@ def chosen(
     instances: frozenset[str] = frozenset(),
     kinds: frozenset[Kind] = frozenset(),
 ) -> list[Event]:
-    """The events in a span of time (ms, both ends included), about some instance ids, of some kinds."""
+    """The events in a span of time (ms, both ends included), about some instance ids, of some kinds.
+
+    An event without a time (message format 0 has none) is in no span.
+    """
+    if since_ms is None and until_ms is not None:
+        since_ms = 0
     return [
         event
         for event in events
-        if (since_ms is None or max(event.timestamp_ms, event.end_timestamp_ms) >= since_ms)
+        if (since_ms is None or event.last_ms >= max(since_ms, 0))
         and (until_ms is None or event.timestamp_ms <= until_ms)
         and (not instances or event.instance_id in instances)
         and (not kinds or event.kind in kinds)

@@ -29,12 +29,15 @@ those of a plain batch do, and `records.body_of` makes them so."""
 APPEND_TIME: Final = 0x08
 MAX_BATCH_BYTES: Final = 64 << 20
 MOST: Final = 1 << 52
-"""No offset, no time in ms and no difference of two is larger: sums, in microseconds too, fit 64 bits."""
+"""No offset, no time in ms and no difference of two is larger: sums, in microseconds too, fit 64 bits. What
+a header says need not be so: its offset is not under the checksum, and a producer stamps what it likes."""
 _HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
 _CRC_START: Final = 21
 _UNSOUND: Final = "a message that is not sound: its checksum, its lengths, or its codec"
 _MAX_RESYNC_OFFSETS = 1 << 40
+"""No batch behind damage is further on: bytes that only look like one mostly say an offset beyond this."""
 _KEPT_BYTES = 1 << 20
+"""So much at the end of a chunk without a batch is looked at again: one may begin there."""
 
 
 class BatchHeader(NamedTuple):
@@ -55,7 +58,8 @@ class BatchHeader(NamedTuple):
 class Scanner:
     """Walks chunks of one file or stream in order; each `headers(chunk)` says how far it came in `consumed`.
 
-    The caller keeps `chunk[consumed:]` and puts it before the next chunk. `bad` collects damaged ranges.
+    The caller keeps `chunk[consumed:]` and puts it before the next chunk. `bad` collects damaged ranges. A
+    batch that reaches past a chunk may be whole in the next; in the last one it must not hide what follows.
     """
 
     def __init__(self, source: str, position: int = 0, check_crc: bool = True) -> None:

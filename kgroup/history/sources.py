@@ -81,9 +81,11 @@ class SegmentLog:
             except OSError as error:
                 end = max(_size(path), scanner.position)
                 reason = f"cannot be read: {error.strerror}"
+                # A disk that fails in one segment may give the next.
                 self.bad += [*scanner.bad, BadRange(str(path), scanner.position, end, reason)]
                 continue
             self.bad += scanner.bad
+            # From its first byte on nothing is a batch: another file, and not a damaged segment.
             if not scanner.batches and scanner.bad and scanner.bad[0].start == 0:
                 self.bad[-1] = BadRange(str(path), 0, scanner.bad[-1].end, "not a segment of Kafka's log")
 

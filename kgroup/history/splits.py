@@ -91,6 +91,7 @@ def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
     for path in files:
         size = _whole(path).end
         start = 0
+        # Behind a cut a reader has to search for a batch: a file that fits into a split is left in one piece.
         while size - start > room and (start or size > split_bytes) and not _old_format(path):
             pack.append(Piece(str(path), start, start + room))
             start += room
@@ -122,6 +123,7 @@ def _unread(files: Sequence[Path], after: int) -> list[Path]:
     """The segments that may hold an offset behind `after`; a segment's name is its first offset."""
     left = []
     for file, following in zip(files, [*files[1:], None], strict=True):
+        # Only within a folder does the next segment's name say where this one ends.
         beside = following is not None and following.parent == file.parent and following.stem.isdigit()
         if following is None or not beside or int(following.stem) - 1 > after:
             left.append(file)

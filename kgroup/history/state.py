@@ -188,6 +188,7 @@ class GroupState:
     @property
     def kind(self) -> str:
         """classic, consumer, streams, share, simple (offsets only), or "" when nothing of it is left."""
+        # A conversion removes the other kind's records (CP-67); where compaction left some, the newer win.
         consumer = self.epoch_value is not None or bool(self.subscriptions or self.currents)
         if consumer and (self.classic is None or self.newest_consumer > self.newest_classic):
             return CONSUMER
@@ -206,6 +207,7 @@ class GroupState:
         renamed = False
         value, member = record.value, getattr(record.key, "member_id", None)
         self.changed_ms = record.timestamp_ms
+        # A tombstone makes no kind newer, and brokers from 4.1 on write type 4 as tombstones only (CP-48).
         if record.type == 2:
             self.classic = value
             self.newest_classic = record.offset if value is not None else self.newest_classic
@@ -292,6 +294,7 @@ class GroupState:
         """The group now; later records do not change what is returned."""
         kind, classic = self.kind, self.classic
         consumer = kind == CONSUMER
+        # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
         epoch = getattr(self.epoch_value, "epoch", 1) if consumer else getattr(classic, "generation", -1)
         return View(
             kind=kind,
@@ -315,6 +318,7 @@ class GroupState:
 def classic_members(value: Any) -> dict[str, Member]:
     """The members in a classic group's record (GroupMetadata value, any version)."""
     found: dict[str, Member] = {}
+    # Connect's workers, and whoever else uses the protocol, join with bytes of their own.
     consumer = value.protocol_type == "consumer"
     for m in value.members:
         joined = _subscription(m.subscription) if consumer else None
@@ -330,6 +334,7 @@ def classic_members(value: Any) -> dict[str, Member]:
             state="stable",
             topics=tuple(sorted(joined.topics)) if joined is not None else (),
             rack_id=joined.rack if joined is not None else None,
+            # Value version 0 has no rebalance timeout: then the session's is meant (KIP-62).
             rebalance_timeout_ms=m.rebalance_timeout if m.rebalance_timeout >= 0 else session,
             session_timeout_ms=session,
             assigned=frozenset(given.partitions) if given is not None else frozenset(),
@@ -362,7 +367,10 @@ def _partitions(topics: Any, names: TopicNames) -> frozenset[TopicPartition]:
 
 
 def _epochs(now: Any, names: TopicNames) -> dict[TopicPartition, int]:
-    """The assignment epoch of each partition held; the member's epoch where a record has none (KIP-1251)."""
+    """The assignment epoch of each partition held; the member's epoch where a record has none.
+
+    KIP-1251 has it so for records of older brokers (AE-20), and for lists that do not match (AE-23).
+    """
     found: dict[TopicPartition, int] = {}
     if now is None:
         return found

@@ -113,6 +113,7 @@ def scan(logs: Iterable[PartitionLog], progress: Progress | None = None) -> Stat
                 found.partitions[log.partition] = found.partitions.get(log.partition, 0) + size
                 if header.attributes & CONTROL:
                     found.markers += 1
+                    # A producer has one transaction at a time (KIP-98): the marker ends whatever it has open.
                     pending.pop(header.producer_id, None)
                     continue
                 if header.producer_id >= 0:
@@ -128,6 +129,7 @@ def scan(logs: Iterable[PartitionLog], progress: Progress | None = None) -> Stat
                         key = record.key or b""
                         bytes_ = len(key) + len(record.value or b"")
                         before = newest.get(key)
+                        # Compaction may take a record as soon as its key has a newer one.
                         if before is not None:
                             found.superseded += 1
                             found.superseded_bytes += before[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kgroup.domain import TopicPartition
@@ -18,10 +18,11 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
     """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
 
     What DescribeGroups does not carry (a classic generation, member epochs) is not compared, nor what
-    `uncompared` names. `state` is None
-    for a group without a record: the broker may list it as Empty until it next looks for expired offsets.
+    `uncompared` names. `state` is None for a group without a record: the broker may list it as Empty until it
+    next looks for expired offsets.
     """
     if state is None:
+        # Tombstones of its last offsets end a group in the log; the broker removes it at its next clean-up.
         if said["state"] not in ("Empty", "Dead") or _committed(said):
             yield f"the log holds nothing of it, the cluster says {said['state']}"
         return
@@ -31,12 +32,13 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
         yield f"type: replayed {kind}, the cluster says {said['type']}"
         return
     if kind in UNDECODED:
-        if kind != SHARE:  # what a share group has read is in another topic
+        if kind != SHARE:  # what a share group has read is in another topic (KIP-932, share coordinator)
             yield from _offsets(state, said)
         return
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in (CLASSIC, CONSUMER) else "Empty"
         pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
+        # Whose members ask for none has the broker's default (CP-47), which is in no record.
         if view.members and view.assignor is not None:
             pairs.append(("assignor", view.assignor, said["assignor"]))
         yield from _unlike("", pairs)
@@ -49,14 +51,31 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
 
 def uncompared(state: GroupState | None, said: Mapping[str, Any]) -> list[str]:
     """What of a group cannot be compared, because the records or the broker do not tell it, and why."""
-    kind = state.kind if state is not None else ""
+    kind, hidden = state.kind if state is not None else "", hidden_positions(said)
+    found = [] if hidden is None or kind == SHARE else [f"offsets: {hidden}"]
     if kind in UNDECODED:
         rest = "all but the type" if kind == SHARE else "all but type and offsets"
-        return [f"{rest}: the records of {kind} groups are not decoded"]
-    if state is None or said["state"] in REBALANCING:
-        return [] if state is None else [f"members and state: the group is in {said['state']}"]
-    members = said["members"] or ()
-    found = ["members: the broker does not tell them"] if said["members"] is None else []
+        return [f"{rest}: the records of {kind} groups are not decoded", *found]
+    if state is None:
+        return found
+    if said["state"] in REBALANCING:
+        return [f"members and state: the group is in {said['state']}", *found]
+    return [*_untold(said["members"]), *found]
+
+
+def hidden_positions(said: Mapping[str, Any]) -> str | None:
+    """Why the cluster may have positions of this group that it does not tell; None where it tells all."""
+    told = _committed(said)
+    for error in said["errors"]:
+        # An error about the ends of logs goes by the same name, but then positions were read.
+        if error["item"] == said["group_id"] or error["item"] == "offsets" and not told:
+            return str(error["message"])
+    return None
+
+
+def _untold(said: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    members = said or ()
+    found = ["members: the broker does not tell them"] if said is None else []
     untold = {
         "instance ids": any(not m.get("instance_id_known", True) for m in members),
         "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
@@ -98,6 +117,7 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
             pairs.append(("metadata", _text(ours.metadata), theirs["raw_metadata"]))
         if theirs.get("raw_assignment"):
             pairs.append(("assignment", _text(ours.given or b""), theirs["raw_assignment"]))
+        # Classic members have no target, and DescribeGroups carries no epoch of theirs.
         if theirs.get("target_assignment") is not None and ours.target is not None:
             target = partitions_text(_flat(theirs["target_assignment"]))
             pairs.append(("target", partitions_text(ours.target), target))
@@ -112,7 +132,8 @@ def _offsets(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
         p: (c.offset, None if c.leader_epoch < 0 else c.leader_epoch, c.metadata)
         for p, c in state.offsets.items()
     }
-    for place in sorted(ours.keys() | told.keys()):
+    hidden = hidden_positions(said) is not None
+    for place in sorted(told.keys() if hidden else ours.keys() | told.keys()):
         mine, other = ours.get(place), told.get(place)
         pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
         if mine is not None and other is not None:

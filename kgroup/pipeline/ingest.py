@@ -87,7 +87,7 @@ def ingest(
     (of the first run) is how many tasks may fold a partition. The size of the input decides on
     `split_bytes` if nobody else does.
     """
-    origin = sources if isinstance(sources, Input) else Segments.of(sources)
+    origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
     if store.empty:
         buckets = buckets or _buckets(origin.parts(), cores)
@@ -111,6 +111,7 @@ def fill(
     decoder: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunReport:
     """As `ingest`, wherever `each` lets the tasks run. `buckets` matter in the first run alone."""
+    origin = origin.looked_at()
     with store.run() as run:
         manifest = run.manifest
         if store.empty:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -15,7 +15,7 @@ from kgroup.errors import StorageError
 from kgroup.history.chunks import file_chunks
 from kgroup.history.live import LiveLog, LiveTopic
 from kgroup.history.scan import BatchHeader, Scanner
-from kgroup.history.sources import SegmentLog, segment_logs, segments_of, topic_names_near
+from kgroup.history.sources import SegmentLog, segments_of, topic_names_near
 from kgroup.history.splits import Split, SplitReader, plan_splits
 
 RECORD_BYTES = 100
@@ -39,6 +39,10 @@ class Input(Protocol):
         """What is read, for the manifest."""
         ...
 
+    def looked_at(self) -> Input:
+        """The same as it is found now, for all that one run asks of it."""
+        ...
+
     def parts(self) -> int:
         """How many partitions there are."""
         ...
@@ -58,12 +62,20 @@ class Input(Protocol):
         ...
 
 
+Found = tuple[Mapping[int, tuple[Path, ...]], str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segment files, and folders searched through; StorageError where there is nothing to read."""
+    """Segment files, and folders searched through; StorageError where there is nothing to read.
+
+    `found` are the files of a look, by partition, and the id of their cluster. A look reads copies of a
+    partition to see whether they are of one cluster, so that a run looks once.
+    """
 
     paths: tuple[Path, ...]
     since: Since | None = None
+    found: Found | None = None
 
     @classmethod
     def of(cls, paths: Sequence[Path], since: Since | None = None) -> Segments:
@@ -74,13 +86,25 @@ class Segments:
     def labels(self) -> list[str]:
         return [str(path) for path in self.paths]
 
+    def looked_at(self) -> Segments:
+        return replace(self, found=self._look())
+
+    def _look(self) -> Found:
+        return self.found or segments_of(self.paths)
+
+    @property
+    def logs(self) -> list[SegmentLog]:
+        """The partitions by number; ConfigError for segments of several clusters."""
+        partitions, _ = self._look()
+        return [SegmentLog(number, files) for number, files in partitions.items()]
+
     def parts(self) -> int:
-        return len(segment_logs(self.paths))
+        return len(self.logs)
 
     def plan(
         self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
     ) -> list[Split]:
-        logs = segment_logs(self.paths)
+        logs = self.logs
         begun = dict(after)
         if self.since is not None:
             new = [log for log in logs if log.partition not in after]
@@ -91,7 +115,8 @@ class Segments:
         return topic_names_near(self.paths)
 
     def cluster_id(self) -> str | None:
-        return segments_of(self.paths)[1]
+        _, cluster = self._look()
+        return cluster
 
 
 def _start(log: SegmentLog, since: Since) -> int:
@@ -129,6 +154,9 @@ class LiveCluster:
 
     connection: ConnectionSettings
     since: Since | None = None
+
+    def looked_at(self) -> LiveCluster:
+        return self
 
     @property
     def labels(self) -> list[str]:

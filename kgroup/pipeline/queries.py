@@ -1,137 +1,186 @@
-"""The tables that can be asked for by name, kept and derived, and how they are cut to a question."""
+"""Questions to the tables of a store, as DataFrames: built-in functions only, commits never meet Python."""
 
 from __future__ import annotations
 
-import fnmatch
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import DateType, IntegerType, StructField, StructType, TimestampType
+from pyspark.sql.window import Window
 
-from kgroup.errors import ConfigError
-from kgroup.pipeline import jobs, schemas
-from kgroup.pipeline.members import sessions
-from kgroup.pipeline.store import Store
+from kgroup.pipeline.schemas import TABLES, plain
+from kgroup.pipeline.store import OPEN_EVENTS, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-Make = Callable[["SparkSession", Store, int | None], "DataFrame"]
+_FOLDERS = StructType(
+    [StructField("run", IntegerType()), StructField("part", IntegerType()), StructField("date", DateType())]
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A table by name: its columns, how it is made, and what orders its rows.
+def table(spark: SparkSession, store: Store, name: str) -> DataFrame:
+    """A table of the store: the columns of `schemas.TABLES`, and `run` that wrote the row.
 
-    `make` is None for what the manifest tells without Spark; `timed` says that it knows moments.
+    `events` include those that are open still: what the newest records began.
+    """
+    found = [_read(spark, store, name)]
+    if name == "events":
+        found.append(_read(spark, store, OPEN_EVENTS))
+    return reduce(lambda a, b: a.unionByName(b), found)
+
+
+def _read(spark: SparkSession, store: Store, name: str) -> DataFrame:
+    schema = from_arrow_schema(plain(TABLES["events" if name == OPEN_EVENTS else name]))
+    columns = [*schema.names, "run"]
+    files = store.files(name)
+    if not files:
+        return spark.createDataFrame([], schema).withColumn("run", f.lit(0)).select(*columns)
+    dated = any("/date=" in path for path in files)
+    folders = [field for field in _FOLDERS if dated or field.name != "date"]
+    whole = StructType([field for field in schema if field.name != "part"] + folders)
+    base = str(store.root / name)
+    read = spark.read.schema(whole).option("basePath", base)
+    return read.parquet(*files).select(*columns)
+
+
+def in_ms(frame: DataFrame) -> DataFrame:
+    """The same rows with timestamps as ms since 1970: what Spark collects as a datetime knows no zone."""
+    return frame.select(
+        *(
+            f.unix_millis(c.name).alias(c.name) if isinstance(c.dataType, TimestampType) else c.name
+            for c in frame.schema
+        )
+    )
+
+
+def state_at(spark: SparkSession, store: Store, time_ms: int | None = None) -> DataFrame:
+    """The committed offset of every group, topic and partition at a moment; at the end without one.
+
+    A moment is behind the last whole batch before the first that is stamped later, as in `replay-log --at`.
+    Offsets of a transaction count once its marker says so. Columns: `part`, `group_id`, `topic`, `partition`,
+    `offset`, `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
+    """
+    commits, markers = table(spark, store, "commits"), table(spark, store, "markers")
+    if time_ms is not None:
+        late = f.col("max_ts") > f.timestamp_millis(f.lit(time_ms))
+        batches = table(spark, store, "batches").where(late)
+        cuts = f.broadcast(batches.groupBy("part").agg(f.min("log_offset").alias("cut")))
+        before = f.col("cut").isNull() | (f.col("log_offset") < f.col("cut"))
+        commits = commits.join(cuts, "part", "left").where(before)
+        markers = markers.join(cuts, "part", "left").where(before)
+    keys = ("part", "group_id", "topic", "partition")
+    counted = commits.where("producer_id is null")
+    if store.files("markers"):
+        counted = counted.select(*keys, "log_offset").unionByName(
+            _committed(commits, markers).select(*keys, "log_offset")
+        )
+    # Two steps: the largest number of a group is found in place, the last row would have to be sorted for.
+    last = f.broadcast(counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset")))
+    fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
+    found = commits.where("not is_tombstone").join(last.select("part", "log_offset"), ["part", "log_offset"])
+    return found.select(*keys, *fields)
+
+
+def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
+    """The commits of transactions that were committed: those whose next marker says so."""
+    ends = markers.select("part", "producer_id", f.col("log_offset").alias("end"), "committed")
+    pending = commits.where("producer_id is not null")
+    joined = pending.join(ends, ["part", "producer_id"]).where("end > log_offset")
+    first = Window.partitionBy("part", "log_offset").orderBy("end")
+    return joined.withColumn("nth", f.row_number().over(first)).where("nth = 1 and committed")
+
+
+def commit_rates(spark: SparkSession, store: Store, every: str = "1 minute") -> DataFrame:
+    """Commits by group and span of time: `group_id`, `start`, `commits`, `partitions`."""
+    commits = table(spark, store, "commits").where("not is_tombstone")
+    counted = commits.groupBy("group_id", f.window("ts", every).alias("span")).agg(
+        f.count("*").alias("commits"),
+        f.count_distinct("topic", "partition").alias("partitions"),
+    )
+    return counted.select("group_id", f.col("span.start").alias("start"), "commits", "partitions")
+
+
+def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -> DataFrame:
+    """A group's commits by span of time and partition: `start`, `topic`, `partition`, `commits`, `offset`.
+
+    `offset` is the last one committed in the span; commits of transactions that were aborted are left out.
+    """
+    commits = table(spark, store, "commits").where("not is_tombstone").where(f.col("group_id") == group)
+    plain_ones = commits.where("producer_id is null")
+    counted = plain_ones.unionByName(
+        _committed(commits, table(spark, store, "markers")).select(*plain_ones.columns)
+    )
+    found = counted.groupBy(f.window("ts", f"{seconds} seconds").alias("span"), "topic", "partition").agg(
+        f.count("*").alias("commits"), f.max_by("offset", "log_offset").alias("offset")
+    )
+    return found.select(f.col("span.start").alias("start"), "topic", "partition", "commits", "offset")
+
+
+def top_writers(spark: SparkSession, store: Store) -> DataFrame:
+    """What each group writes into the topic, most bytes first.
+
+    Columns: `group_id`, `bytes` (keys and values, before compression), `records`, `commits`, `tombstones`,
+    `first_ts`, `last_ts`, `commits_per_minute`. Bytes, because one classic group's metadata can outweigh
+    a million commits.
     """
 
-    schema: pa.Schema
-    order: tuple[str, ...]
-    make: Make | None = None
-    timed: bool = False
+    def rows(name: str, commit: Column) -> DataFrame:
+        read = table(spark, store, name)
+        return read.select("group_id", "bytes", "is_tombstone", "ts", commit.alias("commit"))
 
-    @property
-    def grouped(self) -> bool:
-        """Whether its rows belong to groups."""
-        return "group_id" in self.schema.names
-
-
-def _kept(name: str) -> Make:
-    return lambda spark, store, _: jobs.table(spark, store, name)
-
-
-def _members(spark: SparkSession, store: Store, at_ms: int | None) -> DataFrame:
-    """All sessions; with a moment those that it falls into."""
-    found = sessions(jobs.table(spark, store, "events"))
-    if at_ms is None:
-        return found
-    at = f.timestamp_millis(f.lit(at_ms))
-    begun = f.col("joined").isNull() | (f.col("joined") <= at)
-    return found.where(begun & (f.col("left").isNull() | (f.col("left") > at)))
+    commits = rows("commits", ~f.col("is_tombstone"))
+    every = commits.unionByName(rows("control", f.lit(False)))
+    return (
+        every.groupBy("group_id")
+        .agg(
+            f.sum("bytes").alias("bytes"),
+            f.count("*").alias("records"),
+            f.count_if("commit").alias("commits"),
+            f.count_if("is_tombstone").alias("tombstones"),
+            f.min("ts").alias("first_ts"),
+            f.max("ts").alias("last_ts"),
+        )
+        .withColumn("commits_per_minute", _per_minute())
+        .orderBy(f.desc("bytes"), "group_id")
+    )
 
 
-_PLACE = ("part", "log_offset")
-QUERIES: Mapping[str, Query] = {
-    "state_at": Query(
-        schemas.STATE_AT, ("group_id", "topic", "partition"), lambda s, t, at: jobs.state_at(s, t, at), True
-    ),
-    "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), _members, True),
-    "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE), lambda s, t, _: jobs.rebalances(s, t)),
-    "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id"), lambda s, t, _: jobs.top_writers(s, t)),
-    "commit_rates": Query(
-        schemas.COMMIT_RATES, ("group_id", "start"), lambda s, t, _: jobs.commit_rates(s, t)
-    ),
-    "suspicious_commits": Query(
-        schemas.EVENTS, (*_PLACE, "seq"), lambda s, t, _: jobs.suspicious_commits(s, t)
-    ),
-    "coverage": Query(schemas.COVERAGE, ("part",)),
-    "bad_ranges": Query(schemas.BAD_RANGES, ("part", "source", "start")),
-    "events": Query(schemas.EVENTS, (*_PLACE, "seq"), _kept("events")),
-    "commits": Query(schemas.COMMITS, _PLACE, _kept("commits")),
-    "control": Query(schemas.CONTROL, _PLACE, _kept("control")),
-    "markers": Query(schemas.MARKERS, _PLACE, _kept("markers")),
-    "batches": Query(schemas.BATCHES, _PLACE, _kept("batches")),
-}
+def _per_minute() -> Column:
+    """Commits a minute between a group's first and last record; null for less than a second."""
+    span = f.unix_millis("last_ts") - f.unix_millis("first_ts")
+    return f.when(span >= 1000, f.round(f.col("commits") * 60_000 / span, 1))
 
 
-def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
-    """The table of that name; ConfigError if there is none, or it has no groups or moments to choose by."""
-    if name not in QUERIES:
-        raise ConfigError(f"there is no table {name!r}", "one of " + ", ".join(QUERIES))
-    query = QUERIES[name]
-    if groups is not None and not query.grouped:
-        raise ConfigError(f"the rows of {name} belong to no group", "leave --group out")
-    if at_ms is not None and not query.timed:
-        timed = ", ".join(each for each, q in QUERIES.items() if q.timed)
-        raise ConfigError(f"{name} is no table of a moment", f"--at goes with {timed}")
-    return query
+def suspicious_commits(spark: SparkSession, store: Store) -> DataFrame:
+    """Events that a KIP-1251 audit should look at: rewinds, commits without an owner.
+
+    Suspicions only: a commit names neither member nor epoch, and a refused one leaves no record.
+    """
+    return table(spark, store, "events").where("suspicious").orderBy("part", "log_offset", "seq")
 
 
-def rows_of(
-    spark: SparkSession, store: Store, query: Query, groups: str | None, at_ms: int | None, limit: int
-) -> list[dict[str, Any]]:
-    """At most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob of group ids."""
-    assert query.make is not None
-    found = query.make(spark, store, at_ms).select(*query.schema.names)
-    if groups is not None:
-        found = found.where(_matches(groups))
-    order = [f.desc(name[1:]) if name.startswith("-") else f.asc(name) for name in query.order]
-    found = jobs.in_ms(found.orderBy(*order))
-    return [row.asDict(recursive=True) for row in (found.limit(limit) if limit else found).collect()]
+def rebalances(spark: SparkSession, store: Store) -> DataFrame:
+    """One row a completed rebalance: `group_id`, `part`, `started`, `completed`, `epoch`, `cause`,
+    `unowned_ms` (the longest any partition had no owner) and `unowned` (each of them).
 
-
-def _matches(glob: str) -> Column:
-    group = f.col("group_id")
-    if not set("*?[") & set(glob):
-        return group == glob
-    # Java's \Z would let a line end follow.
-    return group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
-
-
-def told_by_manifest(store: Store, name: str) -> list[dict[str, Any]]:
-    """The rows of `coverage` and `bad_ranges`: the manifest has them, no Spark is needed. Times in ms."""
-    bad = store.bad_ranges()
-    if name == "bad_ranges":
-        return [
-            {"part": part, "source": b.source, "start": b.start, "end": b.end, "reason": b.reason}
-            for part, b in bad
-        ]
-    return [
-        {
-            "part": c.partition,
-            "source": c.source,
-            "first_offset": c.first_offset,
-            "last_offset": c.last_offset,
-            "records": c.records,
-            "missing": c.missing,
-            "complete_from_offset": c.complete_from,
-            "complete_from": c.complete_from_ms,
-            "last_ts": c.last_ms,
-            "from_the_start": c.from_the_start,
-            "bad_ranges": len(c.bad),
-        }
-        for c in store.manifest.coverage(bad)
-    ]
+    `started` is null where no record tells: a classic rebalance is recorded when it completes.
+    """
+    kinds = ("rebalance-started", "rebalance-completed")
+    events = table(spark, store, "events").where(f.col("event").isin(*kinds))
+    in_order = Window.partitionBy("part", "group_id").orderBy("log_offset", "seq")
+    before = f.when(f.lag("event").over(in_order) == kinds[0], f.lag("ts").over(in_order))
+    done = events.withColumn("started", before).where(f.col("event") == kinds[1])
+    return done.select(
+        "group_id",
+        "part",
+        "log_offset",
+        "started",
+        f.col("end_ts").alias("completed"),
+        "epoch",
+        "cause",
+        f.array_max(f.col("unowned.ms")).alias("unowned_ms"),
+        "unowned",
+    )

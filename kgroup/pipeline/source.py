@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kgroup.errors import ConfigError, StorageError
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources import SegmentLog
 from kgroup.history.splits import SPLIT_BYTES, Piece, Split, SplitReader
 from kgroup.pipeline.inputs import (
     RECORD_BYTES,
@@ -91,7 +91,7 @@ class OffsetsLogSource(DataSource):
         assert isinstance(origin, Segments)
         if origin.since is not None:
             raise ConfigError("a stream of segments has no `since`", "filter its rows by log_offset or ts")
-        return _StreamReader(list(origin.paths), self._table, schema)
+        return _StreamReader(origin, self._table, schema)
 
 
 def _since(text: str | None) -> Since | None:
@@ -169,20 +169,22 @@ class _LiveStreamReader(DataSourceStreamReader):
 class _StreamReader(DataSourceStreamReader):
     """Stream offsets are {file: bytes up to the end of a whole batch}: what is half written waits.
 
-    Files may grow and new ones may come; one that shrinks (compaction) ends the stream with StorageError.
+    Files may grow and new ones may come; one that shrinks (compaction), or goes before all of it was read,
+    ends the stream with StorageError.
     """
 
-    def __init__(self, paths: list[Path], table: str, schema: StructType) -> None:
-        self.paths = [path.resolve() for path in paths]
+    def __init__(self, origin: Segments, table: str, schema: StructType) -> None:
+        self.origin = origin
         self.table = table
         self.schema = schema
         self._ends: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, int]:
         return {}
 
     def latestOffset(self, *_: Any) -> dict[str, int]:
-        for log in segment_logs(self.paths):
+        for log in self._look():
             for file in log.files:
                 path, size = str(file), file.stat().st_size
                 begun = self._ends.get(path, 0)
@@ -197,15 +199,19 @@ class _StreamReader(DataSourceStreamReader):
         return {path: end for path, end in self._ends.items() if end}
 
     def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
-        found: list[InputPartition] = []
-        for log in segment_logs(self.paths):
-            for file in log.files:
-                path = str(file)
-                begun, ended = start.get(path, 0), end.get(path, 0)
-                if ended > begun:
-                    piece = Piece(path, begun, ended)
-                    found.append(SplitPartition(Split(log.partition, 0, (piece,))))
-        return found
+        new = {path: (start.get(path, 0), to) for path, to in end.items() if to > start.get(path, 0)}
+        if not new.keys() <= self._parts.keys():
+            self._look()  # the batch was planned before a restart
+        if gone := new.keys() - self._parts.keys():
+            raise StorageError(f"{min(gone)} is gone before all of it was read, so the stream cannot go on")
+        pieces = ((part, Piece(path, *new[path])) for path, part in self._parts.items() if path in new)
+        return [SplitPartition(Split(part, 0, (piece,))) for part, piece in pieces]
+
+    def _look(self) -> list[SegmentLog]:
+        """The partitions as they are now; once a batch, since a look compares copies of a partition."""
+        logs = self.origin.logs
+        self._parts = {str(file): log.partition for log in logs for file in log.files}
+        return logs
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SplitPartition)

@@ -5,6 +5,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from kgroup.cli import properties
 from kgroup.cli.app import expand_local
 from kgroup.cli.config import LocalTarget, RemoteTarget, load_config, target_of
 from kgroup.cli.env import Env, parse_duration
@@ -103,6 +104,17 @@ class TestPrecedence:
         )
         assert origins(resolved)["client.id"] == ("x", "-X")
         assert origins(resolved)["security.protocol"] == ("SSL", str(file))
+
+    def test_a_command_reads_its_files_once(self, on_cluster, tmp_path, monkeypatch):
+        """So a properties file may be a pipe, and no command ends with other settings than it began with."""
+        file = tmp_path / "client.properties"
+        file.write_text("client.id=from-file\n")
+        read, original = [], properties.read_command_config
+        monkeypatch.setattr(
+            properties, "read_command_config", lambda path: read.append(path) or original(path)
+        )
+        assert on_cluster("replay-log", "--command-config", str(file)).code == 0
+        assert read == [file]
 
     def test_credentials_of_the_current_context_do_not_follow_to_another_cluster(self, config_file):
         config_file.write_text(CONTEXTS.replace("current-context: dev", "current-context: prod"))

@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+import own_home
 import pytest
 
 KGROUP = (sys.executable, "-m", "kgroup.cli.app")
@@ -95,6 +96,15 @@ def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path)
     assert offered("kgroup list --topic complete-", **dead) == []
     assert offered(f"kgroup -b {cluster.bootstrap} describe complete-g", **dead) == ["complete-group"]
     assert (tmp_path / "cache" / "kgroup" / "completion.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_completion_says_nothing_into_the_line_that_is_typed(tmp_path):
+    """Not that no cluster is named, either: a folder that nobody serves offers nothing."""
+    (tmp_path / "kgroup" / "cluster").mkdir(parents=True)
+    words = {"_KGROUP_COMPLETE": "complete_bash", "COMP_WORDS": "kgroup describe x", "COMP_CWORD": "2"}
+    home = own_home.environment(tmp_path) | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    ran = run(env={**home, **words})
+    assert (ran.stdout.strip(), ran.stderr, ran.returncode) == ("", "", 0)
 
 
 def test_bash_takes_the_script():

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from made_logs import START_MS, World, made_batches, write_log, write_names
 
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.history import sources
 from kgroup.history.events import Event
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources import segment_logs, topic_names_near
@@ -66,6 +67,20 @@ def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
             log.write_bytes(data[: int(len(data) * share)])
             local_run.run([root / "in"], Store(root / "out"), split_bytes, buckets)
         check_equal(Store(root / "out"), in_process(root / "in"))
+
+
+def test_a_run_looks_once_whether_its_segments_are_of_one_cluster(tmp_path, monkeypatch):
+    """A look reads copies of a partition, and a run has many questions about what it found."""
+    data = b"".join(made_batches(21, 90))
+    for copy in ("one", "two"):
+        log = tmp_path / "in" / copy / "__consumer_offsets-6" / f"{0:020d}.log"
+        log.parent.mkdir(parents=True)
+        log.write_bytes(data)
+    looks, check = [], sources.check_one_cluster
+    monkeypatch.setattr(sources, "check_one_cluster", lambda found: looks.append(found) or check(found))
+    for runs in (1, 2):
+        ingest(local_run.Context(), [tmp_path / "in"], Store(tmp_path / "out"))
+        assert len(looks) == runs
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,118 +1,138 @@
-"""Questions to a store: the same answers as the history gives in process."""
+"""Tables by name: their columns are as written down, and sessions of members are what events tell."""
 
-from collections import Counter
+import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from kgroup.history.replay import At, replay
-from kgroup.history.sources import segment_logs, topic_names_near
-from kgroup.history.stats import scan
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kgroup.cli.group_names import matches
+from kgroup.cli.pipeline_query import query_result
+from kgroup.errors import ConfigError
+from kgroup.history.events import Event, Kind
 from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.jobs import (
-    commit_rates,
-    in_ms,
-    progress,
-    rebalances,
-    state_at,
-    suspicious_commits,
-    table,
-    top_writers,
-)
-from kgroup.pipeline.replaying import replay_on_spark
+from kgroup.pipeline.jobs import QUERIES, _matches, query_named, rows_of, told_by_manifest
+from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.store import Store
 from kgroup.pipeline.story import story_in
-from kgroup.protocol import group_records as r
-from kgroup.protocol.batches import LogRecord, encode_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def store(spark, made, tmp_path_factory):
+def store(spark, made, incidents, tmp_path_factory):
+    """Made-up logs and real ones."""
     store = Store(tmp_path_factory.mktemp("store"))
-    ingest(spark.sparkContext, [made], store)
+    ingest(spark.sparkContext, [made, *incidents], store)
     return store
 
 
-@pytest.mark.parametrize("share", [0.2, 0.77, None])
-def test_state_at_a_moment(spark, made, store, share):
-    """Equal to `replay-log --at`: transactions by their markers, tombstones, never half a batch."""
-    logs = segment_logs([made])
-    end = max(h.max_timestamp_ms for log in logs for _, headers in log.batches() for h in headers)
-    start = min(h.base_timestamp_ms for log in logs for _, headers in log.batches() for h in headers)
-    moment = None if share is None else int(start + (end - start) * share)
-    story = replay(logs, at=None if moment is None else At(time_ms=moment))
-    expected = {
-        (part, state.group_id, place.topic, place.partition): (commit.offset, commit.log_offset)
-        for part, state in story.states
-        for place, commit in state.offsets.items()
+def sessions_told(events: Sequence[Event]) -> list[tuple[object, ...]]:
+    """Sessions one event after the other: an independent way to the table `members`."""
+    found: list[dict[str, object]] = []
+    latest: dict[tuple[object, ...], dict[str, object]] = {}
+    for event in events:
+        if event.kind is Kind.GROUP_DELETED:
+            for key, session in latest.items():
+                if key[:2] == (event.log_partition, event.group) and session["ended"] is None:
+                    session |= {"left": event.timestamp_ms, "ended": str(event.kind)}
+        if event.member_id is None:
+            continue
+        key = (event.log_partition, event.group, event.instance_id or event.member_id)
+        starts = event.kind in (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED)
+        if starts and key in latest and latest[key]["ended"] is None:
+            latest[key] |= {"left": event.timestamp_ms, "ended": str(Kind.MEMBER_REPLACED)}
+        if starts or key not in latest:
+            latest[key] = {"at": event.offset, "joined": event.timestamp_ms if starts else None}
+            latest[key] |= {"key": key, "ended": None, "left": None}
+            found.append(latest[key])
+        latest[key]["member"] = event.member_id
+        ends = event.kind in (Kind.MEMBER_LEFT_FOR_NOW, Kind.MEMBER_LEFT_OR_EXPIRED)
+        if ends and latest[key]["ended"] is None:
+            latest[key] |= {"left": event.timestamp_ms, "ended": str(event.kind)}
+    fields = ("key", "at", "member", "joined", "left", "ended")
+    return sorted((tuple(s[f] for f in fields) for s in found), key=str)
+
+
+def test_sessions_of_members(spark, store):
+    by_part: dict[int, list[Event]] = {}
+    for event in story_in(store).events:
+        by_part.setdefault(event.log_partition, []).append(event)
+    expected = sorted((s for events in by_part.values() for s in sessions_told(events)), key=str)
+    found = [
+        (
+            (r["part"], r["group_id"], r["instance_id"] or r["member_id"]),
+            *(r[name] for name in ("log_offset", "member_id", "joined", "left", "ended")),
+        )
+        for r in rows_of(spark, store, QUERIES["members"], None, None, 0)
+    ]
+    assert sorted(found, key=str) == expected
+    assert {s[-1] for s in expected} >= {
+        None,
+        "member-left-for-now",
+        "member-replaced",
+        "member-left-or-expired",
     }
-    rows = state_at(spark, store, moment).collect()
-    found = {(r.part, r.group_id, r.topic, r.partition): (r.offset, r.log_offset) for r in rows}
-    assert found == expected and len(found) == len(rows)
 
 
-def test_top_writers(spark, made, store):
-    told = scan(segment_logs([made]))
-    expected = {
-        name: (tally.bytes, tally.records, tally.tombstones) for name, tally in told.by_group().items()
-    }
-    rows = top_writers(spark, store).collect()
-    assert {r.group_id: (r.bytes, r.records, r.tombstones) for r in rows} == expected
-    assert [r.bytes for r in rows] == sorted((r.bytes for r in rows), reverse=True)
+def test_members_at_a_moment(spark, store):
+    every = rows_of(spark, store, QUERIES["members"], "*bounce*", None, 0)
+    assert every and all("bounce" in row["group_id"] for row in every)
+    moment = sorted(row["joined"] for row in every if row["joined"])[len(every) // 2]
+    there = rows_of(spark, store, QUERIES["members"], "*bounce*", moment, 0)
+    alive = [r for r in every if (r["joined"] or 0) <= moment and (r["left"] is None or r["left"] > moment)]
+    assert there == alive and 0 < len(there) < len(every)
 
 
-def test_commit_rates(spark, store):
-    rates = commit_rates(spark, store).collect()
-    commits = table(spark, store, "commits").where("not is_tombstone")
-    assert sum(r.commits for r in rates) == commits.count()
-    assert len({(r.group_id, r.start) for r in rates}) == len(rates)
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_table_is_as_written_down(spark, store, name):
+    query = QUERIES[name]
+    if query.make is None:
+        rows = told_by_manifest(store, name)
+        assert all(list(row) == query.schema.names for row in rows)
+    else:
+        made = query.make(spark, store, None).select(*query.schema.names)
+        wanted = from_arrow_schema(plain(query.schema))
+        assert [(c.name, c.dataType) for c in made.schema] == [(c.name, c.dataType) for c in wanted]
+        rows = rows_of(spark, store, query, None, None, 3)
+        assert len(rows) == 3
+    result = query_result(name, query.schema, rows, None, False)
+    assert [set(query.schema.names) <= set(row) for row in result.data["rows"]] == [True] * len(rows)
+    page = (ROOT / "docs" / "pipeline.md").read_text()
+    (line,) = re.findall(rf"^\| `{name}` \|.*$", page, flags=re.M)
+    told = set(re.findall(r"`(\w+)(?:\[\])?`", line))
+    assert "as `events`" in line or set(query.schema.names) - {"part", "log_offset", "ts"} <= told
 
 
-def test_progress_of_a_group(spark, store):
-    """Per partition the last offset of the whole time is that of the state, and every commit is counted."""
-    group = next(r.group_id for r in state_at(spark, store).collect() if r.group_id.startswith("simple"))
-    rows = progress(spark, store, group, 10**9).collect()
-    last = {(r.topic, r.partition): r.offset for r in rows}
-    state = state_at(spark, store).where(f"group_id = '{group}'").collect()
-    assert {(r.topic, r.partition): r.offset for r in state}.items() <= last.items()
-    assert len(last) == len(rows)
+def test_rows_of_some_groups(spark, store):
+    rows = rows_of(spark, store, QUERIES["rebalances"], "c[lo][an]s*", None, 0)
+    assert rows and all(re.match("c[lo][an]s", row["group_id"]) for row in rows)
+    (writer,) = rows_of(spark, store, QUERIES["top_writers"], "duplicate-instance-classic.4", None, 0)
+    assert writer["bytes"] > 0
 
 
-def test_events_as_tables(spark, store):
-    story = story_in(store)
-    rows = table(spark, store, "events").collect()
-    assert Counter(r.event for r in rows) == Counter(str(e.kind) for e in story.events)
-    suspicious = [e for e in story.events if e.suspicious]
-    assert suspicious and suspicious_commits(spark, store).count() == len(suspicious)
-    done = [e for e in story.events if e.kind == "rebalance-completed"]
-    found = rebalances(spark, store).collect()
-    assert sorted((r.group_id, r.log_offset) for r in found) == sorted((e.group, e.offset) for e in done)
+@pytest.mark.parametrize("glob", ["tmp[1]", "tmp?", "tmp*", "[*]", "*", "tmp1", "t[!m]*"])
+def test_a_pattern_means_what_it_means_to_every_command(spark, glob):
+    """A group whose id is the pattern, letter by letter, is meant too."""
+    groups = ["tmp[1]", "tmp1", "tmp?", "*", "tmp\n", "tim", "other"]
+    frame = spark.createDataFrame([(group,) for group in groups], "group_id string")
+    found = {row.group_id for row in frame.where(_matches(glob)).collect()}
+    assert found == {group for group in groups if matches(glob, group)}
 
 
-def test_a_replay_on_spark(spark, made):
-    names = ["classic-0-0", "consumer-0-1", *(f"simple-{n}-1" for n in range(97))]
-    logs = segment_logs([made])
-    expected = replay(logs, topic_names=topic_names_near([made]), names=names)
-    story = replay_on_spark(spark.sparkContext, [made], {"names": names})
-    assert story.events == expected.events
-    assert story.coverage == expected.coverage
-
-
-def test_times_beyond_any_calendar_break_no_question(spark, tmp_path):
-    """As a garbled record may have them under a sound checksum; Spark counts in microseconds."""
-    key = r.encode_key(r.OffsetCommitKey(group="g", topic="t", partition=0))
-    value = r.encode_value(r.OffsetCommitValue(offset=5, commit_timestamp=2**63 - 1), 3)
-    records = [LogRecord(key, value, timestamp_ms=ms) for ms in (2**52, 2**53)]
-    log = tmp_path / "in" / "__consumer_offsets-3" / f"{0:020d}.log"
-    log.parent.mkdir(parents=True)
-    log.write_bytes(encode_batch(records[:1], base_offset=0) + encode_batch(records[1:], base_offset=1))
-    ingest(spark.sparkContext, [tmp_path / "in"], store := Store(tmp_path / "out"))
-    (row,) = in_ms(table(spark, store, "commits")).collect()
-    assert (row.log_offset, row.ts, row.offset, row.commit_ts) == (0, 2**52, 5, None)
-    assert [found.offset for found in in_ms(state_at(spark, store)).collect()] == [5]
-    (bad,) = store.bad_ranges()
-    assert "no such offset or time" in bad[1].reason
-    assert [w.commits for w in in_ms(top_writers(spark, store)).collect()] == [1]
+@pytest.mark.parametrize(
+    ("name", "group", "at", "message"),
+    [
+        ("nonsense", None, None, "no table 'nonsense'"),
+        ("coverage", "g", None, "belong to no group"),
+        ("rebalances", None, 5, "no table of a moment"),
+    ],
+)
+def test_questions_that_make_no_sense(name, group, at, message):
+    with pytest.raises(ConfigError, match=message):
+        query_named(name, group, at)

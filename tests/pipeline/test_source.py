@@ -8,7 +8,10 @@ pytest.importorskip("pyspark")
 
 from made_logs import made_batches
 
-from kgroup.pipeline.source import NAME, OffsetsLogSource
+import kgroup.history.sources as sources
+from kgroup.errors import StorageError
+from kgroup.pipeline.inputs import Segments
+from kgroup.pipeline.source import NAME, OffsetsLogSource, _StreamReader
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -54,3 +57,46 @@ def test_a_stream_that_is_restarted(session, tmp_path: Path):
     expected = session.read.format(NAME).load(str(tmp_path / "in"))
     assert found.count() == expected.count() > 0
     assert found.exceptAll(expected).count() == expected.exceptAll(found).count() == 0
+
+
+def stream_of(folder: Path) -> _StreamReader:
+    return _StreamReader(Segments.of([folder]), "commits", None)
+
+
+@pytest.fixture
+def looks(monkeypatch) -> list[int]:
+    """How many partitions were in each look at whether segments are of one cluster."""
+    made = []
+    check = sources.check_one_cluster
+    monkeypatch.setattr(
+        sources, "check_one_cluster", lambda partitions: made.append(len(partitions)) or check(partitions)
+    )
+    return made
+
+
+def test_a_batch_of_a_stream_looks_once_at_what_there_is(made, looks):
+    reader = stream_of(made)
+    end = reader.latestOffset()
+    planned = reader.partitions({}, end)
+    assert {p.split.part for p in planned} == {0, 7, 31} and looks == [3]
+    assert reader.partitions(end, end) == [] and len(looks) == 1
+
+
+def test_a_batch_that_was_planned_before_a_restart_is_planned_the_same(made, looks):
+    before = stream_of(made)
+    end = before.latestOffset()
+    pieces = [p.split for p in before.partitions({}, end)]
+    assert [p.split for p in stream_of(made).partitions({}, end)] == pieces and len(looks) == 2
+
+
+def test_a_segment_that_is_gone_before_it_was_read_ends_the_stream(tmp_path):
+    folder = tmp_path / "__consumer_offsets-3"
+    folder.mkdir()
+    segment, other = folder / f"{0:020d}.log", folder / f"{9_999:020d}.log"
+    segment.write_bytes(b"".join(made_batches(21, 30)))
+    other.write_bytes(b"")
+    end = stream_of(tmp_path).latestOffset()
+    segment.unlink()
+    with pytest.raises(StorageError, match="is gone before all of it was read"):
+        stream_of(tmp_path).partitions({}, end)
+    assert stream_of(tmp_path).partitions(end, end) == [], "what was read may go"

@@ -48,6 +48,15 @@ def test_a_pattern_that_only_its_own_group_matches_leaves_nothing_open(ask):
     assert [i["group_id"] for i in ask(world, "delete", "tmp?").document["data"]["items"]] == ["tmp?"]
 
 
+@pytest.mark.parametrize("command", ["describe", "list", "lag"])
+def test_a_group_whose_id_is_the_pattern_is_meant_by_every_command(ask, command):
+    world = healthy()
+    for name in ("tmp[1]", "tmp1"):
+        world.groups.add(classic_group(name, state="Empty"))
+        world.groups.committed[name] = {"pay:0": 1}
+    assert set(ask(world, command, "tmp[1]").groups) == {"tmp[1]", "tmp1"}
+
+
 def test_describe_takes_patterns(ask):
     assert set(ask(healthy(), "describe", "g-[ir]*").groups) == {IDLE, READER}
     assert ask(healthy(), "describe", "h-*").code == NOT_FOUND

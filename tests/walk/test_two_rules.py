@@ -122,6 +122,8 @@ COMMANDS = (
     Row(("downgrade", "plan", OTHER), OF_OTHER),
     Row(("remove-members", READER, "--all"), {}),
     Row(("remove-members", IDLE, "--all"), OF_IDLE),
+    # No such group is seen, and that is agreement only where all groups are.
+    Row(("replay-log", "g-none*", "--verify"), {**dict.fromkeys(NAMED, PARTIAL), **NO_TOPICS}),
     Row(("cluster", "topics"), {**NO_TOPICS}),
     Row(("cluster", "status"), {**NO_TOPICS}),
 )
@@ -131,7 +133,7 @@ NOT_WALKED = {
     "offline": {"explain", "journal list", "journal show", "schema", "completion", "config show", "simulate"}
     | {"context list", "context use", "context show"},
     "asks nothing about groups": {"regex check", "cluster create-topic", "serve", "demo", "member run"},
-    "reads the log, not what brokers list": {"replay-log", "blame", "capture"}
+    "reads the log, not what brokers list": {"blame", "capture"}
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
     | {f"pipeline {name}" for name in ("run", "query", "events", "plot", "package")},
     "walked by tests of their own": {"config get", "config set"}

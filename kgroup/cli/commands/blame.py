@@ -48,10 +48,9 @@ def command(
         closing_lines,
         coverage_json,
         coverage_lines,
-        damage,
         event_json,
         opened,
-        unseen,
+        shortcomings,
     )
     from kgroup.cli.history_selection import Selection, note_span, without_paths
     from kgroup.cli.history_views import nothing_text, span_lines
@@ -67,10 +66,7 @@ def command(
     events = selection.chosen(story.events)
     names = selection.names or sorted({event.group for event in events if event.group})
     found = {name: blame(events, name) for name in names}
-    errors, code = damage(story)
-    missing = unseen(story, selection)
-    if missing and code is ExitCode.OK:
-        code = ExitCode.NOT_FOUND if len(missing) == len(names) else ExitCode.PARTIAL
+    errors, code = shortcomings(story, selection)
     lines = [*coverage_lines(story, selection), *span_lines(selection)]
     if not any(event.group for event in events):
         lines += ["", nothing_text(story, selection)]
@@ -97,7 +93,7 @@ def command(
         "limits": list(LIMITS),
         "span": selection.span_json(story.events),
     }
-    return show(env, Result(data, lines, "groups", names, [*errors, *missing], code, where))
+    return show(env, Result(data, lines, "groups", names, errors, code, where))
 
 
 def _text(name: str, blames: "list[Blame]") -> list[str]:

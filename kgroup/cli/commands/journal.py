@@ -33,16 +33,15 @@ def list_entries(
 
     The journal is a file on this machine: changes made elsewhere or with other tools are not in it.
     """
-    from fnmatch import fnmatchcase
-
     from kgroup.admin.journal import Journal
+    from kgroup.cli.group_names import matches
 
     entries = Journal.default().entries()
     undone = {str(entry.plan["undoes"]): entry.id for entry in entries if entry.plan.get("undoes")}
     chosen = [
         entry
         for entry in reversed(entries)
-        if not groups or any(fnmatchcase(name, glob) for name in _groups(entry) for glob in groups)
+        if not groups or any(matches(glob, name) for name in _groups(entry) for glob in groups)
     ][:limit]
     rows = [_summary(entry, undone) for entry in chosen]
     columns = (

@@ -135,7 +135,8 @@ def _named(
     groups: "Iterable[GroupListing]", globs: list[str], regex: str | None, protocol_type: str | None
 ) -> "tuple[GroupListing, ...]":
     import re
-    from fnmatch import fnmatchcase
+
+    from kgroup.cli.group_names import matches
 
     try:
         pattern = re.compile(regex) if regex is not None else None
@@ -144,7 +145,7 @@ def _named(
     return tuple(
         group
         for group in groups
-        if (not globs or any(fnmatchcase(group.group_id, glob) for glob in globs))
+        if (not globs or any(matches(glob, group.group_id) for glob in globs))
         and (pattern is None or pattern.search(group.group_id))
         and (protocol_type is None or group.protocol_type == protocol_type)
     )

@@ -169,7 +169,7 @@ def query(
 
     at_ms = parse_time(at) if at else None
     store = opened_store(tables)
-    from kgroup.pipeline.queries import query_named, rows_of, told_by_manifest
+    from kgroup.pipeline.jobs import query_named, rows_of, told_by_manifest
 
     asked = query_named(table, group, at_ms)
     if asked.make is None:

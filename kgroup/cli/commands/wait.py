@@ -64,4 +64,4 @@ def command(
 
         ended, unseen = wait_for(admin.cluster, find, condition, limit_s, every_s, env.note)
         where = identity(admin, env, ask=False)
-    return show(env, result(ended, unseen, for_, limit_s, where))
+    return show(env, result(ended, unseen, condition, for_.strip(), limit_s, where))

@@ -68,6 +68,7 @@ SPAN = nullable(
         until=nullable(STRING),
         events_before=INTEGER,
         events_after=INTEGER,
+        events_without_time=INTEGER,
     )
 )
 TALLY = {"records": INTEGER, "bytes": INTEGER, "tombstones": INTEGER}

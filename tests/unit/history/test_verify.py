@@ -8,7 +8,7 @@ import pytest
 from kgroup.cli.history_describe import description
 from kgroup.history.replay import replay
 from kgroup.history.state import GroupState
-from kgroup.history.verify import differences, uncompared
+from kgroup.history.verify import differences, hidden_positions, uncompared
 from kgroup.protocol import group_records as r
 
 from .incidents import NAMES, story_of
@@ -128,3 +128,28 @@ def test_a_group_without_records_may_be_listed_while_it_is_empty() -> None:
     assert list(differences(None, said)) == ["the log holds nothing of it, the cluster says Stable"]
     assert list(differences(None, {**said, "state": "Empty", "members": [], "offsets": []})) == []
     assert list(differences(None, {**said, "state": "Empty", "members": []})), "it has commits"
+
+
+@pytest.mark.parametrize("unread", [True, False], ids=["unread", "no-right-to-topics"])
+def test_positions_that_the_cluster_keeps_to_itself_are_no_difference(unread: bool) -> None:
+    ((state, said),) = pairs_of("crashed-static-member")
+    assert said["offsets"]
+    error = {"item": "offsets" if unread else said["group_id"], "code": "X", "message": "not told"}
+    hidden = {**said, "offsets": [], "errors": [error]}
+    assert list(differences(state, hidden)) == []
+    assert uncompared(state, hidden) == ["offsets: not told"]
+    assert uncompared(None, {**hidden, "state": "Empty", "members": []}) == ["offsets: not told"]
+
+
+def test_those_that_it_tells_beside_are_compared() -> None:
+    ((state, said),) = pairs_of("crashed-static-member")
+    said["errors"] = [{"item": said["group_id"], "code": "X", "message": "may be incomplete"}]
+    said["offsets"][0]["committed_offset"] += 1
+    assert len(list(differences(state, {**said, "offsets": said["offsets"][:1]}))) == 1
+
+
+def test_an_end_of_a_log_that_is_not_known_hides_no_position() -> None:
+    ((state, said),) = pairs_of("crashed-static-member")
+    said["errors"] = [{"item": "offsets", "code": "X", "message": "the end of t-0 is not known"}]
+    assert hidden_positions(said) is None
+    assert list(differences(state, {**said, "offsets": said["offsets"][1:]}))

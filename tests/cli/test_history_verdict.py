@@ -1,0 +1,124 @@
+"""`replay-log --verify` where the cluster does not answer in full: what was not compared is no verdict."""
+
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from conftest import Kgroup, Ran
+from live import Client
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.models import Description, ItemError, Listing
+from kgroup.cli.schemas import schema_for
+
+SEEN, DARK = "verdict-seen", "verdict-dark"
+
+
+@pytest.fixture
+def groups(cluster: Client) -> None:
+    """Two groups that the log and the cluster agree about."""
+    for group in (SEEN, DARK):
+        cluster.commit(group, "orders", {0: 5})
+
+
+def describing(monkeypatch: pytest.MonkeyPatch, error: ItemError) -> None:
+    """From now on the cluster answers for one of the groups with this error."""
+    describe = Admin.describe
+
+    def partly(self: Admin, names: object) -> Description:
+        whole = describe(self, names)  # type: ignore[arg-type]
+        rest = tuple(group for group in whole.groups if group.group_id != DARK)
+        return replace(whole, groups=rest, errors=(*whole.errors, error))
+
+    monkeypatch.setattr(Admin, "describe", partly)
+
+
+def verdicts(ran: Ran) -> dict[str, str]:
+    jsonschema.validate(ran.document, schema_for("replay-log"))
+    return {row["group_id"]: row["verdict"] for row in ran.document["data"]["groups"]}
+
+
+VERIFY = ("replay-log", "--verify", "-o", "json")
+UNANSWERED = ItemError(DARK, "COORDINATOR_NOT_AVAILABLE", "its coordinator did not answer")
+
+
+@pytest.mark.usefixtures("groups")
+def test_a_group_that_could_not_be_described_is_not_compared(
+    on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describing(monkeypatch, UNANSWERED)
+    ran = on_cluster(*VERIFY, SEEN, DARK)
+    assert verdicts(ran) == {SEEN: "same", DARK: "not compared"} and ran.code == 5
+    dark = next(row for row in ran.document["data"]["groups"] if row["group_id"] == DARK)
+    assert dark["differences"] == [] and dark["not_compared"] == [f"all of it: {UNANSWERED.message}"]
+
+
+def test_a_group_that_only_the_list_has_does_not_vanish(
+    on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch, cluster: Client
+) -> None:
+    cluster.commit(SEEN, "orders", {0: 5})
+    error = replace(UNANSWERED, item="verdict-listed")
+    whole = cluster.admin.list_groups()
+    extra = next(g for g in whole.groups if g.group_id == SEEN)
+    listing = Listing((*whole.groups, replace(extra, group_id=error.item)))
+    monkeypatch.setattr(Admin, "list_groups", lambda self: listing)
+    describing(monkeypatch, error)
+    ran = on_cluster(*VERIFY, "verdict-[ls]*")
+    assert verdicts(ran) == {SEEN: "same", error.item: "not compared"} and ran.code == 5
+
+
+@pytest.mark.usefixtures("groups")
+def test_a_group_the_cluster_does_not_know_differs(
+    on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describing(monkeypatch, ItemError(DARK, "GROUP_ID_NOT_FOUND", "there is none"))
+    monkeypatch.setattr("kgroup.cli.history_verdict._POLL_S", 0)
+    ran = on_cluster(*VERIFY, DARK)
+    assert verdicts(ran) == {DARK: "differs"} and ran.code == 8
+
+
+@pytest.mark.usefixtures("groups")
+@pytest.mark.parametrize("output", ["json", "table"])
+def test_groups_that_the_list_may_lack_are_told(
+    on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    list_groups = Admin.list_groups
+    hidden = ItemError("broker 2", "UNREACHABLE", "broker 2 did not answer in time")
+
+    def partly(self: Admin) -> Listing:
+        return replace(list_groups(self), errors=(hidden,))
+
+    monkeypatch.setattr(Admin, "list_groups", partly)
+    ran = on_cluster("replay-log", "--verify", "verdict-[sd]*", "-o", output)
+    assert ran.code == 5 and "error: broker 2 did not answer in time" in ran.err
+    if output == "table":
+        assert "2 groups: replay = live state; there may be groups that were not seen" in ran.out
+    named = on_cluster(*VERIFY, SEEN, DARK)
+    assert named.code == 0, "no list is needed for groups that are named"
+
+
+@pytest.mark.usefixtures("groups")
+def test_positions_that_could_not_be_read_are_no_difference(
+    on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe = Admin.describe
+    unread = ItemError("offsets", "COORDINATOR_LOAD_IN_PROGRESS", "the coordinator is loading")
+
+    def without_offsets(self: Admin, names: object) -> Description:
+        whole = describe(self, names)  # type: ignore[arg-type]
+        return replace(
+            whole, groups=tuple(replace(group, offsets=(), errors=(unread,)) for group in whole.groups)
+        )
+
+    monkeypatch.setattr(Admin, "describe", without_offsets)
+    ran = on_cluster(*VERIFY, SEEN)
+    (row,) = ran.document["data"]["groups"]
+    assert (row["verdict"], row["not_compared"]) == ("same", ["offsets: the coordinator is loading"])
+    assert ran.code == 5
+
+
+def test_a_group_that_neither_side_has_is_not_found(on_cluster: Kgroup, groups: None) -> None:
+    ran = on_cluster(*VERIFY, "verdict-nobody")
+    assert ran.code == 3 and "neither the log nor the cluster has group verdict-nobody" in ran.err
+    ran = on_cluster(*VERIFY, "verdict-nobody", SEEN)
+    assert verdicts(ran) == {SEEN: "same"} and ran.code == 5
