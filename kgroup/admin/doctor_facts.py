@@ -314,4 +314,5 @@ def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
     except KgroupError:
         return
     for each in facts:
-        each.transactions = found.get(each.group.offsets_partition or -1, ())
+        number = each.group.offsets_partition
+        each.transactions = () if number is None else found[number]

@@ -28,7 +28,17 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kgroup.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from kgroup.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from kgroup.protocol.messages.list_transactions import TransactionState as Listed
 
 STABLE = classic_group("g", classic_member("m1", "orders:0,1", "a"))
 WAITING = classic_group("g", dg.DescribedGroupMember(member_id="m1"), state="PreparingRebalance")
@@ -150,6 +160,25 @@ def test_offsets_that_a_transaction_holds_open() -> None:
     (held,) = [each for each in found.findings if each.code == "KG309"]
     assert (found.verdict, held.severity) == ("sick", "error")
     assert held.message == "offsets of orders-1 are held open by a transaction for at least 5 s"
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_who_holds_offsets_open_is_named(partitions: int) -> None:
+    """Of groups in partition 0 of the offsets topic it never was: with one partition that is every group."""
+    fake = _held(cluster(), 99)
+    fake.topics[OFFSETS_TOPIC] = partitions
+    home = offsets_partition_of("g", partitions)
+    topic = TopicData(topic=OFFSETS_TOPIC, partitions=(home,))
+    state = TransactionState(
+        transactional_id="tx", transaction_state="Ongoing", producer_id=7, topics=(topic,)
+    )
+    listed = ListTransactionsResponse(transaction_states=(Listed(transactional_id="tx"),))
+    fake.on(ListTransactionsRequest, lambda node, request: listed)
+    described = DescribeTransactionsResponse(transaction_states=(state,))
+    fake.on(DescribeTransactionsRequest, lambda node, request: described)
+    found = examine(fake.cluster(), "g", patience_s=5)
+    (held,) = [each for each in found.findings if each.code == "KG309"]
+    assert any("transactional id 'tx', producer 7" in fact for fact in held.evidence)
 
 
 def test_a_transaction_that_ends_is_nothing_to_speak_of() -> None:
