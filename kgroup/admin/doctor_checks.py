@@ -89,7 +89,7 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
 
 
 def _stuck(facts: Facts) -> Iterator[Diagnosis]:
-    if facts.rebalances and facts.seen_throughout:
+    if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
     elif facts.group.type == CONSUMER and facts.group.state in ("Assigning", "Reconciling"):
         yield from _stuck_consumer(facts)
@@ -189,8 +189,8 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         for producer, places in pending.items()
     }
     begun = [commit.timestamp_ms for places in by_producer.values() for commit in places.values()]
-    age_s = max((facts.now_ms - min(begun)) / 1000 if begun else 0.0, facts.seen_for_s)
-    if not facts.pending or (age_s < OPEN_S and not facts.seen_throughout):
+    age_s = max((facts.now_ms - min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
+    if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [
         f"producer {producer} wrote the offsets of {len(places)} partitions from "
