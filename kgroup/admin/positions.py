@@ -95,7 +95,7 @@ def _commit(
                 for p in partitions
             ),
         )
-        for name, partitions in _by_topic(positions)
+        for name, partitions in by_topic(positions)
     )
     request = OffsetCommitRequest(
         group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
@@ -124,7 +124,7 @@ def _delete(
             name=name,
             partitions=tuple(OffsetDeleteRequestPartition(partition_index=p.partition) for p in entries),
         )
-        for name, entries in _by_topic(partitions)
+        for name, entries in by_topic(partitions)
     )
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
     answer = cluster.transport.request(node, request, timeout_s=left_s)
@@ -146,8 +146,9 @@ def _codes(group_id: str, topics: Iterable[Any]) -> Codes | KgroupError:
     return codes
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
-    by_topic: dict[str, list[TopicPartition]] = {}
+def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
+    """The partitions topic by topic, both in order."""
+    found: dict[str, list[TopicPartition]] = {}
     for partition in sorted(partitions):
-        by_topic.setdefault(partition.topic, []).append(partition)
-    return iter(by_topic.items())
+        found.setdefault(partition.topic, []).append(partition)
+    return iter(found.items())

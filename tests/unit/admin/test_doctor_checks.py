@@ -209,6 +209,31 @@ def test_offsets_that_could_not_be_looked_at_again_are_not_stuck() -> None:
     assert [(u.look, u.code) for u in found.unseen] == [("a second look", "GROUP_AUTHORIZATION_FAILED")]
 
 
+def test_a_partition_that_is_not_told_is_not_a_stable_one() -> None:
+    """Only UNSTABLE_OFFSET_COMMIT was looked for; any other code read as "nothing holds it open"."""
+    fake = cluster()
+    plain = fake.handlers[of.OffsetFetchRequest]
+
+    def fetch(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        told = plain(node, request)
+        if not request.require_stable:
+            return told  # type: ignore[return-value]
+        part = of.OffsetFetchResponsePartitions(
+            partition_index=1, committed_offset=-1, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        )
+        topic = of.OffsetFetchResponseTopics(name="orders", partitions=(part,))
+        return of.OffsetFetchResponse(groups=(of.OffsetFetchResponseGroup(group_id="g", topics=(topic,)),))
+
+    found = examine(fake.on(of.OffsetFetchRequest, fetch).cluster(), "g")
+    (unseen,) = found.unseen
+    assert (found.verdict, unseen.look, unseen.code) == (
+        "unknown",
+        "open transactions",
+        "TOPIC_AUTHORIZATION_FAILED",
+    )
+    assert "orders-1" in unseen.message
+
+
 def test_offsets_held_open_seen_once_are_neither_stuck_nor_healthy() -> None:
     found = examine(_held(cluster(), 99).cluster(), "g", patience_s=0, left_out=["history"])
     assert (found.verdict, [u.code for u in found.unseen]) == ("unknown", ["SEEN_ONCE"])
