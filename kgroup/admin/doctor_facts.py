@@ -38,7 +38,7 @@ FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE or DAMAGED."""
+    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE, or says why in one word."""
 
     look: str
     code: str
@@ -130,8 +130,9 @@ def _settings(cluster: Cluster, facts: Sequence[Facts]) -> None:
         known = retentions[node]
         if isinstance(known, KgroupError):
             each.miss(RETENTION, known)
-        else:
-            each.retention_ms = known
+        elif known is None:
+            each.unseen.append(Unseen(RETENTION, "NOT_TOLD", f"broker {node} does not tell it"))
+        each.retention_ms = known if isinstance(known, int) else None
 
 
 def _session_ms(cluster: Cluster, group: GroupDescription) -> int | None:

@@ -48,7 +48,7 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
     if group.type == CLASSIC:
         group, seats = _seats(cluster, group)
     settings, refusal = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
-    own, _ = _settings(cluster, broker, GROUP_RESOURCE, group_id)
+    own, own_refusal = _settings(cluster, broker, GROUP_RESOURCE, group_id)
     empty = group.type == CLASSIC and group.state == EMPTY
     names = _topic_names(cluster) if all_topics or empty else None
     return Evidence(
@@ -61,6 +61,7 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
         settings_error=None if refusal is None else refusal.message,
         settings_code=None if refusal is None else refusal.name,
         own_settings=own,
+        own_error=None if own_refusal is None else own_refusal.message,
         topic_names=names if all_topics else None,
         logged=read_logged(cluster, group_id) if read_log else None,
         member_types=_tells_member_types(cluster, broker),

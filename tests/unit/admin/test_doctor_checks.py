@@ -104,6 +104,20 @@ def test_settings_are_asked_for_where_they_matter() -> None:
         assert examine(fake.cluster(), "g", left_out=["settings"]).verdict == "healthy"
 
 
+def test_a_retention_that_is_not_told_makes_no_healthy_group() -> None:
+    """Nobody could say whether the offsets expire soon, and nobody said so."""
+    fake = cluster(group=classic_group("g", state="Empty"))
+    fake.on(
+        DescribeConfigsRequest,
+        lambda node, request: DescribeConfigsResponse(results=(DescribeConfigsResult(),)),
+    )
+    found = examine(fake.cluster(), "g")
+    assert (found.verdict, [(u.look, u.code) for u in found.unseen]) == (
+        "unknown",
+        [("offsets.retention.minutes", "NOT_TOLD")],
+    )
+
+
 def test_offsets_that_may_not_be_read_make_no_healthy_group() -> None:
     def deny(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
         refused = of.OffsetFetchResponseGroup(group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
