@@ -57,7 +57,10 @@ COMMANDS = (
     Row(("list",), {**HIDES_GROUPS}),
     Row(("list", "g-*"), {**HIDES_GROUPS}),
     Row(("list", "--state", "Empty"), {**HIDES_GROUPS}),
-    Row(("list", "--topic", "pay"), {**HIDES_GROUPS, **NO_TOPICS}),
+    Row(
+        ("list", "--topic", "pay"),
+        {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL, "an_undecodable_assignment": PARTIAL},
+    ),
     Row(("describe", "g-*"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
     Row(("describe", "--all-groups"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
     Row(("lag", "g-*"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
@@ -191,6 +194,15 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for inner in value:
             yield from _objects(inner)
+
+
+def test_a_reader_whose_topics_are_not_told_is_no_stranger_to_the_topic(ask):
+    """It was left out, exit code 0; of another one the positions tell enough."""
+    world = SCENES["an_undecodable_assignment"]()
+    told = ask(world, "list", "--topic", "pay")
+    assert (set(told.groups), [e["item"] for e in told.document["errors"]]) == ({IDLE}, [READER])
+    told = ask(world, "list", "--topic", "orders")
+    assert (told.code, set(told.groups)) == (OK, {READER, OTHER})
 
 
 def test_hidden_groups_are_not_empty(ask):
