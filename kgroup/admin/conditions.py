@@ -126,14 +126,24 @@ class Looks:
     @property
     def complete(self) -> bool:
         """Whether the last look told everything that more looks can tell."""
-        return not self.failed and all(error.code in RIGHTS for error in self.unseen)
+        return not self.failed and self._seen_in_full
+
+    @property
+    def _listed(self) -> bool:
+        """Whether the groups meant are found, and finding them again would tell no more of them."""
+        return bool(self._names) and self._seen_in_full
+
+    @property
+    def _seen_in_full(self) -> bool:
+        """Whether all that hides groups is missing rights: those do not come by waiting."""
+        return all(error.code in RIGHTS for error in self.unseen)
 
     def again(self, pending: Collection[str] | None = None) -> None:
         """Look at the groups, or at the pending ones of them, in the time that is left."""
         left = max(self._until - self._cluster.retry.clock(), SHORTEST_LOOK_S)
         with self._cluster.within(left):
             try:
-                if self._names is None or self.unseen:
+                if not self._listed:
                     names, unseen = self._find()
                     self._names, self.unseen = names, tuple(unseen)
                     pending = None

@@ -8,6 +8,7 @@ from world import IDLE, OTHER, READER, SCENES, healthy
 from kgroup.admin.conditions import Condition, wait_for
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.list_groups import ListGroupsRequest
 
 PARTIAL, RIGHTS, LATE = 5, 6, 7
 
@@ -116,3 +117,13 @@ def test_a_coordinator_that_loads_is_waited_for():
     world.fake.on(DescribeGroupsRequest, load)
     (waited,), unseen = wait_for(world.fake.cluster(2), [IDLE], Condition("empty"), 120)
     assert waited.held and not unseen
+
+
+@pytest.mark.parametrize("argv", [("wait", "g-*", "--for", "gone"), ("watch", "g-*", "--until", "gone")])
+def test_rights_that_are_missing_are_not_looked_for_at_each_look(ask, argv):
+    """Every look listed the groups of every broker once more, as if rights came by waiting."""
+    world = SCENES["no_right_to_list"]()
+    told = ask(world, *argv, "--stop-after", "10s")
+    assert told.code == LATE
+    assert len(world.fake.requests(ListGroupsRequest)) == 2, "once of each broker"
+    assert len(world.fake.requests(DescribeGroupsRequest)) > 10
