@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.members import STABLE, partitions_of
@@ -82,11 +83,29 @@ class Total:
     unknown: int
 
 
-def total(offsets: Iterable[OffsetRow], *, all_rows: bool = True) -> Total:
+class Behind(Protocol):
+    """A partition's row, as far as totals look at it."""
+
+    @property
+    def lag(self) -> int | None: ...
+
+    @property
+    def gone(self) -> bool: ...
+
+
+Row = TypeVar("Row", bound=Behind)
+
+
+def counted(offsets: Iterable[Row]) -> list[Row]:
+    """The rows that count: a partition that is gone holds nothing to read, and has no reader."""
+    return [row for row in offsets if row.lag is not None or not row.gone]
+
+
+def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
     """The total of some rows; `all_rows` is off where there may be partitions without a row."""
-    counted = [row for row in offsets if row.lag is not None or not row.gone]
-    known = [max(row.lag, 0) for row in counted if row.lag is not None]
-    unknown = len(counted) - len(known)
+    those = counted(offsets)
+    known = [max(row.lag, 0) for row in those if row.lag is not None]
+    unknown = len(those) - len(known)
     at_least = sum(known) if known else None
     return Total(None if unknown or not all_rows else at_least, at_least, unknown)
 

@@ -221,6 +221,28 @@ def test_what_is_hidden_is_named(ask, scene):
     assert "broker" in told.err
 
 
+def test_a_partition_that_is_gone_is_no_unknown_part_of_its_topic(ask):
+    """The group's total left it out, the topic's counted it as unknown."""
+    world = healthy()
+    world.groups.committed[READER]["orders:9"] = 5
+    told = ask(world, "lag", READER, "--time").groups[READER]
+    (topic,) = told["topics"]
+    assert told["total_lag"] == 0
+    assert topic == {
+        "topic": "orders",
+        "partitions": 5,
+        "lag": 0,
+        "lag_at_least": 0,
+        "unknown_partitions": 0,
+        "max_time_lag_ms": 0,
+        "consumed_per_s": None,
+        "produced_per_s": None,
+    }
+    world.groups.committed[READER] = {"gone:0": 5}
+    gone = next(t for t in ask(world, "lag", READER).groups[READER]["topics"] if t["topic"] == "gone")
+    assert (gone["lag"], gone["unknown_partitions"]) == (None, 0)
+
+
 def test_totals_in_text(ask):
     told = ask(SCENES["nothing_committed"](), "describe", READER, "-o", "table")
     assert "lag unknown" in told.out
