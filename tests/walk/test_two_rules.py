@@ -221,6 +221,21 @@ def test_what_is_hidden_is_named(ask, scene):
     assert "broker" in told.err
 
 
+@pytest.mark.parametrize(
+    ("scene", "group", "lag"),
+    [
+        ("healthy", READER, "0"),
+        ("nothing_committed", READER, "?"),
+        ("an_undecodable_assignment", READER, "?"),
+        ("no_right_to_topics", OTHER, "?"),
+    ],
+)
+def test_the_lag_of_a_member(ask, scene, group, lag):
+    """An unknown one read "-", which is what a member without partitions has."""
+    told = ask(SCENES[scene](), "describe", group, "-o", "csv", "--columns", "lag", "--no-headers")
+    assert told.out.split() == [lag]
+
+
 def test_a_partition_that_is_gone_is_no_unknown_part_of_its_topic(ask):
     """The group's total left it out, the topic's counted it as unknown."""
     world = healthy()
