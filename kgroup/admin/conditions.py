@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import GroupDescription, ItemError
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import item_error
 from kgroup.admin.visibility import RIGHTS
-from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown
+from kgroup.client.retry import OutcomeUnknown, may_repeat
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
 
 GONE = "gone"
 SHORTEST_LOOK_S = 1.0
 """A look gets as much time as is left of the waiting, but not less than a broker far away needs."""
-_RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
 KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
 
 
@@ -150,14 +149,12 @@ class Looks:
             except KgroupError as error:
                 if not is_passing(error):
                     raise
-                self.unseen = (ItemError("cluster", code_name(error), error.message, error.hint),)
+                self.unseen = (item_error("cluster", error),)
                 return
             wanted = self.names if pending is None else [name for name in self.names if name in pending]
             now = groups_now(self._cluster, wanted, offsets=self._offsets)
         self.failed = {
-            name: ItemError(name, code_name(found), found.message, found.hint)
-            for name, found in now.items()
-            if isinstance(found, KgroupError)
+            name: item_error(name, found) for name, found in now.items() if isinstance(found, KgroupError)
         }
         self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
 
@@ -222,11 +219,9 @@ def groups_now(
 
 def is_passing(error: KgroupError) -> bool:
     """Whether another look a little later may succeed without anybody changing anything."""
-    if isinstance(error, OutcomeUnknown):
-        return not error.futile
-    if isinstance(error, BrokerRefused):
-        return error.code in NOT_PROCESSED or error.code in _RETRIABLE
-    return isinstance(error, Unreachable)
+    if isinstance(error, Unreachable) and not isinstance(error, OutcomeUnknown):
+        return True  # not asked again within a request, as an address may be mistyped; brokers do come back
+    return isinstance(error, (Unreachable, BrokerRefused)) and may_repeat(error, idempotent=True)
 
 
 def _passing(error: KgroupError) -> KgroupError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.models import GroupDescription, GroupResult
-from kgroup.admin.refusals import check, code_name
+from kgroup.admin.models import DEAD, EMPTY, GroupDescription, GroupResult
+from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 
@@ -21,7 +21,7 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
         return GroupResult(group_id, "failed", code, f"has {len(found.members)} members: would be refused")
-    if found.state not in ("Empty", "Dead"):
+    if found.state not in (EMPTY, DEAD):
         return GroupResult(group_id, "failed", code, f"is {found.state}: would be refused")
     return GroupResult(group_id, "planned", None, "deleted with all its offsets")
 
@@ -55,5 +55,6 @@ def _delete(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -
 
 
 def _failed(group_id: str, error: KgroupError) -> GroupResult:
-    missing = isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
-    return GroupResult(group_id, "not_found" if missing else "failed", code_name(error), error.message)
+    return GroupResult(
+        group_id, "not_found" if is_absent(error) else "failed", code_name(error), error.message
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.describe import describe, groups_only
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.models import CLASSIC, SHARE, Description, GroupDescription
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
 from kgroup.admin.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
@@ -31,7 +31,6 @@ LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 RETENTION = "offsets.retention.minutes"
 SECOND_LOOK = "a second look"
-REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 INTERVAL_S = 1.0
 FEW = 8
 

@@ -7,12 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.members import STABLE, partitions_of
-from kgroup.admin.models import CLASSIC, GroupDescription, Member, OffsetRow, TopicDescription
+from kgroup.admin.members import partitions_of
+from kgroup.admin.models import (
+    CLASSIC,
+    DEAD,
+    EMPTY,
+    STABLE,
+    GroupDescription,
+    Member,
+    OffsetRow,
+    TopicDescription,
+)
 from kgroup.admin.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OffsetAndMetadata, TopicPartition
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
@@ -62,7 +71,7 @@ def readers_known(group: GroupDescription) -> bool:
 
     It is not while a classic group rebalances, nor where an assignment is told in another protocol's bytes.
     """
-    if group.state in ("Empty", "Dead"):
+    if group.state in (EMPTY, DEAD):
         return True
     if group.members is None or (group.type == CLASSIC and group.state != STABLE):
         return False
@@ -159,11 +168,5 @@ def _lag(
 
 def _words(error: KgroupError) -> str:
     if is_gone(error):
-        assert isinstance(error, BrokerRefused)
         return error.detail or "the topic does not exist (deleted?)"
     return error.message
-
-
-def is_gone(error: KgroupError) -> bool:
-    """Whether the cluster has said that the topic or partition does not exist."""
-    return isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

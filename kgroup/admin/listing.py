@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing, Node
-from kgroup.admin.refusals import check, code_name
+from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
+from kgroup.admin.refusals import check, item_error
 from kgroup.admin.visibility import unseen_groups
 from kgroup.errors import KgroupError
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -34,7 +34,7 @@ def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str
     cluster.learn({group.group_id: group.coordinator for group in groups.values()})
     listed = {broker.id for broker in brokers} - failed.keys()
     errors = [
-        *(ItemError(f"broker {node}", code_name(e), e.message, e.hint) for node, e in failed.items()),
+        *(item_error(f"broker {node}", error) for node, error in failed.items()),
         *unseen_groups(cluster, listed, failed),
     ]
     listing = Listing(tuple(sorted(groups.values(), key=lambda group: group.group_id)), tuple(errors))
@@ -52,11 +52,7 @@ def described(cluster: Cluster, listing: Listing, known: Answers[GroupDescriptio
     found = dict(known or {})
     missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in found]
     asked = groups_only(cluster, missing)
-    errors = [
-        ItemError(group_id, code_name(error), error.message, error.hint)
-        for group_id, error in asked.items()
-        if isinstance(error, KgroupError)
-    ]
+    errors = [item_error(name, error) for name, error in asked.items() if isinstance(error, KgroupError)]
     found |= asked
     groups = tuple(_filled(group, found.get(group.group_id)) for group in listing.groups)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors))

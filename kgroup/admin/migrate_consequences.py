@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from kgroup.admin.migrate_checks import (
     ASSIGNORS,
     BROKER_SESSION_TIMEOUT,
-    EMPTY,
     KNOWN_ASSIGNORS,
     SESSION_TIMEOUT,
     names_of,
     words,
 )
 from kgroup.admin.migrate_models import INFO, OK, WARN, Check, Evidence
+from kgroup.admin.models import EMPTY
 from kgroup.shell import command
 
 

@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.journal import Journal
-from kgroup.admin.migrate_checks import EMPTY
 from kgroup.admin.migrate_models import UPGRADE, Evidence, MigrationPlan, target_of
-from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
 from kgroup.admin.offsets import Committed, committed
 from kgroup.admin.refusals import check, code_name, refused
 from kgroup.domain import TopicPartition, uuid_text

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.refusals import refused
+from kgroup.client.retry import NOT_PROCESSED
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -111,7 +113,6 @@ def _commit(
 def _delete(
     cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Codes | KgroupError:
-    from kgroup.admin.refusals import refused
     from kgroup.protocol.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -136,9 +137,6 @@ def _delete(
 
 def _codes(group_id: str, topics: Iterable[Any]) -> Codes | KgroupError:
     """Each partition's code; an error when all were turned away as by the wrong coordinator."""
-    from kgroup.admin.refusals import refused
-    from kgroup.client.retry import NOT_PROCESSED
-
     codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
     distinct = set(codes.values())
     if len(distinct) == 1 and next(iter(distinct)) in NOT_PROCESSED | {ErrorCode.GROUP_AUTHORIZATION_FAILED}:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import ItemError, Partition, TopicDescription
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, is_gone, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
@@ -65,7 +65,7 @@ def _unseen_partitions(
         topic = error
     if isinstance(topic, TopicDescription):
         yield from _without_answer(topic.partitions, listed, failed)
-    elif not (isinstance(topic, BrokerRefused) and topic.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+    elif not is_gone(topic):
         message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is not told: {topic.message}"
         yield ItemError(OFFSETS_TOPIC, code_name(topic), message, topic.hint)
 
@@ -165,7 +165,7 @@ def may_not_see(cluster: Cluster, topic: str) -> tuple[ItemError, ...]:
     """That brokers leave this topic out of positions, where this principal may not describe it."""
     found = cluster.topics([topic]).get(topic)
     if isinstance(found, BrokerRefused) and _denied(found):
-        return (ItemError(topic, found.name, found.message, found.hint),)
+        return (item_error(topic, found),)
     return ()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kgroup.admin.lag import counted, total
 from kgroup.admin.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
+from kgroup.admin.models import DEAD, EMPTY
 from kgroup.admin.models import ItemError as Unseen
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output import ItemError, Result
@@ -92,7 +93,7 @@ def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
         return f"{first.topic}-{first.partition}: {why}{more}", never
     if group.errors:
         return group.errors[0].message, False
-    if group.state not in ("Empty", "Dead"):
+    if group.state not in (EMPTY, DEAD):
         return f"it is {group.state}, and which partitions its members read is not told", False
     if group.offsets:
         return "the partitions it has committed no longer exist", True

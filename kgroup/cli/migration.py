@@ -164,9 +164,9 @@ def execute(
 ) -> ExitCode:
     """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
     from kgroup.admin.migrate import plan_of
-    from kgroup.admin.migrate_checks import EMPTY
     from kgroup.admin.migrate_evidence import gather
     from kgroup.admin.migrate_execute import convert_empty, roll_order
+    from kgroup.admin.models import EMPTY
     from kgroup.cli.migration_watch import follow
     from kgroup.cli.session import identity, open_admin
 

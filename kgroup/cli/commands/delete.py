@@ -131,9 +131,10 @@ def _stale(
     """
     import time
 
+    from kgroup.admin.models import EMPTY
     from kgroup.admin.staleness import last_written
 
-    listing = admin.list_groups(("Empty",))
+    listing = admin.list_groups((EMPTY,))
     empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
     now_ms = time.time_ns() // 1_000_000
     written = last_written(admin.cluster, empty)

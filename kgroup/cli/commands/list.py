@@ -161,9 +161,8 @@ def _reading(
     Those of which that is not known become errors.
     """
     from kgroup.admin.describe import groups_only
-    from kgroup.admin.models import ItemError
     from kgroup.admin.offsets import committed
-    from kgroup.admin.refusals import code_name
+    from kgroup.admin.refusals import item_error
     from kgroup.admin.visibility import may_not_see
     from kgroup.errors import KgroupError
 
@@ -175,7 +174,7 @@ def _reading(
     for group_id, found in described.items():
         stored = positions.get(group_id, {})
         if isinstance(found, KgroupError):
-            errors.append(ItemError(group_id, code_name(found), found.message, found.hint))
+            errors.append(item_error(group_id, found))
             continue
         concerns = True if topic is None else _concerns(topic, found, stored)
         static = found.has_static_members if static_only else True
@@ -186,7 +185,7 @@ def _reading(
         elif concerns is None and static and not isinstance(stored, KgroupError):
             errors.append(_topics_untold(group_id))
         if isinstance(stored, KgroupError):
-            errors.append(ItemError(group_id, code_name(stored), stored.message, stored.hint))
+            errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
 

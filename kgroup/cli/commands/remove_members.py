@@ -176,6 +176,7 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
     Members that still run come back: Empty is an end only when nobody has in all that time.
     """
     from kgroup.admin.conditions import Condition, wait_for
+    from kgroup.admin.models import EMPTY
 
     ((waited,), _) = wait_for(admin.cluster, [group_id], Condition("stable"), timeout_s)
     if waited.held:
@@ -183,6 +184,6 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
     hint = shell.command("describe", group_id)
     if waited.unseen:
         return ItemError("NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint, group_id)
-    if waited.state == "Empty":
+    if waited.state == EMPTY:
         return f"{group_id} is Empty after {waited.waited_s:.1f} s: nobody has come back"
     return ItemError("TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint, group_id)
