@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.journal import Journal
+    from kgroup.admin.journal import Change, Journal
     from kgroup.admin.lag_report import LagReport
     from kgroup.admin.offset_changes import OffsetsExecution
     from kgroup.admin.offset_plans import OffsetsPlan
@@ -109,14 +110,11 @@ class Admin:
         from kgroup.admin import remove_members
 
         group = remove_members.check_fresh(self.cluster, plan)
-        entry = self._begin("remove-members", plan_document(plan), asdict(group))
-        try:
+        named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in plan.items]
+        with self._change("remove-members", plan_document(plan), asdict(group), named) as entry:
             items = remove_members.execute(self.cluster, plan)
-        except KgroupError as error:
-            self._end(entry, error)
-            raise
-        self.journal.end(entry, [asdict(item) for item in items])
-        return Execution(plan, items, entry)
+            entry.results += map(asdict, items)
+        return Execution(plan, items, entry.id)
 
     def plan_reset_offsets(
         self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
@@ -159,14 +157,11 @@ class Admin:
             for group_id, found in committed(self.cluster, wanted).items()
         }
         plan = {"groups": wanted, "actor": actor(), "reason": reason}
-        entry = self._begin("delete", plan, {"offsets": before})
-        try:
+        named = [{"group_id": group_id} for group_id in wanted]
+        with self._change("delete", plan, {"offsets": before}, named) as entry:
             items = delete.execute(self.cluster, wanted)
-        except KgroupError as error:
-            self._end(entry, error)
-            raise
-        self.journal.end(entry, [asdict(item) for item in items])
-        return Deletion(items, entry)
+            entry.results += map(asdict, items)
+        return Deletion(items, entry.id)
 
     def cluster_status(self) -> ClusterStatus:
         """Brokers, controller, and how many topics and partitions there are."""
@@ -201,13 +196,14 @@ class Admin:
             self._journal = Journal.default()
         return self._journal
 
-    def _begin(self, command: str, plan: Mapping[str, object], before: Mapping[str, object]) -> str:
-        return self.journal.begin(command, self.cluster.cluster_id(), plan, before)
-
-    def _end(self, entry: str, error: KgroupError) -> None:
-        from kgroup.admin.refusals import code_name
-
-        self.journal.end(entry, [{"result": "failed", "error_code": code_name(error), "effect": str(error)}])
+    def _change(
+        self,
+        command: str,
+        plan: Mapping[str, Any],
+        before: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]],
+    ) -> AbstractContextManager[Change]:
+        return self.journal.change(command, self.cluster.cluster_id(), plan, before, items)
 
 
 def plan_document(plan: Plan) -> dict[str, object]:

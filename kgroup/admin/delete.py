@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import DEAD, EMPTY, GroupDescription, GroupResult
 from kgroup.admin.refusals import check, code_name, is_absent
+from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 
@@ -31,10 +33,14 @@ def execute(cluster: Cluster, group_ids: Iterable[str]) -> tuple[GroupResult, ..
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
     )
-    return tuple(
-        _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
-        for group_id, answer in answers.items()
-    )
+    return tuple(_became(group_id, answer) for group_id, answer in answers.items())
+
+
+def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
+    if isinstance(answer, OutcomeUnknown):
+        effect = f"{answer.message}; list the groups to see what became of it"
+        return GroupResult(group_id, "failed", OUTCOME_UNKNOWN, effect)
+    return _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
 
 
 def _delete(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:

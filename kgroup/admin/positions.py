@@ -63,7 +63,10 @@ def _in_parts(
         ) -> Mapping[str, Codes | KgroupError]:
             return {group_id: ask(node, part, left_s)}
 
-        answer = cluster.ask_coordinators([group_id], ask_coordinator, idempotent=False)[group_id]
+        try:
+            answer = cluster.ask_coordinators([group_id], ask_coordinator, idempotent=False)[group_id]
+        except KgroupError as error:
+            return codes, error  # no broker can be reached any more; what was stored before stays told
         if isinstance(answer, KgroupError):
             return codes, answer
         codes.update(answer)

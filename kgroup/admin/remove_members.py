@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -124,7 +125,7 @@ def execute(cluster: Cluster, made: Plan) -> tuple[ItemResult, ...]:
     if isinstance(answer, OutcomeUnknown):
         effect = f"{answer.message}; describe the group to see what became of it"
         return tuple(
-            ItemResult(item.instance_id, item.member_id, "failed", "OUTCOME_UNKNOWN", effect)
+            ItemResult(item.instance_id, item.member_id, "failed", OUTCOME_UNKNOWN, effect)
             for item in made.items
         )
     if isinstance(answer, KgroupError):

@@ -14,6 +14,7 @@ from kgroup.cli.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
     from kgroup.admin.settings import Setting
 
 _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
@@ -147,29 +148,24 @@ def set_(
 
 
 def _alter(
-    admin: Any, group: str, changes: dict[str, str | None], before: "dict[str, Setting]", reason: str | None
+    admin: "Admin",
+    group: str,
+    changes: dict[str, str | None],
+    before: "dict[str, Setting]",
+    reason: str | None,
 ) -> str:
     from dataclasses import asdict
 
     from kgroup.admin.offset_plans import actor
-    from kgroup.admin.refusals import code_name
     from kgroup.admin.settings import alter_group
-    from kgroup.errors import KgroupError
 
     plan = {"group_id": group, "settings": changes, "actor": actor(), "reason": reason}
     image = {"settings": [asdict(before[name]) for name in changes if name in before]}
-    cluster_id = admin.cluster.metadata(()).cluster_id
-    entry: str = admin.journal.begin("config set", cluster_id, plan, image)
-    result = {"result": "failed"}
-    try:
+    named = [{"setting": name} for name in changes]
+    with admin.journal.change("config set", admin.cluster.cluster_id(), plan, image, named) as entry:
         alter_group(admin.cluster, group, changes)
-        result = {"result": "done"}
-    except KgroupError as error:
-        result["error_code"] = code_name(error)
-        raise
-    finally:
-        admin.journal.end(entry, [{"setting": name, **result} for name in changes])
-    return entry
+        entry.results += [{**item, "result": "done"} for item in named]
+    return entry.id
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
