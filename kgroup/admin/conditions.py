@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.describe import describe
@@ -99,7 +99,8 @@ class Looks:
     """One look after the other at the same groups, through the outages between them.
 
     A look that fails for a passing reason (a broker restarts, a coordinator moves) leaves what was seen
-    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look.
+    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look,
+    which was at all groups, or at those `pending`, and over after `passed_s`.
     """
 
     def __init__(self, cluster: Cluster, find: Find, *, offsets: bool, until: float) -> None:
@@ -111,6 +112,8 @@ class Looks:
         self.seen: dict[str, GroupDescription | None] = {}
         self.unseen: tuple[ItemError, ...] = ()
         self.failed: dict[str, ItemError] = {}
+        self.pending: Collection[str] | None = None
+        self.passed_s = 0.0
 
     @property
     def names(self) -> Sequence[str]:
@@ -137,8 +140,9 @@ class Looks:
         """Whether all that hides groups is missing rights: those do not come by waiting."""
         return all(error.code in RIGHTS for error in self.unseen)
 
-    def again(self, pending: Collection[str] | None = None) -> None:
+    def again(self) -> None:
         """Look at the groups, or at the pending ones of them, in the time that is left."""
+        pending = self.pending
         left = max(self._until - self._cluster.retry.clock(), SHORTEST_LOOK_S)
         with self._cluster.within(left):
             try:
@@ -159,6 +163,18 @@ class Looks:
         self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
 
 
+def look_until(
+    cluster: Cluster, find: Find, limit_s: float, interval_s: float, *, offsets: bool
+) -> Iterator[Looks]:
+    """The same looks after each look at the groups that `find` means, the last when time is up."""
+    looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
+    start = cluster.retry.clock()
+    for _ in cluster.retry.looks(interval_s, limit_s):
+        looks.again()
+        looks.passed_s = cluster.retry.clock() - start
+        yield looks
+
+
 def wait_for(
     cluster: Cluster,
     groups: Iterable[str] | Find,
@@ -172,27 +188,22 @@ def wait_for(
     How it ended for each, and what could not be seen at the end. Lives through outages, which it gives to
     `note`; raises what more looks would not change, but not for a group that does not exist.
     """
-    clock, pause = cluster.retry.clock, cluster.retry.sleep
-    start = clock()
     wanted = () if callable(groups) else tuple(dict.fromkeys(groups))
     find = groups if callable(groups) else lambda: (wanted, ())
-    looks = Looks(cluster, find, offsets=condition.needs_offsets, until=start + timeout_s)
     ended: dict[str, Waited] = {}
     told: str | None = None
-    while True:
-        looks.again([name for name in looks.names if name not in ended or not ended[name].held])
+    for looks in look_until(cluster, find, timeout_s, interval_s, offsets=condition.needs_offsets):
         for name in looks.names:
             if name not in ended or not ended[name].held:
-                ended[name] = _waited(name, looks, condition, clock() - start)
+                ended[name] = _waited(name, looks, condition)
         reason = next((error.message for error in (*looks.unseen, *looks.failed.values())), None)
         if reason and reason != told:
             note(f"not all can be seen now: {reason}")
         told = reason
-        left = start + timeout_s - clock()
-        held = bool(ended) and all(waited.held for waited in ended.values())
-        if (held and looks.complete) or left <= 0:
-            return tuple(ended[name] for name in looks.names), looks.unseen
-        pause(min(interval_s, left))
+        looks.pending = [name for name in looks.names if not ended[name].held]
+        if ended and not looks.pending and looks.complete:
+            break
+    return tuple(ended[name] for name in looks.names), looks.unseen
 
 
 def groups_now(
@@ -238,8 +249,8 @@ def raised(error: ItemError) -> KgroupError:
     return BrokerRefused(code, error.message, hint=error.hint)
 
 
-def _waited(group_id: str, looks: Looks, condition: Condition, waited_s: float) -> Waited:
-    failed, waited_s = looks.failed.get(group_id), round(waited_s, 3)
+def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
+    failed, waited_s = looks.failed.get(group_id), round(looks.passed_s, 3)
     if group_id not in looks.seen:
         return Waited(group_id, False, None, None, None, waited_s, unseen=failed)
     group = looks.seen[group_id]

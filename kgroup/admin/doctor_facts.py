@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.describe import describe, groups_only
@@ -256,13 +257,13 @@ def _untold(facts: Facts) -> None:
 
 def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
     """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
-    clock, pause = cluster.retry.clock, cluster.retry.sleep
+    clock = cluster.retry.clock
     start = clock()
     waiting = [each for each in facts if each.rebalances or each.pending]
     rebalanced = [each for each in waiting if each.rebalances]
     failed: dict[str, list[KgroupError]] = {}
-    while waiting and clock() - start < patience_s:
-        pause(min(INTERVAL_S, patience_s - (clock() - start)))
+    # The first of the looks is taken already.
+    for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
         now = _groups_again(cluster, [each.group.group_id for each in waiting if each.rebalances])
         open_now = _open_again(
             cluster, {each.group.group_id: each.pending for each in waiting if each.pending}
@@ -271,6 +272,8 @@ def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> 
             name = each.group.group_id
             failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
         waiting = [each for each in waiting if each.rebalances or each.pending]
+        if not waiting:
+            break
     for each in waiting:
         _unsettled(each, failed.get(each.group.group_id, ()))
     _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])

@@ -247,7 +247,7 @@ def watch(
     tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
     eyes = _Eyes(cluster, group_id, direction)
     first = True
-    while True:
+    for _ in cluster.retry.looks(interval_s):
         try:
             group = eyes.describe()
             partitions, blockers = eyes.partitions(group), eyes.blockers(group)
@@ -260,7 +260,6 @@ def watch(
         yield look
         if look.status != WATCHING:
             return
-        cluster.retry.sleep(interval_s)
 
 
 @dataclass(slots=True)

@@ -116,8 +116,8 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
         if not waited.held:
             count = "members not told" if waited.members is None else f"{waited.members} members"
             raise Failure(
-                ExitCode.REFUSED,
-                "NON_EMPTY_GROUP",
+                ExitCode.UNREACHABLE,
+                "TIMED_OUT",
                 f"{waited.group_id} is still {waited.state} ({count}) after {timeout_s:g} s",
                 "stop its members, or give them longer with --timeout",
                 waited.group_id,
