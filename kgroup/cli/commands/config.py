@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgroup.cli.changes import Execute, Reason, Yes
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
-from kgroup.cli.offset_changes import Execute, Yes
 from kgroup.cli.options import command as make
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
@@ -117,7 +117,7 @@ def set_(
     ] = None,
     execute: Execute = False,
     yes: Yes = False,
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="For the journal.")] = None,
+    reason: Reason = None,
 ) -> ExitCode:
     """Change the settings of a group on the broker, all or none; nothing without --execute.
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.changes import Consent, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.offset_changes import Execute, Reason, WaitEmpty, Yes
+from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError, SafetyRefused
 

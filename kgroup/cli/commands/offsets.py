@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import read_text
+from kgroup.cli.changes import Execute, Reason, Yes, read_text
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.offset_changes import Execute, Reason, Topics, WaitEmpty, Yes
+from kgroup.cli.offset_changes import Topics, WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as subcommands
 from kgroup.cli.reset_specs import scope_of
