@@ -12,6 +12,7 @@ import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
@@ -26,7 +27,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, SafetyRefused
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 
 LEAVE_GROUP = 13
 BATCH_VERSION = 3
@@ -77,6 +78,22 @@ def plan(cluster: Cluster, group_id: str, selection: Selection, reason: str | No
         created_ms=time.time_ns() // 1_000_000,
         before=asdict(group),
     )
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """A plan as a JSON object, without the group as it was; `plan_from` reads it back."""
+    document = asdict(plan)
+    del document["before"]
+    return document
+
+
+def plan_from(document: Mapping[str, Any]) -> Plan:
+    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
+    try:
+        items = tuple(ItemResult(**item) for item in document["items"])
+        return Plan(**{**document, "items": items, "before": {}})
+    except (TypeError, KeyError) as error:
+        raise ConfigError(f"this is not a plan made by kgroup: {error}") from None
 
 
 def validity(group: GroupDescription) -> dict[str, int | str]:

@@ -58,11 +58,10 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
-    from kgroup.admin.migrate import plan
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        made = plan(admin.cluster, group, direction, patterns=tuple(patterns or ()), read_log=read_log)
+        made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
         where = identity(admin, env)
     return show(env, planned(made, where))
 
@@ -222,14 +221,13 @@ class Choices:
 def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode:
     """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
     from kgroup.admin.migrate import plan_of
-    from kgroup.admin.migrate_evidence import gather
-    from kgroup.admin.migrate_execute import convert_empty, roll_order
+    from kgroup.admin.migrate_execute import roll_order
     from kgroup.admin.models import EMPTY
     from kgroup.cli.migration_watch import follow
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        found = gather(admin.cluster, group, read_log=choices.read_log)
+        found = admin.evidence(group, read_log=choices.read_log)
         plan = plan_of(found, direction)
         where = identity(admin, env)
         if plan.verdict == BLOCKED:
@@ -240,7 +238,7 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
             Consent(True, choices.yes).ask(
                 f"convert the empty group {group} to the {_NEXT[direction][1]} protocol?"
             )
-            done = convert_empty(admin.cluster, plan, admin.journal)
+            done = admin.convert_empty(plan)
             return show(env, _outcome(plan, "converted", where, done))
         order = roll_order(found, direction)
         streams = choices.watching and env.output.format in ("table", "wide", "ndjson")

@@ -69,9 +69,9 @@ def run(
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
     """Groups that may have positions of topics which this principal may not see: all of them, or none."""
-    from kgroup.admin.visibility import sees_every_topic, unseen_positions
+    from kgroup.admin.visibility import unseen_positions
 
-    return () if sees_every_topic(admin.cluster) else [unseen_positions(group) for group in groups]
+    return () if admin.sees_every_topic() else [unseen_positions(group) for group in groups]
 
 
 def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
@@ -90,19 +90,19 @@ def import_plan(
     reason: str | None,
 ) -> "OffsetsPlan":
     """The plan that gives groups exactly these positions and leaves their others alone."""
-    from kgroup.admin.offset_plans import Draft, look, make_plan
+    from kgroup.admin.offset_plans import Draft, make_plan
 
     drafts = {name: {p: Draft(at) for p, at in rows.items()} for name, rows in wanted.items()}
-    return make_plan("offsets import", spec, look(admin.cluster, wanted), drafts, reason=reason)
+    return make_plan("offsets import", spec, admin.look(wanted), drafts, reason=reason)
 
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
     """Wait until no group has members; Failure (timed out) with who is left."""
-    from kgroup.admin.conditions import Condition, raised, wait_for
+    from kgroup.admin.conditions import Condition, raised
 
     timeout_s = env.settings().timeout_s()
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
-    ended, _ = wait_for(admin.cluster, groups, Condition("empty"), timeout_s, note=env.note)
+    ended, _ = admin.wait_for(groups, Condition("empty"), timeout_s, note=env.note)
     for waited in ended:
         if waited.unseen:
             raise raised(waited.unseen)

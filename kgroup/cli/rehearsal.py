@@ -66,21 +66,17 @@ def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str,
     Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
     without them would be of another group. Brokers before 2.8 have no topic ids: topics get one here.
     """
-    from kgroup.admin.migrate_evidence import gather
-
     assert source.admin is not None
-    found = gather(source.admin.cluster, group)
+    found = source.admin.evidence(group)
     if found.settings is None:
         raise BrokerRefused(
             ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
             f"no rehearsal without the coordinator's settings: {found.settings_error}",
             hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
         )
-    topics = source.admin.cluster.topics(None)
-    seen = [told for told in topics.values() if isinstance(told, TopicDescription)]
-    counts = {told.name: len(told.partitions) for told in seen}
+    counts = {told.name: len(told.partitions) for told in source.admin.topics()}
     unseen = _mentioned(source, group) - counts.keys()
-    for name, told in source.admin.cluster.topics(unseen).items():
+    for name, told in source.admin.find_topics(unseen).items():
         if isinstance(told, TopicDescription):
             counts[name] = len(told.partitions)
         elif not is_gone(told):

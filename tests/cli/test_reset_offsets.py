@@ -215,7 +215,7 @@ class TestExecute:
         def leave():
             admin = Admin(SocketTransport(cluster.transport.settings))
             admin.execute(admin.plan_remove_members(group, Selection(all=True)))
-            admin.cluster.transport.close()
+            admin.transport.close()
 
         thread = threading.Timer(0.2, leave)
         thread.start()

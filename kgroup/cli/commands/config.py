@@ -14,7 +14,6 @@ from kgroup.cli.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
     from kgroup.admin.settings import Setting
 
 _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
@@ -71,11 +70,10 @@ def get(
 
     They govern members of the consumer protocol (KIP-848); classic clients bring their own.
     """
-    from kgroup.admin.settings import group_settings
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        settings = group_settings(admin.cluster, group)
+        settings = admin.group_settings(group)
         where = identity(admin, env)
     unknown = sorted(set(name or ()) - {setting.name for setting in settings})
     if unknown:
@@ -123,7 +121,6 @@ def set_(
 
     Without --execute the broker is asked whether it would take the values. What was before is journalled.
     """
-    from kgroup.admin.settings import alter_group, group_settings
     from kgroup.cli.changes import Consent
     from kgroup.cli.session import identity, open_admin
 
@@ -131,13 +128,13 @@ def set_(
     if not changes:
         raise ConfigError("nothing to change", "SETTING=VALUE, or --unset SETTING")
     with open_admin(env) as admin:
-        before = {setting.name: setting for setting in group_settings(admin.cluster, group)}
-        alter_group(admin.cluster, group, changes, validate_only=True)
+        before = {setting.name: setting for setting in admin.group_settings(group)}
+        admin.check_settings(group, changes)
         journal_id = None
         if execute:
             Consent(execute, yes).ask(f"change {len(changes)} setting(s) of {group}?")
-            journal_id = _alter(admin, group, changes, before, reason)
-        now = {setting.name: setting for setting in group_settings(admin.cluster, group)}
+            journal_id = admin.change_settings(group, changes, before.values(), reason)
+        now = {setting.name: setting for setting in admin.group_settings(group)}
         where = identity(admin, env)
     rows = [_changed(name, value, before, now if execute else None) for name, value in changes.items()]
     data = {"group_id": group, "executed": execute, "journal_id": journal_id, "settings": rows}
@@ -145,27 +142,6 @@ def set_(
     last = f"journal {journal_id}" if execute else "The broker would take it. Nothing changed. Add --execute."
     blocks = (Table(columns, rows), last)
     return show(env, Result(data, blocks, items="settings", names=list(changes), cluster=where))
-
-
-def _alter(
-    admin: "Admin",
-    group: str,
-    changes: dict[str, str | None],
-    before: "dict[str, Setting]",
-    reason: str | None,
-) -> str:
-    from dataclasses import asdict
-
-    from kgroup.admin.offset_plans import actor
-    from kgroup.admin.settings import alter_group
-
-    plan = {"group_id": group, "settings": changes, "actor": actor(), "reason": reason}
-    image = {"settings": [asdict(before[name]) for name in changes if name in before]}
-    named = [{"setting": name} for name in changes]
-    with admin.journal.change("config set", admin.cluster.cluster_id(), plan, image, named) as entry:
-        alter_group(admin.cluster, group, changes)
-        entry.results += [{**item, "result": "done"} for item in named]
-    return entry.id
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

@@ -132,12 +132,11 @@ def _stale(
     import time
 
     from kgroup.admin.models import EMPTY
-    from kgroup.admin.staleness import last_written
 
     listing = admin.list_groups((EMPTY,))
     empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
     now_ms = time.time_ns() // 1_000_000
-    written = last_written(admin.cluster, empty)
+    written = admin.last_written(empty)
     ages = {name: None if at is None else max(now_ms - at, 0) for name, at in written.items()}
     stale: dict[str, int | None] = {
         name: age for name, age in ages.items() if age is not None and age >= limit_ms
@@ -154,11 +153,10 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
 
     from platformdirs import user_state_path
 
-    from kgroup.admin.offset_plans import look
     from kgroup.cli.changes import write_text
     from kgroup.cli.offset_exports import document_text
 
-    now = look(admin.cluster, groups)
+    now = admin.look(groups)
     for found in now.values():
         if found.error:
             raise found.error

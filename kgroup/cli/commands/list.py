@@ -14,7 +14,8 @@ from kgroup.cli.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.discovery import Answers, Cluster
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import Answers
     from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing
     from kgroup.admin.offsets import Committed
     from kgroup.errors import KgroupError
@@ -79,7 +80,6 @@ def command(
     What hides groups is said, and the others are shown: brokers that do not answer, partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
-    from kgroup.admin.listing import described
     from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
@@ -87,14 +87,13 @@ def command(
     states, types = _words(state), _words(type_)
     _check_types(types)
     with open_admin(env) as admin:
-        cluster = admin.cluster
         listing = admin.list_groups(states, types)
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         found = None
         if topic is not None or static_only:
-            listing, found = _reading(cluster, listing, topic, static_only)
+            listing, found = _reading(admin, listing, topic, static_only)
         if members:
-            listing = described(cluster, listing, found)
+            listing = admin.count_members(listing, found)
         where = identity(admin, env)
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     rows = [_json(group) for group in groups]
@@ -154,22 +153,19 @@ def _named(
 
 
 def _reading(
-    cluster: "Cluster", listing: "Listing", topic: str | None, static_only: bool
+    admin: "Admin", listing: "Listing", topic: str | None, static_only: bool
 ) -> "tuple[Listing, Answers[GroupDescription]]":
     """The groups that have to do with `topic`, or have static members, and all groups as described.
 
     Those of which that is not known become errors.
     """
-    from kgroup.admin.describe import groups_only
-    from kgroup.admin.offsets import committed
     from kgroup.admin.refusals import item_error
-    from kgroup.admin.visibility import may_not_see
     from kgroup.errors import KgroupError
 
     ids = [group.group_id for group in listing.groups]
-    described = groups_only(cluster, ids)
-    positions = committed(cluster, ids) if topic is not None else {}
-    unread = () if topic is None else may_not_see(cluster, topic)
+    described = admin.groups(ids)
+    positions = admin.committed(ids) if topic is not None else {}
+    unread = () if topic is None else admin.may_not_see(topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
         stored = positions.get(group_id, {})

@@ -105,8 +105,7 @@ def command(
 
     Prints the plan and changes nothing without --execute. A member that still runs joins again at once.
     """
-    from kgroup.admin.admin import plan_document
-    from kgroup.admin.remove_members import Selection
+    from kgroup.admin.remove_members import Selection, plan_document
     from kgroup.cli.removal import executed, planned
     from kgroup.cli.session import identity, open_admin
 
@@ -149,7 +148,7 @@ def _plan(
     reason: str | None,
     plan_in: str | None,
 ) -> "Plan":
-    from kgroup.admin.admin import plan_from
+    from kgroup.admin.remove_members import plan_from
 
     if group and group_id and group != group_id:
         raise ConfigError("GROUP and --group-id name different groups")
@@ -173,10 +172,10 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
 
     Members that still run come back: Empty is an end only when nobody has in all that time.
     """
-    from kgroup.admin.conditions import Condition, wait_for
+    from kgroup.admin.conditions import Condition
     from kgroup.admin.models import EMPTY
 
-    ((waited,), _) = wait_for(admin.cluster, [group_id], Condition("stable"), timeout_s)
+    ((waited,), _) = admin.wait_for([group_id], Condition("stable"), timeout_s)
     if waited.held:
         return f"{group_id} is Stable after {waited.waited_s:.1f} s, {waited.members} members"
     hint = shell.command("describe", group_id)

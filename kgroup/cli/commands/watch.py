@@ -55,7 +55,7 @@ def command(
     Looks at intervals: what begins and ends between two looks is not seen. `replay-log` tells all. Outages
     are waited out and said; exit code 5 when something could not be seen at the end.
     """
-    from kgroup.admin.conditions import Condition, look_until
+    from kgroup.admin.conditions import Condition
     from kgroup.admin.watching import differences, sight_changes
     from kgroup.cli.group_names import expand
     from kgroup.cli.session import identity, open_admin
@@ -72,7 +72,7 @@ def command(
 
         before: dict[str, GroupDescription | None] = {}
         lost: dict[str, ItemError] = {}
-        for looks in look_until(admin.cluster, find, limit_s, every_s, offsets=True):
+        for looks in admin.look_until(find, limit_s, every_s):
             view.tell(sight_changes(lost, looks.problems))
             for name in looks.names:
                 if name in before and name not in looks.failed:
