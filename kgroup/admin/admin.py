@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.models import (
     ClusterStatus,
     Deletion,
     Description,
     Execution,
+    GroupDescription,
     GroupLocation,
     GroupResult,
-    ItemResult,
+    ItemError,
     Listing,
     Plan,
     TopicDescription,
@@ -22,23 +24,30 @@ from kgroup.admin.models import (
 from kgroup.admin.transport import Transport
 from kgroup.client.retry import Retry
 from kgroup.domain import TopicPartition
-from kgroup.errors import ConfigError, KgroupError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.journal import Journal
+    from kgroup.admin.conditions import Condition, Find, Looks, Waited
+    from kgroup.admin.doctor import Examined
+    from kgroup.admin.journal import Change, Journal
     from kgroup.admin.lag_report import LagReport
+    from kgroup.admin.migrate_execute import Conversion
+    from kgroup.admin.migrate_models import Evidence, Logged, MigrationPlan
+    from kgroup.admin.migrate_watch import Look
     from kgroup.admin.offset_changes import OffsetsExecution
-    from kgroup.admin.offset_plans import OffsetsPlan
-    from kgroup.admin.offsets import ListedOffset
+    from kgroup.admin.offset_plans import GroupNow, OffsetsPlan
+    from kgroup.admin.offsets import Committed, ListedOffset
     from kgroup.admin.remove_members import Selection
     from kgroup.admin.reset import Scope, Spec
+    from kgroup.admin.settings import Setting
 
 
 class Admin:
     """Operations on one cluster. Safe to use again and again; not for two threads at once.
 
-    All methods raise Unreachable when no broker answers in time and BrokerRefused when one says no.
-    `timeout_s` bounds each operation, retries included. Changes go into `journal`, by default the user's.
+    Whatever is done with a cluster is a method here. All of them raise Unreachable when no broker answers in
+    time and BrokerRefused when one says no. `timeout_s` bounds each operation, retries included. Changes go
+    into `journal`, by default the user's. `transport` is for those who read or join without an operator.
     """
 
     def __init__(
@@ -49,7 +58,8 @@ class Admin:
         journal: Journal | None = None,
         retry: Retry | None = None,
     ) -> None:
-        self.cluster = Cluster(transport, retry or Retry(timeout_s=timeout_s))
+        self.transport = transport
+        self._cluster = Cluster(transport, retry or Retry(timeout_s=timeout_s))
         self._journal = journal
 
     def list_groups(
@@ -58,14 +68,73 @@ class Admin:
         """The groups of all brokers, by id; counting members costs a describe."""
         from kgroup.admin import listing
 
-        found = listing.list_groups(self.cluster, tuple(states), tuple(types))
-        return listing.described(self.cluster, found) if count_members else found
+        found = listing.list_groups(self._cluster, tuple(states), tuple(types))
+        return listing.described(self._cluster, found) if count_members else found
 
     def describe(self, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
         """Groups in full, of whatever type; without offsets, lag and findings when `offsets` is False."""
         from kgroup.admin.describe import describe
 
-        return describe(self.cluster, group_ids, offsets=offsets)
+        return describe(self._cluster, group_ids, offsets=offsets)
+
+    def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
+        """Each group with its members, without anything about offsets, or why it cannot be described."""
+        from kgroup.admin.describe import groups_only
+
+        return groups_only(self._cluster, group_ids)
+
+    def count_members(self, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
+        """The listing with members counted; of groups in `known` without asking once more."""
+        from kgroup.admin import listing as listings
+
+        return listings.described(self._cluster, listing, known)
+
+    def committed(self, group_ids: Iterable[str]) -> Answers[Committed]:
+        """All committed positions of each group, or why they cannot be read."""
+        from kgroup.admin.offsets import committed
+
+        return committed(self._cluster, group_ids)
+
+    def look(self, group_ids: Iterable[str]) -> dict[str, GroupNow]:
+        """Each group and its positions as they are now, for a plan; those that do not exist included."""
+        from kgroup.admin.offset_plans import look
+
+        return look(self._cluster, group_ids)
+
+    def last_written(self, group_ids: Iterable[str]) -> Mapping[str, int | None]:
+        """The time in ms of each group's newest record (staleness.py)."""
+        from kgroup.admin.staleness import last_written
+
+        return last_written(self._cluster, group_ids)
+
+    def examine(
+        self, group_ids: Iterable[str], *, window_ms: int, left_out: Iterable[str], patience_s: float
+    ) -> Examined:
+        """A check-up of groups, all of them together (doctor.py)."""
+        from kgroup.admin.doctor import examine_all
+
+        return examine_all(
+            self._cluster, group_ids, window_ms=window_ms, left_out=left_out, patience_s=patience_s
+        )
+
+    def wait_for(
+        self,
+        groups: Iterable[str] | Find,
+        condition: Condition,
+        timeout_s: float,
+        interval_s: float = 0.2,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> tuple[tuple[Waited, ...], tuple[ItemError, ...]]:
+        """Look at groups until a condition holds for all of them, or time is up (conditions.py)."""
+        from kgroup.admin.conditions import wait_for
+
+        return wait_for(self._cluster, groups, condition, timeout_s, interval_s, note)
+
+    def look_until(self, find: Find, limit_s: float, interval_s: float) -> Iterator[Looks]:
+        """Look at groups in full again and again, for the last time when time is up (conditions.py)."""
+        from kgroup.admin.conditions import look_until
+
+        return look_until(self._cluster, find, limit_s, interval_s, offsets=True)
 
     def find_coordinator(self, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
         """Where each group lives: its coordinator and its partition of `__consumer_offsets`.
@@ -74,7 +143,7 @@ class Admin:
         """
         from kgroup.admin.discovery import locate
 
-        return locate(self.cluster, group_ids)
+        return locate(self._cluster, group_ids)
 
     def lag(
         self, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
@@ -85,7 +154,7 @@ class Admin:
         """
         from kgroup.admin.lag_report import measure
 
-        return measure(self.cluster, group_ids, times=times, interval_s=interval_s)
+        return measure(self._cluster, group_ids, times=times, interval_s=interval_s)
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int]
@@ -93,13 +162,13 @@ class Admin:
         """The offset of each partition for a time in ms, or LATEST, EARLIEST, MAX_TIMESTAMP (offsets.py)."""
         from kgroup.admin.offsets import list_offsets
 
-        return list_offsets(self.cluster, wanted)
+        return list_offsets(self._cluster, wanted)
 
     def plan_remove_members(self, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
         """Who would be removed from a classic or consumer group, and the effect on each; changes nothing."""
         from kgroup.admin.remove_members import plan
 
-        return plan(self.cluster, group_id, selection, reason)
+        return plan(self._cluster, group_id, selection, reason)
 
     def execute(self, plan: Plan) -> Execution:
         """Do what a plan says, and record it; a result for each item.
@@ -108,15 +177,13 @@ class Admin:
         """
         from kgroup.admin import remove_members
 
-        group = remove_members.check_fresh(self.cluster, plan)
-        entry = self._begin("remove-members", plan_document(plan), asdict(group))
-        try:
-            items = remove_members.execute(self.cluster, plan)
-        except KgroupError as error:
-            self._end(entry, error)
-            raise
-        self.journal.end(entry, [asdict(item) for item in items])
-        return Execution(plan, items, entry)
+        group = remove_members.check_fresh(self._cluster, plan)
+        named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in plan.items]
+        document = remove_members.plan_document(plan)
+        with self._change("remove-members", document, asdict(group), named) as entry:
+            items = remove_members.execute(self._cluster, plan)
+            entry.results += map(asdict, items)
+        return Execution(plan, items, entry.id)
 
     def plan_reset_offsets(
         self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
@@ -124,61 +191,147 @@ class Admin:
         """Where a reset would move each position, and which groups would be refused now (reset.py)."""
         from kgroup.admin.reset import plan_reset
 
-        return plan_reset(self.cluster, group_ids, spec, scope, reason)
+        return plan_reset(self._cluster, group_ids, spec, scope, reason)
 
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
         """How to take back a journalled change of positions (or LAST); SafetyRefused if they moved."""
         from kgroup.admin.undo import plan_undo
 
-        return plan_undo(self.cluster, self.journal, entry_id, group_ids)
+        return plan_undo(self._cluster, self.journal, entry_id, group_ids)
 
     def execute_offsets(self, plan: OffsetsPlan) -> OffsetsExecution:
         """Do what a plan of positions says and record it; active and changed groups are refused items."""
         from kgroup.admin.offset_changes import execute
 
-        return execute(self.cluster, self.journal, plan)
+        return execute(self._cluster, self.journal, plan)
 
     def plan_delete_groups(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
         """What deleting the groups would do: planned, not_found, or failed with the reason."""
         from kgroup.admin import delete
-        from kgroup.admin.describe import groups_only
 
-        return delete.plan(groups_only(self.cluster, group_ids))
+        return delete.plan(self.groups(group_ids))
 
     def delete_groups(self, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
         """Delete empty groups with their offsets; the offsets they had are kept in the journal."""
         from kgroup.admin import delete
         from kgroup.admin.offset_plans import actor
-        from kgroup.admin.offsets import committed
 
         wanted = list(dict.fromkeys(group_ids))
         before = {
             group_id: str(found)
             if isinstance(found, KgroupError)
             else [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in found.items()]
-            for group_id, found in committed(self.cluster, wanted).items()
+            for group_id, found in self.committed(wanted).items()
         }
         plan = {"groups": wanted, "actor": actor(), "reason": reason}
-        entry = self._begin("delete", plan, {"offsets": before})
-        try:
-            items = delete.execute(self.cluster, wanted)
-        except KgroupError as error:
-            self._end(entry, error)
-            raise
-        self.journal.end(entry, [asdict(item) for item in items])
-        return Deletion(items, entry)
+        named = [{"group_id": group_id} for group_id in wanted]
+        with self._change("delete", plan, {"offsets": before}, named) as entry:
+            items = delete.execute(self._cluster, wanted)
+            entry.results += map(asdict, items)
+        return Deletion(items, entry.id)
+
+    def evidence(self, group_id: str, *, read_log: bool = False) -> Evidence:
+        """What is to be known about a group before it is migrated (migrate_evidence.py)."""
+        from kgroup.admin.migrate_evidence import gather
+
+        return gather(self._cluster, group_id, read_log=read_log)
+
+    def logged(self, group_id: str) -> Logged | None:
+        """What only the group's records tell; None where there are none."""
+        from kgroup.admin.migrate_evidence import read_logged
+
+        return read_logged(self._cluster, group_id)
+
+    def plan_migration(
+        self, group_id: str, direction: str, *, patterns: Sequence[str] = (), read_log: bool = False
+    ) -> MigrationPlan:
+        """What the broker would say to a roll of the group's clients now; changes nothing."""
+        from kgroup.admin.migrate import plan
+
+        return plan(self._cluster, group_id, direction, patterns=patterns, read_log=read_log)
+
+    def convert_empty(self, plan: MigrationPlan) -> Conversion:
+        """Convert an empty group to the other protocol, and record it (migrate_execute.py)."""
+        from kgroup.admin.migrate_execute import convert_empty
+
+        return convert_empty(self._cluster, plan, self.journal)
+
+    def watch_migration(
+        self, group_id: str, direction: str, *, interval_s: float, stuck_after_s: float
+    ) -> Iterator[Look]:
+        """Look at a migration again and again until it is done or stuck (migrate_watch.py)."""
+        from kgroup.admin.migrate_watch import watch
+
+        return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
+
+    def group_settings(self, group_id: str) -> tuple[Setting, ...]:
+        """A group's settings by name; the group need not exist."""
+        from kgroup.admin.settings import group_settings
+
+        return group_settings(self._cluster, group_id)
+
+    def check_settings(self, group_id: str, changes: Mapping[str, str | None]) -> None:
+        """Ask the broker whether it would take these settings of a group (None: its own again)."""
+        from kgroup.admin.settings import alter_group
+
+        alter_group(self._cluster, group_id, changes, validate_only=True)
+
+    def change_settings(
+        self,
+        group_id: str,
+        changes: Mapping[str, str | None],
+        before: Iterable[Setting],
+        reason: str | None = None,
+    ) -> str:
+        """Change settings of a group, all or none, and record it; the id of the journal's entry."""
+        from kgroup.admin.offset_plans import actor
+        from kgroup.admin.settings import alter_group
+
+        plan = {"group_id": group_id, "settings": dict(changes), "actor": actor(), "reason": reason}
+        image = {"settings": [asdict(setting) for setting in before if setting.name in changes]}
+        named = [{"setting": name} for name in changes]
+        with self._change("config set", plan, image, named) as entry:
+            alter_group(self._cluster, group_id, changes)
+            entry.results += [{**item, "result": "done"} for item in named]
+        return entry.id
+
+    def cluster_id(self, *, ask: bool = True) -> str | None:
+        """The cluster's id; without `ask` None where no answer has told it so far."""
+        return self._cluster.cluster_id(ask=ask)
 
     def cluster_status(self) -> ClusterStatus:
         """Brokers, controller, and how many topics and partitions there are."""
         from kgroup.admin.topics import cluster_status
 
-        return cluster_status(self.cluster)
+        return cluster_status(self._cluster)
 
     def topics(self, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
         """The topics named, or all, by name; raises for a named one that cannot be told."""
         from kgroup.admin.topics import topics
 
-        return topics(self.cluster, names)
+        return topics(self._cluster, names)
+
+    def list_topics(self) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
+        """The topics that can be seen, by name, and what could not."""
+        from kgroup.admin.topics import list_topics
+
+        return list_topics(self._cluster)
+
+    def find_topics(self, names: Iterable[str]) -> Answers[TopicDescription]:
+        """Each of the topics, or why it cannot be told."""
+        return self._cluster.topics(names)
+
+    def sees_every_topic(self) -> bool:
+        """Whether lists of topics and of positions tell this principal all."""
+        from kgroup.admin.visibility import sees_every_topic
+
+        return sees_every_topic(self._cluster)
+
+    def may_not_see(self, topic: str) -> tuple[ItemError, ...]:
+        """That brokers leave this topic out of positions, where this principal may not describe it."""
+        from kgroup.admin.visibility import may_not_see
+
+        return may_not_see(self._cluster, topic)
 
     def create_topic(
         self,
@@ -190,7 +343,7 @@ class Admin:
         """Create a topic; -1 leaves a number to the broker's default."""
         from kgroup.admin.topics import create_topic
 
-        return create_topic(self.cluster, name, partitions, replication_factor, configs)
+        return create_topic(self._cluster, name, partitions, replication_factor, configs)
 
     @property
     def journal(self) -> Journal:
@@ -201,26 +354,11 @@ class Admin:
             self._journal = Journal.default()
         return self._journal
 
-    def _begin(self, command: str, plan: Mapping[str, object], before: Mapping[str, object]) -> str:
-        return self.journal.begin(command, self.cluster.cluster_id(), plan, before)
-
-    def _end(self, entry: str, error: KgroupError) -> None:
-        from kgroup.admin.refusals import code_name
-
-        self.journal.end(entry, [{"result": "failed", "error_code": code_name(error), "effect": str(error)}])
-
-
-def plan_document(plan: Plan) -> dict[str, object]:
-    """A plan as a JSON object, without the group as it was; `plan_from` reads it back."""
-    document = asdict(plan)
-    del document["before"]
-    return document
-
-
-def plan_from(document: Mapping[str, Any]) -> Plan:
-    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
-    try:
-        items = tuple(ItemResult(**item) for item in document["items"])
-        return Plan(**{**document, "items": items, "before": {}})
-    except (TypeError, KeyError) as error:
-        raise ConfigError(f"this is not a plan made by kgroup: {error}") from None
+    def _change(
+        self,
+        command: str,
+        plan: Mapping[str, Any],
+        before: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]],
+    ) -> AbstractContextManager[Change]:
+        return self.journal.change(command, self._cluster.cluster_id(), plan, before, items)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import GroupDescription, ItemError
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import item_error
 from kgroup.admin.visibility import RIGHTS
-from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown
+from kgroup.client.retry import OutcomeUnknown, may_repeat
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
 
 GONE = "gone"
 SHORTEST_LOOK_S = 1.0
 """A look gets as much time as is left of the waiting, but not less than a broker far away needs."""
-_RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
 KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
 
 
@@ -100,7 +99,8 @@ class Looks:
     """One look after the other at the same groups, through the outages between them.
 
     A look that fails for a passing reason (a broker restarts, a coordinator moves) leaves what was seen
-    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look.
+    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look,
+    which was at all groups, or at those `pending`, and over after `passed_s`.
     """
 
     def __init__(self, cluster: Cluster, find: Find, *, offsets: bool, until: float) -> None:
@@ -112,6 +112,8 @@ class Looks:
         self.seen: dict[str, GroupDescription | None] = {}
         self.unseen: tuple[ItemError, ...] = ()
         self.failed: dict[str, ItemError] = {}
+        self.pending: Collection[str] | None = None
+        self.passed_s = 0.0
 
     @property
     def names(self) -> Sequence[str]:
@@ -126,30 +128,51 @@ class Looks:
     @property
     def complete(self) -> bool:
         """Whether the last look told everything that more looks can tell."""
-        return not self.failed and all(error.code in RIGHTS for error in self.unseen)
+        return not self.failed and self._seen_in_full
 
-    def again(self, pending: Collection[str] | None = None) -> None:
+    @property
+    def _listed(self) -> bool:
+        """Whether the groups meant are found, and finding them again would tell no more of them."""
+        return bool(self._names) and self._seen_in_full
+
+    @property
+    def _seen_in_full(self) -> bool:
+        """Whether all that hides groups is missing rights: those do not come by waiting."""
+        return all(error.code in RIGHTS for error in self.unseen)
+
+    def again(self) -> None:
         """Look at the groups, or at the pending ones of them, in the time that is left."""
+        pending = self.pending
         left = max(self._until - self._cluster.retry.clock(), SHORTEST_LOOK_S)
         with self._cluster.within(left):
             try:
-                if self._names is None or self.unseen:
+                if not self._listed:
                     names, unseen = self._find()
                     self._names, self.unseen = names, tuple(unseen)
                     pending = None
             except KgroupError as error:
                 if not is_passing(error):
                     raise
-                self.unseen = (ItemError("cluster", code_name(error), error.message, error.hint),)
+                self.unseen = (item_error("cluster", error),)
                 return
             wanted = self.names if pending is None else [name for name in self.names if name in pending]
             now = groups_now(self._cluster, wanted, offsets=self._offsets)
         self.failed = {
-            name: ItemError(name, code_name(found), found.message, found.hint)
-            for name, found in now.items()
-            if isinstance(found, KgroupError)
+            name: item_error(name, found) for name, found in now.items() if isinstance(found, KgroupError)
         }
         self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
+
+
+def look_until(
+    cluster: Cluster, find: Find, limit_s: float, interval_s: float, *, offsets: bool
+) -> Iterator[Looks]:
+    """The same looks after each look at the groups that `find` means, the last when time is up."""
+    looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
+    start = cluster.retry.clock()
+    for _ in cluster.retry.looks(interval_s, limit_s):
+        looks.again()
+        looks.passed_s = cluster.retry.clock() - start
+        yield looks
 
 
 def wait_for(
@@ -165,27 +188,22 @@ def wait_for(
     How it ended for each, and what could not be seen at the end. Lives through outages, which it gives to
     `note`; raises what more looks would not change, but not for a group that does not exist.
     """
-    clock, pause = cluster.retry.clock, cluster.retry.sleep
-    start = clock()
     wanted = () if callable(groups) else tuple(dict.fromkeys(groups))
     find = groups if callable(groups) else lambda: (wanted, ())
-    looks = Looks(cluster, find, offsets=condition.needs_offsets, until=start + timeout_s)
     ended: dict[str, Waited] = {}
     told: str | None = None
-    while True:
-        looks.again([name for name in looks.names if name not in ended or not ended[name].held])
+    for looks in look_until(cluster, find, timeout_s, interval_s, offsets=condition.needs_offsets):
         for name in looks.names:
             if name not in ended or not ended[name].held:
-                ended[name] = _waited(name, looks, condition, clock() - start)
+                ended[name] = _waited(name, looks, condition)
         reason = next((error.message for error in (*looks.unseen, *looks.failed.values())), None)
         if reason and reason != told:
             note(f"not all can be seen now: {reason}")
         told = reason
-        left = start + timeout_s - clock()
-        held = bool(ended) and all(waited.held for waited in ended.values())
-        if (held and looks.complete) or left <= 0:
-            return tuple(ended[name] for name in looks.names), looks.unseen
-        pause(min(interval_s, left))
+        looks.pending = [name for name in looks.names if not ended[name].held]
+        if ended and not looks.pending and looks.complete:
+            break
+    return tuple(ended[name] for name in looks.names), looks.unseen
 
 
 def groups_now(
@@ -212,11 +230,9 @@ def groups_now(
 
 def is_passing(error: KgroupError) -> bool:
     """Whether another look a little later may succeed without anybody changing anything."""
-    if isinstance(error, OutcomeUnknown):
-        return not error.futile
-    if isinstance(error, BrokerRefused):
-        return error.code in NOT_PROCESSED or error.code in _RETRIABLE
-    return isinstance(error, Unreachable)
+    if isinstance(error, Unreachable) and not isinstance(error, OutcomeUnknown):
+        return True  # not asked again within a request, as an address may be mistyped; brokers do come back
+    return isinstance(error, (Unreachable, BrokerRefused)) and may_repeat(error, idempotent=True)
 
 
 def _passing(error: KgroupError) -> KgroupError:
@@ -233,8 +249,8 @@ def raised(error: ItemError) -> KgroupError:
     return BrokerRefused(code, error.message, hint=error.hint)
 
 
-def _waited(group_id: str, looks: Looks, condition: Condition, waited_s: float) -> Waited:
-    failed, waited_s = looks.failed.get(group_id), round(waited_s, 3)
+def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
+    failed, waited_s = looks.failed.get(group_id), round(looks.passed_s, 3)
     if group_id not in looks.seen:
         return Waited(group_id, False, None, None, None, waited_s, unseen=failed)
     group = looks.seen[group_id]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.models import GroupDescription, GroupResult
-from kgroup.admin.refusals import check, code_name
+from kgroup.admin.journal import OUTCOME_UNKNOWN
+from kgroup.admin.models import DEAD, EMPTY, GroupDescription, GroupResult
+from kgroup.admin.refusals import check, code_name, is_absent
+from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 
@@ -21,7 +23,7 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
         return GroupResult(group_id, "failed", code, f"has {len(found.members)} members: would be refused")
-    if found.state not in ("Empty", "Dead"):
+    if found.state not in (EMPTY, DEAD):
         return GroupResult(group_id, "failed", code, f"is {found.state}: would be refused")
     return GroupResult(group_id, "planned", None, "deleted with all its offsets")
 
@@ -31,10 +33,14 @@ def execute(cluster: Cluster, group_ids: Iterable[str]) -> tuple[GroupResult, ..
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
     )
-    return tuple(
-        _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
-        for group_id, answer in answers.items()
-    )
+    return tuple(_became(group_id, answer) for group_id, answer in answers.items())
+
+
+def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
+    if isinstance(answer, OutcomeUnknown):
+        effect = f"{answer.message}; list the groups to see what became of it"
+        return GroupResult(group_id, "failed", OUTCOME_UNKNOWN, effect)
+    return _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
 
 
 def _delete(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:
@@ -55,5 +61,6 @@ def _delete(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -
 
 
 def _failed(group_id: str, error: KgroupError) -> GroupResult:
-    missing = isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
-    return GroupResult(group_id, "not_found" if missing else "failed", code_name(error), error.message)
+    return GroupResult(
+        group_id, "not_found" if is_absent(error) else "failed", code_name(error), error.message
+    )

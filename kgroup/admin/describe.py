@@ -11,6 +11,7 @@ from kgroup.admin.members import classic_member, consumer_member, partitions_of
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
+    DEAD,
     SHARE,
     Description,
     GroupDescription,
@@ -20,8 +21,8 @@ from kgroup.admin.models import (
     OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.refusals import code_name, hint_of, refused
-from kgroup.admin.visibility import unseen_positions
+from kgroup.admin.refusals import hint_of, is_gone, item_error, refused
+from kgroup.admin.visibility import may_see, topics_asked, unseen_positions
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
@@ -48,9 +49,7 @@ def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True
     if offsets:
         found = _with_offsets(cluster, found)
     errors = tuple(
-        ItemError(group_id, code_name(error), error.message, error.hint)
-        for group_id, error in answers.items()
-        if isinstance(error, KgroupError)
+        item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )
     return Description(tuple(found), errors)
 
@@ -132,7 +131,7 @@ def _as_classic(
     for told in request(DescribeGroupsRequest(groups=tuple(groups))).groups:
         if told.error_code:
             answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
-        elif told.group_state == "Dead":  # what an unknown group is before version 6
+        elif told.group_state == DEAD:  # what an unknown group is before version 6
             answers[told.group_id] = not_found(told.group_id)
         else:
             answers[told.group_id] = described(
@@ -179,7 +178,6 @@ def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[
     # Not at the top: listing counts members with this module and pays for its imports.
     from kgroup.admin.lag import log_ends, log_starts, never_committed
     from kgroup.admin.offsets import committed
-    from kgroup.admin.visibility import topics_asked
 
     with_positions = [group.group_id for group in groups if group.type != SHARE]
     positions: Answers[Committed] = committed(cluster, with_positions) if with_positions else {}
@@ -220,7 +218,7 @@ def _complete(
 
     errors = list(group.errors)
     if isinstance(positions, KgroupError):
-        errors.append(ItemError("offsets", code_name(positions), positions.message, positions.hint))
+        errors.append(item_error("offsets", positions))
         stored = None
     else:
         stored = positions or {}
@@ -250,8 +248,6 @@ def _all_positions(group: GroupDescription, seen: _Seen) -> bool:
 
     Where the members' topics are all seen, what is left of former topics does not matter to any reader.
     """
-    from kgroup.admin.visibility import may_see
-
     read = _subscribed(group) | {p.topic for m in group.known_members for p in partitions_of(m.assignment)}
     return seen.all_topics or (bool(read) and may_see(read, seen.topics))
 
@@ -275,6 +271,6 @@ def _partition_counts(topics: Answers[TopicDescription]) -> dict[str, int | None
     for name, topic in topics.items():
         if isinstance(topic, TopicDescription):
             counts[name] = len(topic.partitions)
-        elif isinstance(topic, BrokerRefused) and topic.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        elif is_gone(topic):
             counts[name] = None
     return counts

@@ -18,6 +18,8 @@ from kgroup.protocol.releases import first_release
 
 SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 77, 89
 Ask = Callable[[Message], Any]
+Topics = Mapping[str, tuple[str, ...]]
+"""What each subtopology reads."""
 
 
 def as_listed(cluster: Cluster, node: int, ask: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
@@ -31,14 +33,18 @@ def as_listed(cluster: Cluster, node: int, ask: Ask, groups: Sequence[str]) -> A
     check(listing.error_code, f"listing the groups of broker {node}")
     listed = {group.group_id: group for group in listing.groups}
     answers: Answers[GroupDescription] = {}
+    by_kind: dict[str, list[str]] = {}
     for group_id in groups:
         kind = listed[group_id].group_type.lower() if group_id in listed else ""
-        if kind not in _READERS:
-            answers[group_id] = not_found(group_id)
-        elif cluster.transport.versions(node, _READERS[kind][0]) is not None:
-            answers[group_id] = _READERS[kind][1](cluster, ask, group_id)
+        if kind in _READERS:
+            by_kind.setdefault(kind, []).append(group_id)
         else:
-            answers[group_id] = _untold(node, kind, listed[group_id])
+            answers[group_id] = not_found(group_id)
+    for kind, named in by_kind.items():
+        if cluster.transport.versions(node, _READERS[kind][0]) is not None:
+            answers |= _READERS[kind][1](cluster, ask, named)
+        else:
+            answers |= {group_id: _untold(node, kind, listed[group_id]) for group_id in named}
     return answers
 
 
@@ -52,14 +58,16 @@ def _untold(node: int, kind: str, listed: Any) -> GroupDescription:
     return replace(group, errors=(left_out,))
 
 
-def _as_share(cluster: Cluster, ask: Ask, group_id: str) -> GroupDescription | KgroupError:
+def _as_share(cluster: Cluster, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
 
-    (told,) = ask(ShareGroupDescribeRequest(group_ids=(group_id,))).groups
-    if told.error_code:
-        return refused(told.error_code, f"group {group_id}", told.error_message)
+    told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids))).groups
+    return {group.group_id: _refusal(group) or _share(group) for group in told}
+
+
+def _share(told: Any) -> GroupDescription:
     return described(
-        group_id,
+        told.group_id,
         SHARE,
         SHARE,
         told.group_state,
@@ -70,17 +78,27 @@ def _as_share(cluster: Cluster, ask: Ask, group_id: str) -> GroupDescription | K
     )
 
 
-def _as_streams(cluster: Cluster, ask: Ask, group_id: str) -> GroupDescription | KgroupError:
+def _refusal(told: Any) -> KgroupError | None:
+    what = f"group {told.group_id}"
+    return refused(told.error_code, what, told.error_message) if told.error_code else None
+
+
+def _as_streams(cluster: Cluster, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 
-    (told,) = ask(StreamsGroupDescribeRequest(group_ids=(group_id,))).groups
-    if told.error_code:
-        return refused(told.error_code, f"group {group_id}", told.error_message)
-    topics = _topics_of(told.topology)
-    sources = _sources(cluster, topics, told.members)
+    told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids))).groups
+    topics = {group.group_id: _topics_of(group.topology) for group in told}
+    sizes = _sizes(cluster, topics.values())
+    return {
+        group.group_id: _refusal(group) or _streams(group, topics[group.group_id], sizes) for group in told
+    }
+
+
+def _streams(told: Any, topics: Topics | None, sizes: Mapping[str, int]) -> GroupDescription:
+    sources = _sources(topics or {}, sizes, told.members)
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
     return described(
-        group_id,
+        told.group_id,
         STREAMS,
         STREAMS,
         told.group_state,
@@ -95,7 +113,7 @@ def _as_streams(cluster: Cluster, ask: Ask, group_id: str) -> GroupDescription |
 _READERS = {SHARE: (SHARE_GROUP_DESCRIBE, _as_share), STREAMS: (STREAMS_GROUP_DESCRIBE, _as_streams)}
 
 
-def _topics_of(topology: Any) -> dict[str, tuple[str, ...]] | None:
+def _topics_of(topology: Any) -> Topics | None:
     """What each subtopology reads; None while the group has no topology that can run."""
     if topology is None or topology.subtopologies is None:
         return None
@@ -105,20 +123,20 @@ def _topics_of(topology: Any) -> dict[str, tuple[str, ...]] | None:
     }
 
 
-def _sources(
-    cluster: Cluster, topics: Mapping[str, tuple[str, ...]] | None, members: Iterable[Any]
-) -> Sources:
-    """Task n of a subtopology reads partition n of each of its topics that has so many partitions.
-
-    With one topic that is certain; with several their sizes are asked for.
-    """
-    topics = topics or {}
-    several = {name for names in topics.values() if len(names) > 1 for name in names}
-    sizes = {
+def _sizes(cluster: Cluster, topologies: Iterable[Topics | None]) -> dict[str, int]:
+    """Partitions of the topics that a subtopology reads beside others: one topic alone needs no counting."""
+    several = {
+        name for topics in topologies for names in (topics or {}).values() if len(names) > 1 for name in names
+    }
+    return {
         name: len(topic.partitions)
         for name, topic in cluster.topics(several).items()
         if isinstance(topic, TopicDescription)
     }
+
+
+def _sources(topics: Topics, sizes: Mapping[str, int], members: Iterable[Any]) -> Sources:
+    """Task n of a subtopology reads partition n of each of its topics that has so many partitions."""
     found: dict[tuple[str, int], tuple[TopicPartition, ...]] = {}
     for task in {task for member in members for task in _active(member)}:
         names = topics.get(task[0], ())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.doctor_facts import RETENTION, SESSION_TIMEOUT, Facts
 from kgroup.admin.findings import ERROR, WARN, Meaning
-from kgroup.admin.models import CLASSIC, CONSUMER
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.domain import TopicPartition
 from kgroup.shell import command, list_item
 
@@ -89,7 +89,7 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
 
 
 def _stuck(facts: Facts) -> Iterator[Diagnosis]:
-    if facts.rebalances and facts.seen_throughout:
+    if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
     elif facts.group.type == CONSUMER and facts.group.state in ("Assigning", "Reconciling"):
         yield from _stuck_consumer(facts)
@@ -103,7 +103,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
     if facts.history is not None and view is not None and view.epoch > 0:
         evidence.append(_begun_after(facts, view))
-    if group.state == "CompletingRebalance":
+    if group.state == COMPLETING:
         leader = present.get(view.leader or "") if view is not None else None
         waits = (
             f"the assignment of its leader, {leader} when it was last complete" if leader else "its leader"
@@ -189,8 +189,8 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         for producer, places in pending.items()
     }
     begun = [commit.timestamp_ms for places in by_producer.values() for commit in places.values()]
-    age_s = max((facts.now_ms - min(begun)) / 1000 if begun else 0.0, facts.seen_for_s)
-    if not facts.pending or (age_s < OPEN_S and not facts.seen_throughout):
+    age_s = max((facts.now_ms - min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
+    if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [
         f"producer {producer} wrote the offsets of {len(places)} partitions from "
@@ -236,10 +236,11 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _flapping(facts: Facts) -> Iterator[Diagnosis]:
-    replaced = Counter(e.instance_id for e in facts.recent if e.kind == "member-replaced" and e.instance_id)
+    recent = facts.recent
+    replaced = Counter(e.instance_id for e in recent if e.kind == "member-replaced" and e.instance_id)
     for instance_id, count in sorted(replaced.items()):
         if count >= FLAPS:
-            times = [_iso(e.timestamp_ms) for e in facts.recent if e.instance_id == instance_id][-FLAPS:]
+            times = [_iso(e.timestamp_ms) for e in recent if e.instance_id == instance_id][-FLAPS:]
             yield _diagnosis(
                 "KG110",
                 f"{instance_id} was taken over {count} times since {_iso(facts.since_ms)}",

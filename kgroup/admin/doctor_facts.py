@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.describe import describe, groups_only
-from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import CLASSIC, SHARE, Description, GroupDescription
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
 from kgroup.admin.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
@@ -30,14 +31,14 @@ LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
 """The looks that may be left out: then nothing is said about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 RETENTION = "offsets.retention.minutes"
-REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+SECOND_LOOK = "a second look"
 INTERVAL_S = 1.0
 FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE or DAMAGED."""
+    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE, or says why in one word."""
 
     look: str
     code: str
@@ -49,8 +50,8 @@ class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
 
     `history` are the events the log still holds, `state` the group as its records have it. `pending` are
-    offsets that a transaction holds open; `seen_for_s` tells how long the group was seen rebalancing, or
-    those offsets open, without a look that showed otherwise.
+    offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
+    rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
     """
 
     group: GroupDescription
@@ -67,15 +68,21 @@ class Facts:
     pending: frozenset[TopicPartition] = frozenset()
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0
+    open_for_s: float = 0.0
 
     @property
     def recent(self) -> list[Event]:
         return [event for event in self.history or () if event.timestamp_ms >= self.since_ms]
 
     @property
-    def seen_throughout(self) -> bool:
-        """Whether looking again until patience ran out showed no change."""
-        return 0 < self.patience_s <= self.seen_for_s
+    def rebalanced_throughout(self) -> bool:
+        """Whether it was seen rebalancing until patience ran out."""
+        return self.rebalances and 0 < self.patience_s <= self.seen_for_s
+
+    @property
+    def open_throughout(self) -> bool:
+        """Whether its offsets were seen held open until patience ran out."""
+        return bool(self.pending) and 0 < self.patience_s <= self.open_for_s
 
     @property
     def rebalances(self) -> bool:
@@ -84,6 +91,9 @@ class Facts:
 
     def miss(self, look: str, error: KgroupError) -> None:
         self.unseen.append(Unseen(look, code_name(error), error.message))
+
+    def seen_once(self, what: str) -> None:
+        self.unseen.append(Unseen(SECOND_LOOK, "SEEN_ONCE", what))
 
 
 def gather(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
@@ -120,8 +130,9 @@ def _settings(cluster: Cluster, facts: Sequence[Facts]) -> None:
         known = retentions[node]
         if isinstance(known, KgroupError):
             each.miss(RETENTION, known)
-        else:
-            each.retention_ms = known
+        elif known is None:
+            each.unseen.append(Unseen(RETENTION, "NOT_TOLD", f"broker {node} does not tell it"))
+        each.retention_ms = known if isinstance(known, int) else None
 
 
 def _session_ms(cluster: Cluster, group: GroupDescription) -> int | None:
@@ -246,29 +257,76 @@ def _untold(facts: Facts) -> None:
 
 def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
     """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
-    clock, pause = cluster.retry.clock, cluster.retry.sleep
+    clock = cluster.retry.clock
     start = clock()
     waiting = [each for each in facts if each.rebalances or each.pending]
     rebalanced = [each for each in waiting if each.rebalances]
-    failed: dict[str, KgroupError] = {}
-    while waiting and clock() - start < patience_s:
-        pause(min(INTERVAL_S, patience_s - (clock() - start)))
-        now = groups_only(cluster, [each.group.group_id for each in waiting if each.rebalances])
-        places = {each.group.group_id: each.pending for each in waiting if each.pending}
-        open_now = unstable(cluster, places) if places else {}
-        failed = {g: error for g, error in (now | open_now).items() if isinstance(error, KgroupError)}
+    failed: dict[str, list[KgroupError]] = {}
+    # The first of the looks is taken already.
+    for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
+        now = _groups_again(cluster, [each.group.group_id for each in waiting if each.rebalances])
+        open_now = _open_again(
+            cluster, {each.group.group_id: each.pending for each in waiting if each.pending}
+        )
         for each in waiting:
-            _again(each, now.get(each.group.group_id), open_now.get(each.group.group_id))
-            each.seen_for_s = clock() - start
+            name = each.group.group_id
+            failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
         waiting = [each for each in waiting if each.rebalances or each.pending]
+        if not waiting:
+            break
     for each in waiting:
-        error = failed.get(each.group.group_id)
-        if patience_s <= 0 and each.rebalances:
-            once = f"it is {each.group.state}: seen once, nobody knows whether it gets on"
-            each.unseen.append(Unseen("a second look", "SEEN_ONCE", once))
-        elif error is not None and not (each.state is not None and _too_old(error)):
-            each.miss("a second look", error)
+        _unsettled(each, failed.get(each.group.group_id, ()))
     _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
+
+
+def _groups_again(cluster: Cluster, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+    try:
+        return groups_only(cluster, group_ids)
+    except KgroupError as error:
+        return dict.fromkeys(group_ids, error)
+
+
+def _open_again(
+    cluster: Cluster, places: Mapping[str, frozenset[TopicPartition]]
+) -> Answers[frozenset[TopicPartition]]:
+    try:
+        return unstable(cluster, places) if places else {}
+    except KgroupError as error:
+        return dict.fromkeys(places, error)
+
+
+def _again(
+    facts: Facts,
+    group: GroupDescription | KgroupError | None,
+    still_open: frozenset[TopicPartition] | KgroupError | None,
+    passed_s: float,
+) -> list[KgroupError]:
+    """Note what another look shows, and for how long by now; why it could not be taken where it could not."""
+    if isinstance(group, GroupDescription):
+        facts.seen_for_s = passed_s
+        if group.state not in REBALANCING:
+            facts.group = replace(facts.group, state=group.state)
+    if isinstance(still_open, frozenset):
+        facts.open_for_s = passed_s
+        facts.pending &= still_open
+    return [error for error in (group, still_open) if isinstance(error, KgroupError)]
+
+
+def _unsettled(facts: Facts, failed: Sequence[KgroupError]) -> None:
+    """That nobody saw whether a rebalance, or a transaction, gets on, where nobody did."""
+    if facts.patience_s <= 0 and facts.rebalances:
+        facts.seen_once(f"it is {facts.group.state}: seen once, nobody knows whether it gets on")
+    if facts.patience_s <= 0 and facts.pending and facts.state is None:
+        facts.seen_once(f"{_held(facts)}: seen once, nobody knows for how long")
+    for error in failed:
+        if facts.state is not None and _too_old(error):
+            facts.seen_once(f"{_held(facts)} in the log: seen once, {error.message}")
+        else:
+            facts.miss(SECOND_LOOK, error)
+
+
+def _held(facts: Facts) -> str:
+    return f"a transaction holds offsets of {len(facts.pending)} partition(s) open"
 
 
 def _describe_settled(cluster: Cluster, facts: Sequence[Facts]) -> None:
@@ -278,26 +336,14 @@ def _describe_settled(cluster: Cluster, facts: Sequence[Facts]) -> None:
     for each in facts:
         each.group = groups.get(each.group.group_id, each.group)
         if each.rebalances:
-            again = "it rebalanced, was done, and rebalances again"
-            each.unseen.append(Unseen("a second look", "SEEN_ONCE", again))
+            each.seen_once("it rebalanced, was done, and rebalances again")
     for error in told.errors:
         gone = next(each for each in facts if each.group.group_id == error.item)
-        gone.unseen.append(Unseen("a second look", error.code, error.message))
+        gone.unseen.append(Unseen(SECOND_LOOK, error.code, error.message))
 
 
 def _too_old(error: KgroupError) -> bool:
     return code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name
-
-
-def _again(
-    facts: Facts,
-    group: GroupDescription | KgroupError | None,
-    still_open: frozenset[TopicPartition] | KgroupError | None,
-) -> None:
-    if isinstance(group, GroupDescription) and group.state not in REBALANCING:
-        facts.group = replace(facts.group, state=group.state)
-    if isinstance(still_open, frozenset):
-        facts.pending &= still_open
 
 
 def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
@@ -314,4 +360,5 @@ def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
     except KgroupError:
         return
     for each in facts:
-        each.transactions = found.get(each.group.offsets_partition or -1, ())
+        number = each.group.offsets_partition
+        each.transactions = () if number is None else found[number]

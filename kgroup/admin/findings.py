@@ -10,8 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kgroup.admin.members import STABLE, partitions_of
-from kgroup.admin.models import CLASSIC, CONSUMER, SHARE, Finding, GroupDescription, Member
+from kgroup.admin.members import partitions_of
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    EMPTY,
+    PREPARING,
+    REBALANCING,
+    SHARE,
+    STABLE,
+    Finding,
+    GroupDescription,
+    Member,
+)
 from kgroup.domain import TopicPartition
 from kgroup.shell import command, list_item, word
 
@@ -78,8 +89,8 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    if group.type == CLASSIC and group.state in ("PreparingRebalance", "CompletingRebalance"):
-        waits = "members to rejoin" if group.state == "PreparingRebalance" else "the leader's assignment"
+    if group.type == CLASSIC and group.state in REBALANCING:
+        waits = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
         hint = command("wait", group.group_id, options="--for stable")
         yield f"{group.state}: the coordinator waits for {waits}; nothing is consumed until then", hint
 
@@ -182,7 +193,7 @@ def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterato
 
 def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     committed = sum(row.committed_offset is not None for row in group.offsets)
-    if group.state == "Empty" and committed:
+    if group.state == EMPTY and committed:
         yield (
             f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
             f"{command('offsets export', group.group_id)} keeps a copy",

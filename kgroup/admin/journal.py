@@ -10,14 +10,20 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kgroup.errors import StorageError
+from kgroup.admin.refusals import code_name
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.errors import KgroupError, StorageError
 
 FILE_NAME = "journal.jsonl"
+INTERRUPTED, OUTCOME_UNKNOWN = "INTERRUPTED", "OUTCOME_UNKNOWN"
+IN_DOUBT = frozenset({INTERRUPTED, OUTCOME_UNKNOWN})
+"""The codes of items of which only looking tells whether they were changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,14 @@ class Entry:
     before: Mapping[str, Any]
     results: tuple[Mapping[str, Any], ...] | None = None
     end_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Change:
+    """A change being made: the id of its entry, and what has become of its items so far."""
+
+    id: str
+    results: list[Mapping[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,30 @@ class Journal:
         """Record what became of each item."""
         items = list(results)
         self._append(lambda _: {"id": entry_id, "phase": "end", "time_ms": self.now_ms(), "results": items})
+
+    @contextmanager
+    def change(
+        self,
+        command: str,
+        cluster_id: str | None,
+        plan: Mapping[str, Any],
+        before: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]] = ({},),
+    ) -> Iterator[Change]:
+        """A change around the requests that make it: begun before the first, ended however they end.
+
+        `items` name what the change is about, in the order of its results. Those without a result when an
+        error or Ctrl-C ends it are journalled as failed, with the error's code, or INTERRUPTED.
+        """
+        made = Change(self.begin(command, cluster_id, plan, before))
+        try:
+            yield made
+        except BaseException as error:
+            failure = _failure(error)
+            rest = [{**item, **failure} for item in items[len(made.results) :]]
+            self.end(made.id, [*made.results, *rest])
+            raise
+        self.end(made.id, made.results)
 
     def entries(self) -> tuple[Entry, ...]:
         """All changes, oldest first; a last line cut short by a crash is left out."""
@@ -136,6 +174,14 @@ class Journal:
                 "nothing is changed without a journal entry; make the folder writable",
             ) from None
         return line
+
+
+def _failure(error: BaseException) -> dict[str, str]:
+    if isinstance(error, OutcomeUnknown):
+        return {"result": "failed", "error_code": OUTCOME_UNKNOWN, "effect": error.message}
+    if isinstance(error, KgroupError):
+        return {"result": "failed", "error_code": code_name(error), "effect": error.message}
+    return {"result": "failed", "error_code": INTERRUPTED, "effect": "what became of it is not known"}
 
 
 _ASIDE = "mend the line, or move the file aside to begin a new journal"

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.members import STABLE, partitions_of
-from kgroup.admin.models import CLASSIC, GroupDescription, Member, OffsetRow, TopicDescription
+from kgroup.admin.members import partitions_of
+from kgroup.admin.models import (
+    CLASSIC,
+    DEAD,
+    EMPTY,
+    STABLE,
+    GroupDescription,
+    Member,
+    OffsetRow,
+    TopicDescription,
+)
 from kgroup.admin.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OffsetAndMetadata, TopicPartition
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
@@ -61,7 +71,7 @@ def readers_known(group: GroupDescription) -> bool:
 
     It is not while a classic group rebalances, nor where an assignment is told in another protocol's bytes.
     """
-    if group.state in ("Empty", "Dead"):
+    if group.state in (EMPTY, DEAD):
         return True
     if group.members is None or (group.type == CLASSIC and group.state != STABLE):
         return False
@@ -82,11 +92,29 @@ class Total:
     unknown: int
 
 
-def total(offsets: Iterable[OffsetRow], *, all_rows: bool = True) -> Total:
+class Behind(Protocol):
+    """A partition's row, as far as totals look at it."""
+
+    @property
+    def lag(self) -> int | None: ...
+
+    @property
+    def gone(self) -> bool: ...
+
+
+Row = TypeVar("Row", bound=Behind)
+
+
+def counted(offsets: Iterable[Row]) -> list[Row]:
+    """The rows that count: a partition that is gone holds nothing to read, and has no reader."""
+    return [row for row in offsets if row.lag is not None or not row.gone]
+
+
+def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
     """The total of some rows; `all_rows` is off where there may be partitions without a row."""
-    counted = [row for row in offsets if row.lag is not None or not row.gone]
-    known = [max(row.lag, 0) for row in counted if row.lag is not None]
-    unknown = len(counted) - len(known)
+    those = counted(offsets)
+    known = [max(row.lag, 0) for row in those if row.lag is not None]
+    unknown = len(those) - len(known)
     at_least = sum(known) if known else None
     return Total(None if unknown or not all_rows else at_least, at_least, unknown)
 
@@ -140,11 +168,5 @@ def _lag(
 
 def _words(error: KgroupError) -> str:
     if is_gone(error):
-        assert isinstance(error, BrokerRefused)
         return error.detail or "the topic does not exist (deleted?)"
     return error.message
-
-
-def is_gone(error: KgroupError) -> bool:
-    """Whether the cluster has said that the topic or partition does not exist."""
-    return isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kgroup.admin.describe import describe
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.lag import counted
 from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
@@ -150,19 +151,16 @@ def _report(
             age = 0
         before = first.get((group.group_id, row.topic, row.partition))
         rows.append(_row(row, age, before, interval_s))
-    # What is gone holds nothing to read, and no reader.
-    counted = [row for row in rows if row.lag is not None or not row.gone]
-    known_ages = [row.time_lag_ms for row in counted if row.time_lag_ms is not None]
-    oldest = max(known_ages, default=None)
-    all_known = group.total_lag is not None and len(known_ages) == len(counted)
+    those = counted(rows)
+    oldest, all_ages = oldest_of(those)
     return GroupLag(
         group_id=group.group_id,
         type=group.type,
         state=group.state,
         total_lag=group.total_lag,
-        max_time_lag_ms=oldest if all_known else None,
-        consumed_per_s=_sum(row.consumed_per_s for row in counted),
-        produced_per_s=_sum(row.produced_per_s for row in counted),
+        max_time_lag_ms=oldest if all_ages and group.total_lag is not None else None,
+        consumed_per_s=rate_of(row.consumed_per_s for row in those),
+        produced_per_s=rate_of(row.produced_per_s for row in those),
         offsets=tuple(rows),
         lag_at_least=group.lag_at_least,
         unknown_partitions=group.unknown_partitions,
@@ -203,6 +201,13 @@ def _rate(before: int | None, after: int | None, interval_s: float) -> float | N
     return None if before is None or after is None else round((after - before) / interval_s, 3)
 
 
-def _sum(rates: Iterable[float | None]) -> float | None:
+def oldest_of(rows: Sequence[PartitionLag]) -> tuple[int | None, bool]:
+    """The age of the oldest unread record that is known, and whether that of every partition is."""
+    known = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
+    return max(known, default=None), len(known) == len(rows)
+
+
+def rate_of(rates: Iterable[float | None]) -> float | None:
+    """The sum of some rates; None when one of them is not known, or when there are none."""
     known = list(rates)
     return round(sum(r for r in known if r is not None), 3) if known and None not in known else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing, Node
-from kgroup.admin.refusals import check, code_name
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
+from kgroup.admin.refusals import check, item_error
 from kgroup.admin.visibility import unseen_groups
 from kgroup.errors import KgroupError
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -34,32 +34,32 @@ def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str
     cluster.learn({group.group_id: group.coordinator for group in groups.values()})
     listed = {broker.id for broker in brokers} - failed.keys()
     errors = [
-        *(ItemError(f"broker {node}", code_name(e), e.message, e.hint) for node, e in failed.items()),
+        *(item_error(f"broker {node}", error) for node, error in failed.items()),
         *unseen_groups(cluster, listed, failed),
     ]
     listing = Listing(tuple(sorted(groups.values(), key=lambda group: group.group_id)), tuple(errors))
     return _filtered(cluster, listing, _words(states), _words(types))
 
 
-def described(cluster: Cluster, listing: Listing) -> Listing:
+def described(cluster: Cluster, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
     """The same listing with members counted, and with states and types that no broker listed.
 
-    Groups that cannot be described keep what is known of them, and are among the errors.
+    Groups that cannot be described keep what is known of them, and are among the errors. Asked for are those
+    neither in `known` nor counted already.
     """
     from kgroup.admin.describe import groups_only
 
-    found = groups_only(cluster, [group.group_id for group in listing.groups])
-    errors = [
-        ItemError(group_id, code_name(error), error.message, error.hint)
-        for group_id, error in found.items()
-        if isinstance(error, KgroupError)
-    ]
-    groups = tuple(_filled(group, found[group.group_id]) for group in listing.groups)
+    found = dict(known or {})
+    missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in found]
+    asked = groups_only(cluster, missing)
+    errors = [item_error(name, error) for name, error in asked.items() if isinstance(error, KgroupError)]
+    found |= asked
+    groups = tuple(_filled(group, found.get(group.group_id)) for group in listing.groups)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors))
 
 
-def _filled(group: GroupListing, found: GroupDescription | KgroupError) -> GroupListing:
-    if isinstance(found, KgroupError):
+def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -> GroupListing:
+    if not isinstance(found, GroupDescription):
         return group
     return replace(
         group,

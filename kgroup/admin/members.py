@@ -10,6 +10,7 @@ from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
     LEFT_FOR_NOW,
+    STABLE,
     STREAMS,
     Assignment,
     Member,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kgroup.protocol.subscription import Subscription
 
 CONSUMER_PROTOCOL = "consumer"
-STABLE = "Stable"
 CLASSIC_MEMBER = 0
 
 

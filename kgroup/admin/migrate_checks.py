@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kgroup.admin.members import STABLE
 from kgroup.admin.migrate_kinds import KAFKA_STREAMS
 from kgroup.admin.migrate_models import (
     ALREADY,
@@ -26,10 +25,9 @@ from kgroup.admin.migrate_models import (
     MigrationPlan,
     Seat,
 )
-from kgroup.admin.models import CLASSIC, CONSUMER
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE
 from kgroup.shell import command
 
-EMPTY = "Empty"
 POLICY = "group.consumer.migration.policy"
 PROTOCOLS = "group.coordinator.rebalance.protocols"
 CONSUMER_MAX_SIZE = "group.consumer.max.size"

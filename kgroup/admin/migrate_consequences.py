@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from kgroup.admin.migrate_checks import (
     ASSIGNORS,
     BROKER_SESSION_TIMEOUT,
-    EMPTY,
     KNOWN_ASSIGNORS,
     SESSION_TIMEOUT,
     names_of,
     words,
 )
 from kgroup.admin.migrate_models import INFO, OK, WARN, Check, Evidence
+from kgroup.admin.models import EMPTY
 from kgroup.shell import command
 
 
@@ -84,17 +84,28 @@ def _static_ids(found: Evidence) -> Check:
 
 
 def _session_timeout(found: Evidence) -> Check:
-    own = (found.own_settings or {}).get(SESSION_TIMEOUT)
-    ahead = own or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)
+    ahead = _session_ahead(found)
     clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
     evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
-    after = f"{int(ahead) / 1000:g} s" if ahead and ahead.isdigit() else "an unknown timeout"
+    ahead_ms = int(ahead) if ahead and ahead.isdigit() else None
+    after = "an unknown timeout" if ahead_ms is None else f"{ahead_ms / 1000:g} s"
+    if found.own_error is not None:
+        after += f" ({found.own_error})"
     hint = command("config set", found.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
     if not clients:
         message = f"unknown what the clients use (--read-log tells); from the group's config then: {after}"
         return Check("session_timeout", INFO, message, hint, evidence)
     before = ", ".join(f"{ms / 1000:g} s" for ms in clients)
     message = f"clients use {before}; consumer-protocol members get {after} from the group's config"
-    if ahead is not None and ahead.isdigit() and max(clients) > int(ahead):
+    if ahead_ms is None:
+        return Check("session_timeout", INFO, message, None, evidence)
+    if max(clients) > ahead_ms:
         return Check("session_timeout", WARN, message, hint, evidence)
     return Check("session_timeout", OK, message, None, evidence)
+
+
+def _session_ahead(found: Evidence) -> str | None:
+    """The session timeout of consumer-protocol members; None when the group's own settings are not known."""
+    if found.own_settings is None:
+        return None
+    return found.own_settings.get(SESSION_TIMEOUT) or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)

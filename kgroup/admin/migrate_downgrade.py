@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kgroup.admin.migrate_checks import CONSUMER_MAX_SIZE, EMPTY, POLICY, policy, verdict_of
+from kgroup.admin.migrate_checks import CONSUMER_MAX_SIZE, POLICY, policy, verdict_of
 from kgroup.admin.migrate_models import (
     ALREADY,
     BLOCK,
@@ -20,7 +20,7 @@ from kgroup.admin.migrate_models import (
     Evidence,
     MigrationPlan,
 )
-from kgroup.admin.models import CLASSIC, LEFT_FOR_NOW
+from kgroup.admin.models import CLASSIC, EMPTY, LEFT_FOR_NOW
 from kgroup.shell import command
 
 MAX_SIZE = "group.max.size"

@@ -11,7 +11,7 @@ from kgroup.admin.discovery import Cluster
 from kgroup.admin.members import metadata_of
 from kgroup.admin.migrate_kinds import CONSUMERS, Kind, kind_of_assignor, kind_of_empty
 from kgroup.admin.migrate_models import Evidence, Logged, Seat
-from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import (
@@ -28,7 +28,6 @@ API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
 FEATURES_SINCE = 3
 MEMBER_TYPES_SINCE = 1
-EMPTY = "Empty"
 
 
 def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_log: bool = False) -> Evidence:
@@ -48,7 +47,7 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
     if group.type == CLASSIC:
         group, seats = _seats(cluster, group)
     settings, refusal = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
-    own, _ = _settings(cluster, broker, GROUP_RESOURCE, group_id)
+    own, own_refusal = _settings(cluster, broker, GROUP_RESOURCE, group_id)
     empty = group.type == CLASSIC and group.state == EMPTY
     names = _topic_names(cluster) if all_topics or empty else None
     return Evidence(
@@ -61,6 +60,7 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
         settings_error=None if refusal is None else refusal.message,
         settings_code=None if refusal is None else refusal.name,
         own_settings=own,
+        own_error=None if own_refusal is None else own_refusal.message,
         topic_names=names if all_topics else None,
         logged=read_logged(cluster, group_id) if read_log else None,
         member_types=_tells_member_types(cluster, broker),
@@ -92,7 +92,7 @@ def _seats(cluster: Cluster, group: GroupDescription) -> tuple[GroupDescription,
     told = cluster.ask_coordinators([group.group_id], ask, idempotent=True)[group.group_id]
     if isinstance(told, KgroupError):
         raise told
-    if told.group_state == "Dead":
+    if told.group_state == DEAD:
         raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}", "it changed while it was read")
     now = replace(
         group,

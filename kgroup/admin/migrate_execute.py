@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.journal import Journal
-from kgroup.admin.migrate_checks import EMPTY
 from kgroup.admin.migrate_models import UPGRADE, Evidence, MigrationPlan, target_of
-from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
 from kgroup.admin.offsets import Committed, committed
-from kgroup.admin.refusals import check, code_name, refused
+from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode, KgroupError, SafetyRefused
 from kgroup.protocol.messages.consumer_group_heartbeat import (
@@ -105,21 +104,16 @@ def convert_empty(cluster: Cluster, plan: MigrationPlan, journal: Journal) -> Co
     _refuse_unless_empty(_described(cluster, group_id), direction)
     before = _offsets(cluster, group_id)
     listed = [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(before.items())]
-    cluster_id = cluster.metadata(()).cluster_id
-    entry = journal.begin(f"{direction} execute", cluster_id, asdict(plan), {"offsets": listed})
-    try:
+    name, image = f"{direction} execute", {"offsets": listed}
+    with journal.change(name, cluster.cluster_id(), asdict(plan), image) as entry:
         _join_and_leave(cluster, group_id, direction)
         after = _offsets(cluster, group_id)
         group = _described(cluster, group_id)
         if group.type != target_of(direction):
             raise refused(ErrorCode.UNKNOWN_SERVER_ERROR, group_id, f"it is still a {group.type} group")
-    except KgroupError as error:
-        result = {"result": "failed", "error_code": code_name(error), "effect": error.message}
-        journal.end(entry, [result])
-        raise
-    changed = changes(before, after)
-    journal.end(entry, [{"result": "converted", "offsets_changed": [asdict(change) for change in changed]}])
-    return Conversion(group_id, group.type, group.state, len(before), changed, entry)
+        changed = changes(before, after)
+        entry.results.append({"result": "converted", "offsets_changed": [asdict(each) for each in changed]})
+    return Conversion(group_id, group.type, group.state, len(before), changed, entry.id)
 
 
 def changes(before: Committed, after: Committed) -> tuple[OffsetChange, ...]:

@@ -45,14 +45,10 @@ def kind_of_assignor(assignor: str) -> Kind:
 def kind_of_empty(cluster: Cluster, group_id: str, topic_names: Collection[str]) -> Kind:
     """Who used a group that has no members now, by the traces they left.
 
-    In this order: internal topics named after the application, the metadata of its commits (Streams writes
-    its times there since 2.4, and nothing else does), the assignor in records that compaction has left.
+    The metadata of its commits proves it (Streams writes its times there since 2.4, and nothing else does),
+    and so does the assignor in records that compaction has left. An internal topic whose name begins with
+    the group's proves nothing: it may be of an application whose name does too.
     """
-    internal = sorted(t for t in topic_names if t.startswith(f"{group_id}-") and t.endswith(INTERNAL))
-    if internal:
-        return Kind(
-            KAFKA_STREAMS, f"{internal[0]} is an internal topic of a Streams application of this name"
-        )
     positions = committed(cluster, [group_id])[group_id]
     if isinstance(positions, KgroupError):
         return Kind(None, f"its commits could not be read: {positions.message}", code_name(positions))
@@ -70,6 +66,10 @@ def kind_of_empty(cluster: Cluster, group_id: str, topic_names: Collection[str])
     if assignor is not None:
         known = kind_of_assignor(assignor)
         return Kind(known.name, f"{known.because}, by its records")
+    internal = sorted(t for t in topic_names if t.startswith(f"{group_id}-") and t.endswith(INTERNAL))
+    if internal:
+        whose = f"{internal[0]} is of a Streams application, of this name or of a longer one"
+        return Kind(None, f"{whose}, and {otherwise}", code)
     if not sees_every_topic(cluster):
         hidden = "not all topics, hence commits, may be seen"
         return Kind(None, f"{hidden}, and {otherwise}", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)

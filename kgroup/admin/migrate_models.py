@@ -103,11 +103,10 @@ class Evidence:
     """All that was read before a verdict.
 
     `settings` are the coordinator's (None: may not be read, `settings_error` says why, `settings_code` in one
-    name), `own_settings`
-    those of the group. `group_version` is the finalized level of the feature, None where the broker does
-    not tell features. `logged` is None unless the records were read. `member_types`: whether the broker
-    tells which protocol each member of a consumer group speaks (4.0 and later). `kind` is who uses a classic
-    group.
+    name), `own_settings` those of the group (None: for the reason in `own_error`). `group_version` is the
+    finalized level of the feature, None where the broker does not tell features. `logged` is None unless the
+    records were read. `member_types`: whether the broker tells which protocol each member of a consumer group
+    speaks (4.0 and later). `kind` is who uses a classic group.
     """
 
     group: GroupDescription
@@ -123,6 +122,7 @@ class Evidence:
     member_types: bool = True
     kind: Kind = Kind(CONSUMERS, "")
     settings_code: str | None = None
+    own_error: str | None = None
 
     def number(self, name: str) -> int | None:
         """A numeric setting of the coordinator; None when unknown."""

@@ -15,7 +15,7 @@ from typing import Any
 from kgroup.admin.migrate_models import DOWNGRADE, UPGRADE
 from kgroup.admin.migrate_puppets import ClassicPuppet, ConsumerPuppet, Puppet, Refusal
 from kgroup.admin.migrate_stage import Stage, copy_of, image_from
-from kgroup.admin.models import CLASSIC, CONSUMER
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -248,7 +248,7 @@ class _Play:
                 action=action,
                 member=puppet.name,
                 type=CONSUMER if consumer else CLASSIC,
-                state=str(group.state.value) if group is not None else "Dead",
+                state=str(group.state.value) if group is not None else DEAD,
                 epoch=epoch,
                 assignment_epoch=group.assignment_epoch if isinstance(group, ConsumerGroup) else None,
                 error_code=None if refusal is None else ErrorCode.name_of(refusal.code),

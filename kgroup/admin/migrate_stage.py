@@ -27,6 +27,7 @@ NAMES_UNTIL = 9
 def copy_of(log: PartitionLog, group_id: str) -> tuple[MemoryLog, int, int]:
     """The group's records in a log of their own, how many, and the time of the last; BrokerRefused for none.
 
+    What kept the log from being read to its end is raised: half of a group's records are another group.
     Transactions keep their batches and markers, so their offsets count only where they were committed.
     """
     copy, count, last_ms = MemoryLog(), 0, 0
@@ -56,6 +57,8 @@ def copy_of(log: PartitionLog, group_id: str) -> tuple[MemoryLog, int, int]:
                 transactional=transactional,
                 control=control,
             )
+    if log.failure is not None:
+        raise log.failure
     if not count:
         raise BrokerRefused(
             ErrorCode.GROUP_ID_NOT_FOUND,

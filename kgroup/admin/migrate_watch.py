@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.members import STABLE, assignment_of, partitions_of
-from kgroup.admin.migrate_checks import EMPTY
+from kgroup.admin.members import assignment_of, partitions_of
 from kgroup.admin.migrate_models import UPGRADE, target_of
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
+    EMPTY,
     LEFT_FOR_NOW,
+    PREPARING,
+    REBALANCING,
+    STABLE,
     Assignment,
     GroupDescription,
     Member,
@@ -29,7 +32,6 @@ from kgroup.errors import KgroupError
 from kgroup.shell import command, list_item
 
 WATCHING, DONE, STUCK = "watching", "done", "stuck"
-REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 SHOWN = 5
 
 
@@ -179,7 +181,7 @@ class Tracker:
     ) -> list[tuple[str, str, str | None]]:
         found = [(f"blocked:{code}", message, hint) for code, (message, hint) in blockers.items()]
         if group.state in REBALANCING:
-            what = "members to rejoin" if group.state == REBALANCING[0] else "the leader's assignment"
+            what = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
             found.append(("rebalancing", f"{group.state}: the coordinator waits for {what}", None))
         if group.state == EMPTY and group.type != target_of(self.direction):
             hint = command(f"{self.direction} execute", group.group_id)
@@ -245,7 +247,7 @@ def watch(
     tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
     eyes = _Eyes(cluster, group_id, direction)
     first = True
-    while True:
+    for _ in cluster.retry.looks(interval_s):
         try:
             group = eyes.describe()
             partitions, blockers = eyes.partitions(group), eyes.blockers(group)
@@ -258,7 +260,6 @@ def watch(
         yield look
         if look.status != WATCHING:
             return
-        cluster.retry.sleep(interval_s)
 
 
 @dataclass(slots=True)

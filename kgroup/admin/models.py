@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
+REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
+"""The states in which a classic group waits for its members, who read nothing meanwhile."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 

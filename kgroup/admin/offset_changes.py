@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.journal import OUTCOME_UNKNOWN, Journal
 from kgroup.admin.offset_plans import (
     DONE,
     FAILED,
@@ -24,9 +25,6 @@ from kgroup.admin.positions import forget, store
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
-
-if TYPE_CHECKING:
-    from kgroup.admin.journal import Journal
 
 PLAN_STALE = "PLAN_STALE"
 _JOINED = frozenset(
@@ -62,18 +60,18 @@ def execute(cluster: Cluster, journal: Journal, plan: OffsetsPlan) -> OffsetsExe
     items = _whole_groups(items)
     if not any(item.result == PLANNED for item in items):
         return OffsetsExecution(plan, tuple(items), None)
-    entry = journal.begin(
-        plan.command, cluster.metadata(()).cluster_id, plan_document(plan), {"offsets": _image(items)}
-    )
     done: list[OffsetChange] = []
-    try:
-        for group_id in dict.fromkeys(item.group_id for item in items):
-            done += _change(cluster, group_id, [item for item in items if item.group_id == group_id])
-    finally:
-        # Also after Ctrl-C: what is not in the results is found out by looking, see undo.
-        rest = [replace(item, result=FAILED, error_code="INTERRUPTED") for item in items[len(done) :]]
-        journal.end(entry, [_result(item) for item in (*done, *rest)])
-    return OffsetsExecution(plan, tuple(done), entry)
+    by_group: dict[str, list[OffsetChange]] = {}
+    for item in items:
+        by_group.setdefault(item.group_id, []).append(item)
+    named = [_result(item) for mine in by_group.values() for item in mine]
+    before = {"offsets": _image(items)}
+    with journal.change(plan.command, cluster.cluster_id(), plan_document(plan), before, named) as entry:
+        for group_id, mine in by_group.items():
+            changed = _change(cluster, group_id, mine)
+            done += changed
+            entry.results += map(_result, changed)
+    return OffsetsExecution(plan, tuple(done), entry.id)
 
 
 def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan) -> OffsetChange:
@@ -142,11 +140,11 @@ def _became(
         return replace(item, result=DONE)
     if code is None and there is not None and there.get(item.tp) != item.before:
         text = "no reply came and the position is neither the one before nor the one wanted"
-        return replace(item, result=FAILED, error_code="OUTCOME_UNKNOWN", effect=text)
+        return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=text)
     if code is None:
         assert error is not None
         if isinstance(error, OutcomeUnknown):
-            return replace(item, result=FAILED, error_code="OUTCOME_UNKNOWN", effect=error.message)
+            return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=error.message)
         return failed(item, error)
     name = ErrorCode.name_of(code)
     if code in _JOINED:

@@ -17,12 +17,12 @@ from typing import Any
 
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.models import SHARE, GroupDescription, ItemError
+from kgroup.admin.models import DEAD, EMPTY, SHARE, GroupDescription, ItemError
 from kgroup.admin.offsets import committed
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, is_absent
 from kgroup.admin.visibility import sees_every_topic, unseen_positions
 from kgroup.domain import OffsetAndMetadata, TopicPartition
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
+from kgroup.errors import ConfigError, ErrorCode, KgroupError
 from kgroup.history.marks import Mark
 from kgroup.shell import command
 
@@ -30,7 +30,7 @@ ABSENT = "absent"
 """The state of a group that does not exist: positions can be committed for it all the same."""
 UNREAD = "unknown"
 """The state of a group that could not be read."""
-_INACTIVE = frozenset({ABSENT, "Empty", "Dead"})
+_INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
 PLANNED, UNCHANGED, DONE, REFUSED, FAILED = "planned", "unchanged", "done", "refused", "failed"
 
 
@@ -145,9 +145,9 @@ def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
     for group_id in wanted:
         unseen = None if complete or _is_share(described[group_id]) else unseen_positions(group_id)
         group, stored = described[group_id], positions.get(group_id, {})
-        error = group if isinstance(group, KgroupError) and not _is_absent(group) else None
+        error = group if isinstance(group, KgroupError) and not is_absent(group) else None
         if isinstance(stored, KgroupError):
-            error, stored = error or (None if _is_absent(stored) else stored), {}
+            error, stored = error or (None if is_absent(stored) else stored), {}
         known = {p: Position(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
         if isinstance(group, KgroupError):
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
@@ -279,10 +279,6 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: 
         draft.error_code,
         draft.effect,
     )
-
-
-def _is_absent(error: object) -> bool:
-    return isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _is_share(found: GroupDescription | KgroupError) -> bool:

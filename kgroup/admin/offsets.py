@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.models import TopicDescription
+from kgroup.admin.positions import by_topic
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -15,8 +16,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 OFFSET_FETCH = 9
-BATCH_VERSION = 8
-NAMES_UNTIL = 9
+STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
 NO_OFFSET = -1
 CONSUMER_REPLICA = -1
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
@@ -36,30 +36,40 @@ class ListedOffset:
 
 def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:
     """All committed positions of each group, deleted topics included, or why they cannot be read."""
-    return cluster.ask_coordinators(
-        group_ids, lambda node, groups, left_s: _fetch(cluster, node, groups, left_s), idempotent=True
-    )
+
+    def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
+        told = fetched(cluster, node, dict.fromkeys(groups), left_s)
+        return {
+            g: found if isinstance(found, KgroupError) else _positions(found) for g, found in told.items()
+        }
+
+    return cluster.ask_coordinators(group_ids, ask, idempotent=True)
 
 
-def _fetch(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
-    from kgroup.protocol.messages.offset_fetch import (
-        OffsetFetchRequest,
-        OffsetFetchRequestGroup,
-        OffsetFetchResponse,
-    )
+def fetched(
+    cluster: Cluster,
+    node: int,
+    wanted: Mapping[str, Collection[TopicPartition] | None],
+    left_s: float,
+    *,
+    stable: bool = False,
+) -> Answers[Sequence[Any]]:
+    """What a broker tells of each group's partitions (None: of all it has committed), topic by topic.
+
+    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds a position open.
+    """
+    from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
     served = cluster.transport.versions(node, OFFSET_FETCH)
     batches = served is None or served[-1] >= BATCH_VERSION
-    found: Answers[Committed] = {}
-    for batch in (groups,) if batches else tuple((group,) for group in groups):
-        request = OffsetFetchRequest(
-            group_id="" if batches else batch[0],
-            topics=() if batches else None,
-            groups=tuple(OffsetFetchRequestGroup(group_id=g, topics=None) for g in batch) if batches else (),
-        )
+    lowest = STABLE_SINCE if stable else 2
+    found: Answers[Sequence[Any]] = {}
+    for batch in (tuple(wanted),) if batches else tuple((group,) for group in wanted):
+        asked = _asked({group: wanted[group] for group in batch}, batches)
+        request = OffsetFetchRequest(require_stable=stable, **asked)
         # Version 10 names topics by id, which says nothing of a topic that is deleted.
         answer = cluster.transport.request(
-            node, request, min_version=2, max_version=NAMES_UNTIL, timeout_s=left_s
+            node, request, min_version=lowest, max_version=NAMES_UNTIL, timeout_s=left_s
         )
         assert isinstance(answer, OffsetFetchResponse)
         for told in answer.groups if batches else (answer,):
@@ -67,8 +77,31 @@ def _fetch(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) ->
             if told.error_code:
                 found[group] = refused(told.error_code, f"offsets of group {group}")
             else:
-                found[group] = _positions(told.topics)
+                found[group] = told.topics
     return found
+
+
+def _asked(wanted: Mapping[str, Collection[TopicPartition] | None], batches: bool) -> dict[str, Any]:
+    """The fields of OffsetFetch that name groups and partitions, before version 8 for one group alone."""
+    from kgroup.protocol.messages.offset_fetch import (
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopic,
+        OffsetFetchRequestTopics,
+    )
+
+    make = OffsetFetchRequestTopics if batches else OffsetFetchRequestTopic
+    topics = {group: None if of is None else _named(of, make) for group, of in wanted.items()}
+    if batches:
+        return {"groups": tuple(OffsetFetchRequestGroup(group_id=g, topics=t) for g, t in topics.items())}
+    ((group, named),) = topics.items()
+    return {"group_id": group, "topics": named}
+
+
+def _named(partitions: Iterable[TopicPartition], make: Callable[..., Any]) -> tuple[Any, ...]:
+    return tuple(
+        make(name=topic, partition_indexes=tuple(p.partition for p in places))
+        for topic, places in by_topic(partitions)
+    )
 
 
 def _positions(topics: Sequence[Any]) -> Committed | KgroupError:

@@ -5,28 +5,26 @@ Readers ask for stable offsets and wait until the transaction ends; one that nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
-from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
-OFFSET_FETCH = 9
-STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
 ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def unstable(
-    cluster: Cluster, partitions: Mapping[str, Iterable[TopicPartition]]
+    cluster: Cluster, partitions: Mapping[str, Collection[TopicPartition]]
 ) -> Answers[frozenset[TopicPartition]]:
     """Those of each group's partitions whose offset a transaction holds open now.
 
     BrokerRefused with UNSUPPORTED_VERSION for groups of brokers before Kafka 2.5, which do not tell.
     """
-    wanted = {group: sorted(places) for group, places in partitions.items()}
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[frozenset[TopicPartition]]:
         served = cluster.transport.versions(node, OFFSET_FETCH)
@@ -36,68 +34,26 @@ def unstable(
                 ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later tell which are"
             )
             return dict.fromkeys(groups, error)
-        batches = served is None or served[-1] >= BATCH_VERSION
-        told: Answers[frozenset[TopicPartition]] = {}
-        for batch in (list(groups),) if batches else tuple([group] for group in groups):
-            told.update(_fetch(cluster, node, {group: wanted[group] for group in batch}, batches, left_s))
-        return told
+        told = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)
+        return {
+            group: found if isinstance(found, KgroupError) else _unstable_of(found)
+            for group, found in told.items()
+        }
 
-    return cluster.ask_coordinators(wanted, ask, idempotent=True)
-
-
-def _fetch(
-    cluster: Cluster,
-    node: int,
-    wanted: Mapping[str, Sequence[TopicPartition]],
-    batches: bool,
-    left_s: float,
-) -> Answers[frozenset[TopicPartition]]:
-    from kgroup.protocol.messages.offset_fetch import (
-        OffsetFetchRequest,
-        OffsetFetchRequestGroup,
-        OffsetFetchRequestTopic,
-        OffsetFetchRequestTopics,
-        OffsetFetchResponse,
-    )
-
-    if batches:
-        groups = tuple(
-            OffsetFetchRequestGroup(group_id=group, topics=_topics(places, OffsetFetchRequestTopics))
-            for group, places in wanted.items()
-        )
-        request = OffsetFetchRequest(groups=groups, require_stable=True)
-    else:
-        ((group, places),) = wanted.items()
-        topics = _topics(places, OffsetFetchRequestTopic)
-        request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True)
-    answer = cluster.transport.request(
-        node, request, min_version=STABLE_SINCE, max_version=NAMES_UNTIL, timeout_s=left_s
-    )
-    assert isinstance(answer, OffsetFetchResponse)
-    found: Answers[frozenset[TopicPartition]] = {}
-    for told in answer.groups if batches else (answer,):
-        name = told.group_id if batches else next(iter(wanted))  # type: ignore[union-attr]
-        if told.error_code:
-            found[name] = refused(told.error_code, f"stable offsets of group {name}")
-        else:
-            found[name] = _unstable_of(told.topics)
-    return found
+    return cluster.ask_coordinators(partitions, ask, idempotent=True)
 
 
-def _topics(places: Sequence[TopicPartition], make: Any) -> tuple[Any, ...]:
-    by_topic: dict[str, list[int]] = {}
-    for place in places:
-        by_topic.setdefault(place.topic, []).append(place.partition)
-    return tuple(make(name=topic, partition_indexes=tuple(numbers)) for topic, numbers in by_topic.items())
-
-
-def _unstable_of(topics: Iterable[Any]) -> frozenset[TopicPartition]:
-    return frozenset(
-        TopicPartition(topic.name, p.partition_index)
-        for topic in topics
-        for p in topic.partitions
-        if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
-    )
+def _unstable_of(topics: Iterable[Any]) -> frozenset[TopicPartition] | KgroupError:
+    """The partitions held open; the refusal of one that the broker does not tell of."""
+    held = set()
+    for topic in topics:
+        for p in topic.partitions:
+            place = TopicPartition(topic.name, p.partition_index)
+            if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                held.add(place)
+            elif p.error_code:
+                return refused(p.error_code, f"whether the offset of {place} is stable")
+    return frozenset(held)
 
 
 @dataclass(frozen=True, slots=True)

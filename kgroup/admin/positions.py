@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.refusals import refused
+from kgroup.client.retry import NOT_PROCESSED
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -61,7 +63,10 @@ def _in_parts(
         ) -> Mapping[str, Codes | KgroupError]:
             return {group_id: ask(node, part, left_s)}
 
-        answer = cluster.ask_coordinators([group_id], ask_coordinator, idempotent=False)[group_id]
+        try:
+            answer = cluster.ask_coordinators([group_id], ask_coordinator, idempotent=False)[group_id]
+        except KgroupError as error:
+            return codes, error  # no broker can be reached any more; what was stored before stays told
         if isinstance(answer, KgroupError):
             return codes, answer
         codes.update(answer)
@@ -95,7 +100,7 @@ def _commit(
                 for p in partitions
             ),
         )
-        for name, partitions in _by_topic(positions)
+        for name, partitions in by_topic(positions)
     )
     request = OffsetCommitRequest(
         group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
@@ -111,7 +116,6 @@ def _commit(
 def _delete(
     cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Codes | KgroupError:
-    from kgroup.admin.refusals import refused
     from kgroup.protocol.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -124,7 +128,7 @@ def _delete(
             name=name,
             partitions=tuple(OffsetDeleteRequestPartition(partition_index=p.partition) for p in entries),
         )
-        for name, entries in _by_topic(partitions)
+        for name, entries in by_topic(partitions)
     )
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
     answer = cluster.transport.request(node, request, timeout_s=left_s)
@@ -136,9 +140,6 @@ def _delete(
 
 def _codes(group_id: str, topics: Iterable[Any]) -> Codes | KgroupError:
     """Each partition's code; an error when all were turned away as by the wrong coordinator."""
-    from kgroup.admin.refusals import refused
-    from kgroup.client.retry import NOT_PROCESSED
-
     codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
     distinct = set(codes.values())
     if len(distinct) == 1 and next(iter(distinct)) in NOT_PROCESSED | {ErrorCode.GROUP_AUTHORIZATION_FAILED}:
@@ -146,8 +147,9 @@ def _codes(group_id: str, topics: Iterable[Any]) -> Codes | KgroupError:
     return codes
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
-    by_topic: dict[str, list[TopicPartition]] = {}
+def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
+    """The partitions topic by topic, both in order."""
+    found: dict[str, list[TopicPartition]] = {}
     for partition in sorted(partitions):
-        by_topic.setdefault(partition.topic, []).append(partition)
-    return iter(by_topic.items())
+        found.setdefault(partition.topic, []).append(partition)
+    return iter(found.items())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
+from kgroup.admin.models import ItemError
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 
 HINTS = {
@@ -64,3 +67,18 @@ def code_name(error: KgroupError) -> str:
     if isinstance(error, BrokerRefused):
         return error.name
     return "UNREACHABLE" if isinstance(error, Unreachable) else type(error).__name__.upper()
+
+
+def item_error(item: str, error: KgroupError) -> ItemError:
+    """Why one item of a larger answer is missing, of the failure that kept it from being read."""
+    return ItemError(item, code_name(error), error.message, error.hint)
+
+
+def is_gone(answer: object) -> TypeGuard[BrokerRefused]:
+    """Whether the cluster has said that the topic or partition does not exist."""
+    return isinstance(answer, BrokerRefused) and answer.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def is_absent(answer: object) -> TypeGuard[BrokerRefused]:
+    """Whether the cluster has said that the group does not exist."""
+    return isinstance(answer, BrokerRefused) and answer.code == ErrorCode.GROUP_ID_NOT_FOUND

@@ -12,9 +12,11 @@ import time
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from kgroup.admin.describe import groups_only
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.journal import OUTCOME_UNKNOWN
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -25,7 +27,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, SafetyRefused
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 
 LEAVE_GROUP = 13
 BATCH_VERSION = 3
@@ -78,6 +80,22 @@ def plan(cluster: Cluster, group_id: str, selection: Selection, reason: str | No
     )
 
 
+def plan_document(plan: Plan) -> dict[str, object]:
+    """A plan as a JSON object, without the group as it was; `plan_from` reads it back."""
+    document = asdict(plan)
+    del document["before"]
+    return document
+
+
+def plan_from(document: Mapping[str, Any]) -> Plan:
+    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
+    try:
+        items = tuple(ItemResult(**item) for item in document["items"])
+        return Plan(**{**document, "items": items, "before": {}})
+    except (TypeError, KeyError) as error:
+        raise ConfigError(f"this is not a plan made by kgroup: {error}") from None
+
+
 def validity(group: GroupDescription) -> dict[str, int | str]:
     """What must not change between plan and execution.
 
@@ -124,7 +142,7 @@ def execute(cluster: Cluster, made: Plan) -> tuple[ItemResult, ...]:
     if isinstance(answer, OutcomeUnknown):
         effect = f"{answer.message}; describe the group to see what became of it"
         return tuple(
-            ItemResult(item.instance_id, item.member_id, "failed", "OUTCOME_UNKNOWN", effect)
+            ItemResult(item.instance_id, item.member_id, "failed", OUTCOME_UNKNOWN, effect)
             for item in made.items
         )
     if isinstance(answer, KgroupError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
-from kgroup.admin.refusals import code_name, refused
+from kgroup.admin.refusals import item_error, refused
 from kgroup.admin.visibility import sees_every_topic, unseen_topics
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -53,7 +53,7 @@ def list_topics(cluster: Cluster) -> tuple[tuple[TopicDescription, ...], tuple[I
         if isinstance(found, TopicDescription):
             known.append(found)
         else:
-            errors.append(ItemError(name, code_name(found), found.message, found.hint))
+            errors.append(item_error(name, found))
     if not sees_every_topic(cluster):
         errors.append(unseen_topics())
     return tuple(known), tuple(errors)

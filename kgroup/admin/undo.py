@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgroup.admin.discovery import Cluster
+from kgroup.admin.journal import IN_DOUBT, Entry, Journal
 from kgroup.admin.offset_plans import (
     DONE,
     PLANNED,
@@ -20,9 +21,6 @@ from kgroup.admin.offset_plans import (
 )
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
-
-if TYPE_CHECKING:
-    from kgroup.admin.journal import Entry, Journal
 
 UNDO = "undo"
 DELETE = "delete"
@@ -118,25 +116,26 @@ def _steps_of_plan(entry: Entry) -> _Steps:
     for item in map(item_from, entry.plan["items"]):
         told = results.get((item.group_id, item.topic, item.partition))
         done = told is not None and told["result"] == DONE
-        doubtful = item.result == PLANNED and (
-            told is None or told["error_code"] in ("INTERRUPTED", "OUTCOME_UNKNOWN")
-        )
+        doubtful = item.result == PLANNED and (told is None or told["error_code"] in IN_DOUBT)
         if done or doubtful:
             steps.setdefault(item.group_id, {})[item.tp] = _Step(item.before, item.after, done)
     return steps
 
 
 def _steps_of_deletion(entry: Entry) -> _Steps:
-    """A deleted group's positions; a deletion without an end may or may not have happened."""
-    deleted = {r["group_id"] for r in entry.results or () if r["result"] == "deleted"}
-    certain = entry.results is not None
+    """The positions of groups deleted, and of those of which the journal cannot tell."""
+    results = entry.results or ()
+    deleted = {r["group_id"] for r in results if r["result"] == "deleted"}
+    doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
+    if entry.results is None:
+        doubtful = set(entry.before["offsets"])
     return {
         group_id: {
-            TopicPartition(topic, partition): _Step(Position(offset, epoch, metadata), None, certain)
-            for topic, partition, offset, epoch, metadata in rows
+            TopicPartition(topic, number): _Step(Position(offset, epoch, metadata), None, group_id in deleted)
+            for topic, number, offset, epoch, metadata in rows
         }
         for group_id, rows in entry.before["offsets"].items()
-        if isinstance(rows, list) and (group_id in deleted or not certain)
+        if isinstance(rows, list) and group_id in deleted | doubtful
     }
 
 

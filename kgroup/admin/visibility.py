@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import ItemError, Partition, TopicDescription
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, is_gone, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
@@ -42,7 +42,13 @@ def unseen_groups(
 ) -> tuple[ItemError, ...]:
     """Why there may be more groups than the brokers `listed` told, those that `failed` to answer aside."""
     errors = list(_unseen_partitions(cluster, listed, failed))
-    if not sees_every_group(cluster):
+    try:
+        all_seen = sees_every_group(cluster)
+    except KgroupError as error:
+        message = f"whether this principal may describe every group is not known: {error.message}"
+        errors.append(ItemError("groups", code_name(error), message, error.hint))
+        return tuple(errors)
+    if not all_seen:
         message = "brokers list only the groups that this principal may describe, and it may not describe all"
         errors.append(
             ItemError("groups", ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name, message, _GRANT_GROUPS)
@@ -59,7 +65,7 @@ def _unseen_partitions(
         topic = error
     if isinstance(topic, TopicDescription):
         yield from _without_answer(topic.partitions, listed, failed)
-    elif not (isinstance(topic, BrokerRefused) and topic.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+    elif not is_gone(topic):
         message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is not told: {topic.message}"
         yield ItemError(OFFSETS_TOPIC, code_name(topic), message, topic.hint)
 
@@ -81,10 +87,19 @@ def _without_answer(
 def sees_every_group(cluster: Cluster) -> bool:
     """Whether ListGroups tells this principal all: DESCRIBE on the cluster, or on any group.
 
-    A denial of one group beside a right to all others goes unnoticed without DESCRIBE on the cluster.
+    A denial of one group beside a right to all others goes unnoticed without DESCRIBE on the cluster. Raises
+    what kept it from being found out.
     """
-    operations = _cluster_operations(cluster)
-    return bool(operations & DESCRIBE_BIT and operations != UNTOLD) or _may_describe_any_group(cluster)
+    failure: KgroupError | None = None
+    try:
+        operations = _cluster_operations(cluster)
+    except KgroupError as error:
+        operations, failure = UNTOLD, error
+    if (operations & DESCRIBE_BIT and operations != UNTOLD) or _may_describe_any_group(cluster):
+        return True
+    if failure is not None:
+        raise failure
+    return False
 
 
 def _cluster_operations(cluster: Cluster) -> int:
@@ -104,10 +119,7 @@ def _cluster_operations(cluster: Cluster) -> int:
         operations: int = answer.cluster_authorized_operations
         return operations
 
-    try:
-        return cluster.retry.call(ask, idempotent=True)
-    except KgroupError:
-        return UNTOLD
+    return cluster.retry.call(ask, idempotent=True)
 
 
 def _may_describe_any_group(cluster: Cluster) -> bool:
@@ -117,10 +129,7 @@ def _may_describe_any_group(cluster: Cluster) -> bool:
     def ask(left_s: float) -> Any:
         return cluster.transport.request(None, DescribeGroupsRequest(groups=GROUP_PROBES), timeout_s=left_s)
 
-    try:
-        told = cluster.retry.call(ask, idempotent=True).groups
-    except KgroupError:
-        return False
+    told = cluster.retry.call(ask, idempotent=True).groups
     return bool(told) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in told)
 
 
@@ -156,7 +165,7 @@ def may_not_see(cluster: Cluster, topic: str) -> tuple[ItemError, ...]:
     """That brokers leave this topic out of positions, where this principal may not describe it."""
     found = cluster.topics([topic]).get(topic)
     if isinstance(found, BrokerRefused) and _denied(found):
-        return (ItemError(topic, found.name, found.message, found.hint),)
+        return (item_error(topic, found),)
     return ()
 
 

@@ -1,18 +1,30 @@
-"""What every command that changes something does alike: ask on a terminal, keep plans in files."""
+"""What every command that changes something does alike: its options, asking, keeping plans in files."""
 
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, TypeVar
+
+import typer
 
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.tables import clean
 from kgroup.errors import ConfigError
 
-if TYPE_CHECKING:
-    from kgroup.admin.models import Plan
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+Reason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="Why; kept in the journal and, cut, in what brokers take (commits, LeaveGroup).",
+    ),
+]
+Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +68,13 @@ def write_text(name: str, text: str) -> None:
         raise ConfigError(f"cannot write {name}: {error.strerror}") from None
 
 
-def write_plan(name: str, plan: "Plan") -> None:
-    """Write a plan that `read_plan` reads back, on another machine too."""
-    from kgroup.admin.admin import plan_document
-
-    write_text(name, json.dumps(plan_document(plan), indent=2) + "\n")
+def write_plan(name: str, document: Mapping[str, Any]) -> None:
+    """Write a plan's document, which `read_plan` reads back, on another machine too."""
+    write_text(name, json.dumps(document, indent=2) + "\n")
 
 
-def read_plan(name: str) -> "Plan":
-    """The plan in a file, `-` for stdin; ConfigError when it is not one."""
-    from kgroup.admin.admin import plan_from
-
+def read_plan(name: str, plan_from: Callable[[Mapping[str, Any]], Plan]) -> Plan:
+    """The plan in a file, `-` for stdin, as `plan_from` makes it; ConfigError when it is not one."""
     try:
         document = json.loads(read_text(name))
     except ValueError:

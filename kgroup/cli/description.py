@@ -1,9 +1,11 @@
 """A described group as text and tables."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, TopicAssignment
+from kgroup.admin.lag import total
+from kgroup.admin.members import partitions_of
+from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
 from kgroup.cli.rendering import (
     STATE_STYLES,
     UNKNOWN,
@@ -15,6 +17,7 @@ from kgroup.cli.rendering import (
     tasks_text,
 )
 from kgroup.cli.tables import Column, Table
+from kgroup.domain import TopicPartition
 
 _GROUP = Column("group_id", "GROUP", wide=True)
 MEMBER_COLUMNS = (
@@ -116,21 +119,26 @@ def _count(group: GroupDescription) -> str:
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[dict[str, Any]]:
     """A row for each member, by instance id (dynamic members last) or by member id.
 
-    A member's lag is unknown when that of one of its partitions is.
+    A member's lag is unknown when that of one of its partitions is, or what it owns.
     """
-    lags: dict[str, int | None] = {}
-    for row in group.offsets:
-        if row.member_id is not None and not row.gone:
-            so_far = lags.get(row.member_id, 0)
-            lags[row.member_id] = None if so_far is None or row.lag is None else so_far + row.lag
+    rows = {TopicPartition(row.topic, row.partition): row for row in group.offsets}
     members = sorted(
         group.known_members,
         key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
     )
-    return [_member_row(group.group_id, member, lags.get(member.member_id), short) for member in members]
+    return [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
 
 
-def _member_row(group_id: str, member: Member, lag: int | None, short: bool) -> dict[str, Any]:
+def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:
+    """How far a member is behind; UNKNOWN where that is not known, None where it reads nothing."""
+    owned = partitions_of(member.assignment)
+    if member.assignment is None or not owned <= rows.keys():
+        return UNKNOWN
+    behind = total(rows[place] for place in owned)
+    return UNKNOWN if behind.unknown else behind.lag
+
+
+def _member_row(group_id: str, member: Member, lag: int | str | None, short: bool) -> dict[str, Any]:
     subscribed = list(member.subscribed_topics or ())
     if member.subscribed_regex:
         subscribed.append(f"/{member.subscribed_regex}/")

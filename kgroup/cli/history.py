@@ -164,7 +164,7 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
     from kgroup.history.live import LiveLog, LiveTopic
 
     with open_admin(env) as admin:
-        topic = LiveTopic(admin.cluster.transport, env.settings().timeout_s())
+        topic = LiveTopic(admin.transport, env.settings().timeout_s())
         wanted = topic.partitions
         if selection.names is not None:
             wanted = sorted({offsets_partition_of(name, len(wanted)) for name in selection.names})

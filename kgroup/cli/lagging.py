@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kgroup.admin.lag_report import GroupLag, LagReport, PartitionLag
+from kgroup.admin.lag import counted, total
+from kgroup.admin.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
+from kgroup.admin.models import DEAD, EMPTY
 from kgroup.admin.models import ItemError as Unseen
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output import ItemError, Result
@@ -91,7 +93,7 @@ def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
         return f"{first.topic}-{first.partition}: {why}{more}", never
     if group.errors:
         return group.errors[0].message, False
-    if group.state not in ("Empty", "Dead"):
+    if group.state not in (EMPTY, DEAD):
         return f"it is {group.state}, and which partitions its members read is not told", False
     if group.offsets:
         return "the partitions it has committed no longer exist", True
@@ -192,25 +194,22 @@ def _topics(group: GroupLag) -> list[dict[str, Any]]:
         by_topic.setdefault(row.topic, []).append(row)
     told = []
     for topic, rows in by_topic.items():
-        known = [max(row.lag, 0) for row in rows if row.lag is not None]
-        ages = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
+        those = counted(rows)
+        summed = total(those)
+        oldest, all_ages = oldest_of(those)
         told.append(
             {
                 "topic": topic,
                 "partitions": len(rows),
-                "lag": _total([row.lag if row.lag is None else max(row.lag, 0) for row in rows]),
-                "lag_at_least": sum(known) if known else None,
-                "unknown_partitions": len(rows) - len(known),
-                "max_time_lag_ms": max(ages) if len(ages) == len(rows) else None,
-                "consumed_per_s": _total([row.consumed_per_s for row in rows]),
-                "produced_per_s": _total([row.produced_per_s for row in rows]),
+                "lag": summed.lag,
+                "lag_at_least": summed.at_least,
+                "unknown_partitions": summed.unknown,
+                "max_time_lag_ms": oldest if all_ages else None,
+                "consumed_per_s": rate_of(row.consumed_per_s for row in those),
+                "produced_per_s": rate_of(row.produced_per_s for row in those),
             }
         )
     return told
-
-
-def _total(values: list[Any]) -> Any:
-    return None if None in values else sum(values)
 
 
 def _json(group: GroupLag) -> dict[str, Any]:

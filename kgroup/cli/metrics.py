@@ -23,7 +23,7 @@ def metrics_of(env: Env, admin: "Admin") -> tuple[list[dict[str, Any]] | None, s
         return None, REMOTE
     from kgroup.broker.embedded import EmbeddedTransport
 
-    transport = admin.cluster.transport
+    transport = admin.transport
     if isinstance(transport, EmbeddedTransport):
         from kgroup.broker.metrics import snapshot
 

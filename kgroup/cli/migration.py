@@ -1,15 +1,17 @@
 """Plans of a migration as text, tables and JSON, and the commands both directions share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kgroup.admin.migrate_models import ALREADY, BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
-from kgroup.cli.changes import Consent
+from kgroup.cli.changes import Consent, Yes
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.lazy import KgroupCommand
+from kgroup.cli.options import command as make
 from kgroup.cli.output import ItemError, Result, show
 from kgroup.cli.rendering import of_code_name
 from kgroup.cli.tables import Column, Table
@@ -28,7 +30,6 @@ ReadLog = Annotated[
         "--read-log", help="Read the group's records too: session timeouts, leader (needs READ on the topic)."
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
 AcceptUnknown = Annotated[
     bool,
     typer.Option(
@@ -57,11 +58,10 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
-    from kgroup.admin.migrate import plan
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        made = plan(admin.cluster, group, direction, patterns=tuple(patterns or ()), read_log=read_log)
+        made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
         where = identity(admin, env)
     return show(env, planned(made, where))
 
@@ -150,44 +150,104 @@ _ORDER = (
 )
 
 
-def execute(
-    env: Env,
-    group: str,
-    direction: str,
-    *,
-    yes: bool,
-    accept_unknown: bool,
-    read_log: bool,
-    watching: bool,
-    interval: str,
-    stuck_after: str,
-) -> ExitCode:
+def execute_command(direction: str) -> KgroupCommand:
+    """`upgrade execute` or `downgrade execute`: they differ by a word."""
+
+    def execute(
+        env: Env,
+        group: Group,
+        yes: Yes = False,
+        accept_unknown: AcceptUnknown = False,
+        read_log: ReadLog = False,
+        watch: Watching = True,
+        interval: Interval = "500ms",
+        stuck_after: StuckAfter = "5m",
+    ) -> ExitCode:
+        choices = Choices(yes, accept_unknown, read_log, watch, interval, stuck_after)
+        return _execute(env, group, direction, choices)
+
+    new = _NEXT[direction][1]
+    execute.__doc__ = f"""Convert an empty group to the {new} protocol, or guide the roll of a live one.
+
+    An empty group is joined and left once by a member of its own; offsets are read before and after. A live
+    group is converted by restarting its clients: this prints the order and watches.
+    """
+    line = f"kgroup {direction} execute orders"
+    examples = (
+        (f"{line} --yes", "an empty group: converted at once, offsets proven the same"),
+        (f"{line} --read-log", "a live group: whom to restart in which order, then watch"),
+        (f"{line} --no-watch -o json", "the order for a script"),
+    )
+    return make(f"{direction} execute", examples=examples)(execute)
+
+
+def watch_command(direction: str) -> KgroupCommand:
+    """`upgrade watch` or `downgrade watch`."""
+
+    def watch(
+        env: Env, group: Group, interval: Interval = "500ms", stuck_after: StuckAfter = "5m"
+    ) -> ExitCode:
+        from kgroup.cli.migration_watch import follow
+        from kgroup.cli.session import open_admin
+
+        with open_admin(env) as admin:
+            return follow(env, admin, group, direction, interval, stuck_after)
+
+    watch.__doc__ = f"""Follow a roll to the {_NEXT[direction][1]} protocol until all members have moved.
+
+    Exit code 0 when done, 8 when nothing has changed for --stuck-after. Time without an owner is bounded by
+    the looks before and after: shorter intervals tell it more closely.
+    """
+    stuck = f"kgroup {direction} watch orders --stuck-after 2m -o ndjson"
+    examples = (
+        (f"kgroup {direction} watch orders", "who has moved, who remains, what holds it up"),
+        (stuck, "an object a change; exit code 8 when stuck"),
+    )
+    return make(f"{direction} watch", examples=examples)(watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the options of `execute` ask for."""
+
+    yes: bool
+    accept_unknown: bool
+    read_log: bool
+    watching: bool
+    interval: str
+    stuck_after: str
+
+
+def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode:
     """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
     from kgroup.admin.migrate import plan_of
-    from kgroup.admin.migrate_checks import EMPTY
-    from kgroup.admin.migrate_evidence import gather
-    from kgroup.admin.migrate_execute import convert_empty, roll_order
+    from kgroup.admin.migrate_execute import roll_order
+    from kgroup.admin.models import EMPTY
     from kgroup.cli.migration_watch import follow
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        found = gather(admin.cluster, group, read_log=read_log)
+        found = admin.evidence(group, read_log=choices.read_log)
         plan = plan_of(found, direction)
         where = identity(admin, env)
         if plan.verdict == BLOCKED:
             return show(env, _outcome(plan, "none", where))
-        if plan.verdict == ALREADY or (plan.verdict == UNKNOWN and not accept_unknown):
+        if plan.verdict == ALREADY or (plan.verdict == UNKNOWN and not choices.accept_unknown):
             return show(env, _outcome(plan, "none", where))
         if found.group.state == EMPTY:
-            Consent(True, yes).ask(f"convert the empty group {group} to the {_NEXT[direction][1]} protocol?")
-            done = convert_empty(admin.cluster, plan, admin.journal)
+            Consent(True, choices.yes).ask(
+                f"convert the empty group {group} to the {_NEXT[direction][1]} protocol?"
+            )
+            done = admin.convert_empty(plan)
             return show(env, _outcome(plan, "converted", where, done))
         order = roll_order(found, direction)
-        streams = watching and env.output.format in ("table", "wide", "ndjson")
+        streams = choices.watching and env.output.format in ("table", "wide", "ndjson")
         code = ExitCode.OK
         if env.output.format != "ndjson" or not streams:
             code = show(env, _outcome(plan, "roll", where, order=order))
-        return follow(env, admin, group, direction, interval, stuck_after) if streams else code
+        if not streams:
+            return code
+        return follow(env, admin, group, direction, choices.interval, choices.stuck_after)
 
 
 def _outcome(

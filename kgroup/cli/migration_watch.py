@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.migrate_watch import DONE, WATCHING, Look, watch
+from kgroup.admin.migrate_watch import DONE, WATCHING, Look
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, json_line, show
@@ -34,8 +34,7 @@ _COLUMNS = tuple(
 
 def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, stuck_after: str) -> ExitCode:
     """Print looks until the last one; BAD_VERDICT when that says stuck."""
-    looks = watch(
-        admin.cluster,
+    looks = admin.watch_migration(
         group,
         direction,
         interval_s=parse_duration(interval),

@@ -1,15 +1,13 @@
 """What the commands that change positions share: options, asking, executing, showing."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, read_text, write_text
+from kgroup.cli.changes import Consent, write_plan
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -18,12 +16,6 @@ if TYPE_CHECKING:
     from kgroup.cli.output import Result
     from kgroup.domain import TopicPartition
 
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
-Reason = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="TEXT", help="Why; kept in the journal and, cut, in commits."),
-]
 WaitEmpty = Annotated[
     bool, typer.Option("--wait-empty", help="Before --execute, wait until the groups have no members.")
 ]
@@ -51,6 +43,7 @@ def run(
     `unseen` says what the plan may lack, groups or positions. `before` does what has to happen first and says
     what it did; the plan is made after it and after the wait, because members commit when they close.
     """
+    from kgroup.admin.offset_plans import plan_document
     from kgroup.cli.offset_views import executed, planned
     from kgroup.cli.output import show
     from kgroup.cli.session import identity
@@ -64,7 +57,7 @@ def run(
             wait_until_empty(env, admin, groups)
     plan = make_plan()
     if plan_out:
-        write_plan(plan_out, plan)
+        write_plan(plan_out, plan_document(plan))
     count = sum(item.result == "planned" for item in plan.items)
     if not execute or not count:
         return show(env, _with_unseen(planned(plan, where, csv=csv), unseen))
@@ -76,9 +69,9 @@ def run(
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
     """Groups that may have positions of topics which this principal may not see: all of them, or none."""
-    from kgroup.admin.visibility import sees_every_topic, unseen_positions
+    from kgroup.admin.visibility import unseen_positions
 
-    return () if sees_every_topic(admin.cluster) else [unseen_positions(group) for group in groups]
+    return () if admin.sees_every_topic() else [unseen_positions(group) for group in groups]
 
 
 def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
@@ -97,48 +90,28 @@ def import_plan(
     reason: str | None,
 ) -> "OffsetsPlan":
     """The plan that gives groups exactly these positions and leaves their others alone."""
-    from kgroup.admin.offset_plans import Draft, look, make_plan
+    from kgroup.admin.offset_plans import Draft, make_plan
 
     drafts = {name: {p: Draft(at) for p, at in rows.items()} for name, rows in wanted.items()}
-    return make_plan("offsets import", spec, look(admin.cluster, wanted), drafts, reason=reason)
+    return make_plan("offsets import", spec, admin.look(wanted), drafts, reason=reason)
 
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
     """Wait until no group has members; Failure (timed out) with who is left."""
-    from kgroup.admin.conditions import Condition, raised, wait_for
+    from kgroup.admin.conditions import Condition, raised
 
     timeout_s = env.settings().timeout_s()
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
-    ended, _ = wait_for(admin.cluster, groups, Condition("empty"), timeout_s, note=env.note)
+    ended, _ = admin.wait_for(groups, Condition("empty"), timeout_s, note=env.note)
     for waited in ended:
         if waited.unseen:
             raise raised(waited.unseen)
         if not waited.held:
             count = "members not told" if waited.members is None else f"{waited.members} members"
             raise Failure(
-                ExitCode.REFUSED,
-                "NON_EMPTY_GROUP",
+                ExitCode.UNREACHABLE,
+                "TIMED_OUT",
                 f"{waited.group_id} is still {waited.state} ({count}) after {timeout_s:g} s",
                 "stop its members, or give them longer with --timeout",
                 waited.group_id,
             )
-
-
-def write_plan(name: str, plan: "OffsetsPlan") -> None:
-    """Write a plan that `read_plan` reads back, on another machine too."""
-    from kgroup.admin.offset_plans import plan_document
-
-    write_text(name, json.dumps(plan_document(plan), indent=2) + "\n")
-
-
-def read_plan(name: str) -> "OffsetsPlan":
-    """The plan of positions in a file, `-` for stdin; ConfigError when it is not one."""
-    from kgroup.admin.offset_plans import plan_from
-
-    try:
-        document = json.loads(read_text(name))
-    except ValueError:
-        raise ConfigError(f"{name} is not a plan: it is not JSON", "write one with --plan-out") from None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{name} is not a plan", "write one with --plan-out")
-    return plan_from(document)

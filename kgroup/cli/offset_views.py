@@ -201,6 +201,4 @@ def _error(item: OffsetChange) -> ItemError:
 def _exit_code(item: OffsetChange) -> ExitCode:
     if item.result == REFUSED or item.error_code == PLAN_STALE:
         return ExitCode.REFUSED
-    if item.error_code == "OUTCOME_UNKNOWN":
-        return ExitCode.UNREACHABLE
     return of_code_name(item.error_code or "")

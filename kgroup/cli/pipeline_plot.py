@@ -43,13 +43,12 @@ def log_ends_of(env: Env) -> EndsOf | None:
         return None
 
     def ask(places: "Iterable[TopicPartition]") -> "Ends":
-        from kgroup.admin.lag import log_ends
-        from kgroup.admin.offsets import ListedOffset
+        from kgroup.admin.offsets import LATEST, ListedOffset
         from kgroup.cli.session import open_admin
         from kgroup.pipeline.timeline import Ends
 
         with open_admin(env) as admin:
-            found = log_ends(admin.cluster, places)
+            found = admin.list_offsets(dict.fromkeys(places, LATEST))
         known = {place: end.offset for place, end in found.items() if isinstance(end, ListedOffset)}
         return Ends(int(time.time() * 1000), known)
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import TopicDescription
+from kgroup.admin.refusals import is_gone
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table, wrapped
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate_rehearse import Rehearsal, Step
@@ -65,24 +66,20 @@ def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str,
     Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
     without them would be of another group. Brokers before 2.8 have no topic ids: topics get one here.
     """
-    from kgroup.admin.migrate_evidence import gather
-
     assert source.admin is not None
-    found = gather(source.admin.cluster, group)
+    found = source.admin.evidence(group)
     if found.settings is None:
         raise BrokerRefused(
             ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
             f"no rehearsal without the coordinator's settings: {found.settings_error}",
             hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
         )
-    topics = source.admin.cluster.topics(None)
-    seen = [told for told in topics.values() if isinstance(told, TopicDescription)]
-    counts = {told.name: len(told.partitions) for told in seen}
+    counts = {told.name: len(told.partitions) for told in source.admin.topics()}
     unseen = _mentioned(source, group) - counts.keys()
-    for name, told in source.admin.cluster.topics(unseen).items():
+    for name, told in source.admin.find_topics(unseen).items():
         if isinstance(told, TopicDescription):
             counts[name] = len(told.partitions)
-        elif not _is_gone(told):
+        elif not is_gone(told):
             raise BrokerRefused(
                 told.code if isinstance(told, BrokerRefused) else ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"no rehearsal without the partitions of {name}, which the group reads: {told.message}",
@@ -91,10 +88,6 @@ def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str,
     for name in counts.keys() - set(source.topic_names.values()):
         source.topic_names[_made_up(name)] = name
     return dict(found.settings), counts
-
-
-def _is_gone(error: KgroupError) -> bool:
-    return isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _mentioned(source: "Source", group: str) -> set[str]:

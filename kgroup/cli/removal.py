@@ -123,8 +123,6 @@ def _name(item: ItemResult) -> str:
 def _exit_code(item: ItemResult) -> ExitCode:
     if item.result == "not_found":
         return ExitCode.NOT_FOUND
-    if item.error_code == "OUTCOME_UNKNOWN":
-        return ExitCode.UNREACHABLE
     return of_code_name(item.error_code or "")
 
 

@@ -115,8 +115,8 @@ def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
 
 
 def of_code_name(name: str) -> ExitCode:
-    """The exit code for a Kafka error's name, or for UNREACHABLE."""
-    if name == "UNREACHABLE":
+    """The exit code for a Kafka error's name, or for UNREACHABLE and OUTCOME_UNKNOWN."""
+    if name in ("UNREACHABLE", "OUTCOME_UNKNOWN"):
         return ExitCode.UNREACHABLE
     known = ErrorCode.__members__.get(name)
     return ExitCode.FAILED if known is None else of_kafka_code(known)

@@ -41,7 +41,7 @@ def identity(admin: "Admin", env: Env, *, ask: bool = True) -> dict[str, Any]:
         bootstrap = _served_at(target.directory)
     else:
         bootstrap = env.settings().get("bootstrap.servers")
-    return {"id": admin.cluster.cluster_id(ask=ask), "bootstrap": bootstrap}
+    return {"id": admin.cluster_id(ask=ask), "bootstrap": bootstrap}
 
 
 def connection_of(env: Env) -> "ConnectionSettings | Path":

@@ -93,6 +93,16 @@ class Retry:
             self.sleep(delay)
         raise AssertionError("delays() never ends")
 
+    def looks(self, every_s: float, for_s: float = float("inf")) -> Iterator[None]:
+        """The moments to look at something: now, every so often, and for the last time when time is up."""
+        until = self.clock() + for_s
+        while True:
+            yield
+            left = until - self.clock()
+            if left <= 0:
+                return
+            self.sleep(min(every_s, left))
+
 
 def may_repeat(error: Unreachable | BrokerRefused, idempotent: bool) -> bool:
     """Whether the failed request may be sent again.

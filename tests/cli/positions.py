@@ -1,6 +1,5 @@
 """What a group has committed, for comparing before and after."""
 
-from kgroup.admin.offset_plans import look
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -10,7 +9,7 @@ from kgroup.protocol.messages.offset_commit import (
 
 def positions(client, group):
     """Offset, leader epoch and metadata by topic and partition."""
-    found = look(client.admin.cluster, [group])[group]
+    found = client.admin.look([group])[group]
     assert found.error is None
     return {
         (p.topic, p.partition): (at.offset, at.leader_epoch, at.metadata) for p, at in found.positions.items()

@@ -13,7 +13,7 @@ from kgroup.admin.models import (
     TopicAssignment,
 )
 from kgroup.cli.description import blocks, member_columns, member_rows
-from kgroup.cli.rendering import assignment_text, grouped, of_code_name, ranges, short_member_id
+from kgroup.cli.rendering import UNKNOWN, assignment_text, grouped, of_code_name, ranges, short_member_id
 from kgroup.cli.tables import Column, Table, cell_text, plain_lines, stacked_lines, too_narrow, wrapped
 
 
@@ -170,7 +170,7 @@ def test_a_members_lag_is_unknown_when_that_of_a_partition_is():
         for n, at in enumerate((4, None))
     )
     (row,) = member_rows(replace(group(member()), offsets=rows), "instance", short=False)
-    assert row["lag"] is None
+    assert row["lag"] == UNKNOWN
 
 
 def test_tasks_of_streams_members():

@@ -11,8 +11,6 @@ from positions import commit_fully
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.journal import Journal
-from kgroup.admin.migrate import plan
-from kgroup.admin.migrate_execute import convert_empty
 from kgroup.admin.migrate_rehearse import rehearse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.history import Source
@@ -82,7 +80,7 @@ class WithoutRights(Plain):
 def _rehearsed(cluster, group, transport):
     """How many records the rehearsal led to."""
     admin = Admin(transport(cluster.transport))
-    topic = LiveTopic(admin.cluster.transport)
+    topic = LiveTopic(admin.transport)
     log = LiveLog(topic, offsets_partition_of(group, len(topic.partitions)))
     source = Source([log], dict(topic.topic_names), admin)
     settings, counts = _of_cluster(source, group)
@@ -274,7 +272,7 @@ class TestRehearse:
 
 def test_a_group_that_is_not_empty_any_more_is_left_alone(cluster, classic, tmp_path):
     """Between plan and execution somebody joined: the live group must not be converted by kgroup's member."""
-    made = replace(plan(cluster.admin.cluster, classic, "upgrade"), state="Empty")
+    made = replace(cluster.admin.plan_migration(classic, "upgrade"), state="Empty")
     with pytest.raises(SafetyRefused, match="only empty groups convert"):
-        convert_empty(cluster.admin.cluster, made, Journal(tmp_path / "journal.jsonl"))
+        Admin(cluster.transport, journal=Journal(tmp_path / "journal.jsonl")).convert_empty(made)
     assert not (tmp_path / "journal.jsonl").exists()

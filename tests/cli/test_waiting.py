@@ -29,7 +29,7 @@ def later(cluster, group, selection, seconds=0.15):
     def remove():
         admin = Admin(SocketTransport(cluster.transport.settings))
         admin.execute(admin.plan_remove_members(group, selection))
-        admin.cluster.transport.close()
+        admin.transport.close()
 
     timer = threading.Timer(seconds, remove)
     timer.start()

@@ -19,6 +19,7 @@ LONGER = {
     "kgroup/protocol/log_records.py:decode_records",
 }
 ONLY_IN = {"typer": "cli", "rich": "cli", "pyspark": "pipeline"}
+PRIVATE_OF_ADMIN = re.compile(r"\badmin\._|\badmin\.cluster\b")
 # Spelt in pieces, or this file would break its own rule.
 MACHINE_PATHS = re.compile(r"(?<![\w./~-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users")) + r")/")
 OF_THE_MACHINE = ("/tmp/" + "ref", ".m2/" + "repository")
@@ -46,6 +47,18 @@ def test_no_function_is_longer_than_60_lines():
 def test_libraries_that_belong_to_one_package(library, package):
     users = {path for path in modules() if library in imported(path)}
     assert [name_of(p) for p in users if not p.is_relative_to(PACKAGE / package)] == []
+
+
+def test_the_command_line_does_what_it_does_with_a_cluster_through_admin():
+    """Decision 28: what a command needs and Admin has not, Admin gets."""
+    past = [
+        f"{name_of(path)}:{number}"
+        for path in modules()
+        if path.is_relative_to(PACKAGE / "cli")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PRIVATE_OF_ADMIN.search(line)
+    ]
+    assert past == []
 
 
 _VERBS = "|".join(sorted(COMMANDS.keys() - {"explain", "simulate"}))

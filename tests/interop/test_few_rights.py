@@ -16,6 +16,7 @@ import pytest
 from own_home import move_in
 
 from kgroup.admin.admin import Admin
+from kgroup.admin.discovery import Cluster
 from kgroup.admin.positions import store
 from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
@@ -56,7 +57,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
                 admin.create_topic(topic, 1)
             for group in (MINE, OTHERS):
                 at = {TopicPartition(topic, 0): OffsetAndMetadata(0) for topic in ("seen", "hidden")}
-                codes, failed = store(admin.cluster, group, at)
+                codes, failed = store(Cluster(transport), group, at)
                 assert not failed and set(codes.values()) == {0}
         yield running
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.migrate import plan
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
@@ -103,12 +102,12 @@ def test_verdict_is_what_the_broker_does(
         owners.follow(roll.members)
         audit.batch()
         audit.settled(roll.members)
-        verdict = plan(admin.cluster, case.group, "upgrade").verdict
+        verdict = admin.plan_migration(case.group, "upgrade").verdict
         did = _roll(roll, audit, owners, "consumer")
         assert (verdict, did) in {("ready", "converted"), ("blocked", "refused")}
         if did == "refused":
             _offline(roll, audit, owners, admin)
-        back = plan(admin.cluster, case.group, "downgrade").verdict
+        back = admin.plan_migration(case.group, "downgrade").verdict
         did_back = _roll(roll, audit, owners, "classic")
         assert (back, did_back) == ("ready", "converted")
     finally:
@@ -162,7 +161,7 @@ def _offline(roll: Roll, audit: Audit, owners: Owners, admin: Admin) -> None:
     if roll.cell.static:
         roll.case.call("remove", group=roll.case.group)
     eventually(lambda: roll.case.describe()["state"] == "Empty", 20, "the group is empty")
-    assert plan(admin.cluster, roll.case.group, "upgrade").verdict == "ready"
+    assert admin.plan_migration(roll.case.group, "upgrade").verdict == "ready"
     roll.fill("consumer")
     owners.follow(roll.members)
     audit.settled(roll.members)

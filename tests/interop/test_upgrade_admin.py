@@ -10,10 +10,8 @@ import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.journal import Journal
-from kgroup.admin.migrate import plan
-from kgroup.admin.migrate_execute import convert_empty
 from kgroup.admin.migrate_rehearse import rehearse
-from kgroup.admin.migrate_watch import DONE, Look, watch
+from kgroup.admin.migrate_watch import DONE, Look
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import offsets_partition_of
@@ -43,7 +41,7 @@ def _transport(case: Case) -> SocketTransport:
 
 
 def _log(case: Case, admin: Admin) -> tuple[LiveTopic, LiveLog]:
-    topic = LiveTopic(admin.cluster.transport)
+    topic = LiveTopic(admin.transport)
     return topic, LiveLog(topic, offsets_partition_of(case.group, len(topic.partitions)))
 
 
@@ -67,9 +65,9 @@ def test_offline_conversion_keeps_the_offsets_in_both_directions(
     eventually(lambda: case.describe()["state"] == "Empty", what="the group is empty")
     before = sorted(case.call("offsets", group=case.group))
     for direction, kind in (("upgrade", "Consumer"), ("downgrade", "Classic")):
-        made = plan(admin.cluster, case.group, direction)
+        made = admin.plan_migration(case.group, direction)
         assert made.verdict == "ready"
-        done = convert_empty(admin.cluster, made, admin.journal)
+        done = admin.convert_empty(made)
         assert (done.offsets, done.offsets_changed) == (PARTITIONS, ())
         described = case.describe()
         assert (described["type"], described["state"]) == (kind, "Empty")
@@ -92,8 +90,8 @@ def test_unowned_time_of_watch_agrees_with_the_records(
 
     def look() -> None:
         with _transport(case) as transport:
-            cluster = Admin(transport).cluster
-            for each in watch(cluster, case.group, "upgrade", interval_s=0.03, stuck_after_s=40):
+            admin = Admin(transport)
+            for each in admin.watch_migration(case.group, "upgrade", interval_s=0.03, stuck_after_s=40):
                 looks.append(each)
                 seen.set()
 

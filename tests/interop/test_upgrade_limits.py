@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.migrate import plan
 from kgroup.admin.migrate_models import MigrationPlan
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
@@ -57,7 +56,7 @@ def _closing() -> Iterator[list[Case]]:
 
 def _plan(case: Case, direction: str) -> MigrationPlan:
     with SocketTransport(ConnectionSettings(parse_bootstrap(case.server.bootstrap))) as transport:
-        return plan(Admin(transport).cluster, case.group, direction)
+        return Admin(transport).plan_migration(case.group, direction)
 
 
 def _blocked_by(made: MigrationPlan) -> list[str]:

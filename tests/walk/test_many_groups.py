@@ -59,3 +59,10 @@ def test_list_with_members(ask, crowded):
 def test_list_without_members(ask, crowded):
     ask(crowded, "list", "--no-members", "-o", "name")
     assert requests(crowded) == {"ListGroupsRequest": 2, "MetadataRequest": 1, "DescribeClusterRequest": 1}
+
+
+def test_list_of_a_topic_describes_once(ask, crowded):
+    """The filter described all groups, and counting members described them once more."""
+    ask(crowded, "list", "--topic", "orders", "-o", "name")
+    sent = requests(crowded)
+    assert {name: sent[name] for name in A_BROKER} == dict.fromkeys(A_BROKER, 2)

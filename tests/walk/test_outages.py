@@ -7,7 +7,9 @@ from world import IDLE, OTHER, READER, SCENES, healthy
 
 from kgroup.admin.conditions import Condition, wait_for
 from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.list_groups import ListGroupsRequest
 
 PARTIAL, RIGHTS, LATE = 5, 6, 7
 
@@ -51,6 +53,24 @@ def test_wait_that_saw_the_group_says_that_time_is_up(ask):
     told = ask(healthy(), "wait", READER, "--for", "empty", "--stop-after", "30s")
     assert told.code == LATE
     assert told.groups[READER]["state"] == "Stable"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("wait", READER, "--for", "empty", "--stop-after", "30s"),
+        ("watch", READER, "--until", "empty", "--stop-after", "30s"),
+        ("delete", READER, "--execute", "--yes", "--wait-empty"),
+        ("reset-offsets", READER, "--all-topics", "--to-latest", "--execute", "--wait-empty"),
+    ],
+)
+def test_time_that_is_up_is_the_same_whatever_was_waited_for(ask, argv):
+    """--wait-empty ended with 4, which is a refusal; the others with 7."""
+    world = healthy()
+    told = ask(world, *argv)
+    assert (told.code, [error["code"] for error in told.document["errors"]]) == (LATE, ["TIMED_OUT"])
+    assert world.fake.time.now == pytest.approx(30, abs=1)
+    assert not world.fake.requests(DeleteGroupsRequest)
 
 
 def test_an_outage_at_the_end_does_not_hide_what_was_seen(ask):
@@ -116,3 +136,13 @@ def test_a_coordinator_that_loads_is_waited_for():
     world.fake.on(DescribeGroupsRequest, load)
     (waited,), unseen = wait_for(world.fake.cluster(2), [IDLE], Condition("empty"), 120)
     assert waited.held and not unseen
+
+
+@pytest.mark.parametrize("argv", [("wait", "g-*", "--for", "gone"), ("watch", "g-*", "--until", "gone")])
+def test_rights_that_are_missing_are_not_looked_for_at_each_look(ask, argv):
+    """Every look listed the groups of every broker once more, as if rights came by waiting."""
+    world = SCENES["no_right_to_list"]()
+    told = ask(world, *argv, "--stop-after", "10s")
+    assert told.code == LATE
+    assert len(world.fake.requests(ListGroupsRequest)) == 2, "once of each broker"
+    assert len(world.fake.requests(DescribeGroupsRequest)) > 10

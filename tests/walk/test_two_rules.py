@@ -57,7 +57,10 @@ COMMANDS = (
     Row(("list",), {**HIDES_GROUPS}),
     Row(("list", "g-*"), {**HIDES_GROUPS}),
     Row(("list", "--state", "Empty"), {**HIDES_GROUPS}),
-    Row(("list", "--topic", "pay"), {**HIDES_GROUPS, **NO_TOPICS}),
+    Row(
+        ("list", "--topic", "pay"),
+        {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL, "an_undecodable_assignment": PARTIAL},
+    ),
     Row(("describe", "g-*"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
     Row(("describe", "--all-groups"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
     Row(("lag", "g-*"), {**HIDES_GROUPS, **NO_TOPICS, "members_not_told": PARTIAL}),
@@ -195,6 +198,15 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             yield from _objects(inner)
 
 
+def test_a_reader_whose_topics_are_not_told_is_no_stranger_to_the_topic(ask):
+    """It was left out, exit code 0; of another one the positions tell enough."""
+    world = SCENES["an_undecodable_assignment"]()
+    told = ask(world, "list", "--topic", "pay")
+    assert (set(told.groups), [e["item"] for e in told.document["errors"]]) == ({IDLE}, [READER])
+    told = ask(world, "list", "--topic", "orders")
+    assert (told.code, set(told.groups)) == (OK, {READER, OTHER})
+
+
 def test_hidden_groups_are_not_empty(ask):
     """`wait` on a pattern does not say yes for groups that it cannot see."""
     world = SCENES["a_broker_down"]()
@@ -209,6 +221,43 @@ def test_what_is_hidden_is_named(ask, scene):
     told = ask(SCENES[scene](), "list")
     assert set(told.groups) < {READER, OTHER, IDLE}
     assert "broker" in told.err
+
+
+@pytest.mark.parametrize(
+    ("scene", "group", "lag"),
+    [
+        ("healthy", READER, "0"),
+        ("nothing_committed", READER, "?"),
+        ("an_undecodable_assignment", READER, "?"),
+        ("no_right_to_topics", OTHER, "?"),
+    ],
+)
+def test_the_lag_of_a_member(ask, scene, group, lag):
+    """An unknown one read "-", which is what a member without partitions has."""
+    told = ask(SCENES[scene](), "describe", group, "-o", "csv", "--columns", "lag", "--no-headers")
+    assert told.out.split() == [lag]
+
+
+def test_a_partition_that_is_gone_is_no_unknown_part_of_its_topic(ask):
+    """The group's total left it out, the topic's counted it as unknown."""
+    world = healthy()
+    world.groups.committed[READER]["orders:9"] = 5
+    told = ask(world, "lag", READER, "--time").groups[READER]
+    (topic,) = told["topics"]
+    assert told["total_lag"] == 0
+    assert topic == {
+        "topic": "orders",
+        "partitions": 5,
+        "lag": 0,
+        "lag_at_least": 0,
+        "unknown_partitions": 0,
+        "max_time_lag_ms": 0,
+        "consumed_per_s": None,
+        "produced_per_s": None,
+    }
+    world.groups.committed[READER] = {"gone:0": 5}
+    gone = next(t for t in ask(world, "lag", READER).groups[READER]["topics"] if t["topic"] == "gone")
+    assert (gone["lag"], gone["unknown_partitions"]) == (None, 0)
 
 
 def test_totals_in_text(ask):

@@ -46,7 +46,7 @@ def command(
 
     pause = max(0.05, parse_duration(every))
     with open_admin(env) as admin:
-        capture = Capture(LiveTopic(admin.cluster.transport, env.settings().timeout_s()), out)
+        capture = Capture(LiveTopic(admin.transport, env.settings().timeout_s()), out)
         teller = Teller(env, capture)
         if not once:
             env.note(f"recording {len(capture.parts)} partitions into {out}; Ctrl-C ends it")

@@ -89,12 +89,11 @@ def topics(
     """List topics with their partitions; exit code 6 where there may be some that are not shown."""
     from fnmatch import fnmatchcase
 
-    from kgroup.admin.topics import list_topics
     from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        seen, unseen = list_topics(admin.cluster)
+        seen, unseen = admin.list_topics()
         found = [
             topic
             for topic in seen

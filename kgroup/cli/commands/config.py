@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kgroup.cli.changes import Execute, Reason, Yes
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
-from kgroup.cli.offset_changes import Execute, Yes
 from kgroup.cli.options import command as make
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
@@ -70,11 +70,10 @@ def get(
 
     They govern members of the consumer protocol (KIP-848); classic clients bring their own.
     """
-    from kgroup.admin.settings import group_settings
     from kgroup.cli.session import identity, open_admin
 
     with open_admin(env) as admin:
-        settings = group_settings(admin.cluster, group)
+        settings = admin.group_settings(group)
         where = identity(admin, env)
     unknown = sorted(set(name or ()) - {setting.name for setting in settings})
     if unknown:
@@ -116,13 +115,12 @@ def set_(
     ] = None,
     execute: Execute = False,
     yes: Yes = False,
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="For the journal.")] = None,
+    reason: Reason = None,
 ) -> ExitCode:
     """Change the settings of a group on the broker, all or none; nothing without --execute.
 
     Without --execute the broker is asked whether it would take the values. What was before is journalled.
     """
-    from kgroup.admin.settings import alter_group, group_settings
     from kgroup.cli.changes import Consent
     from kgroup.cli.session import identity, open_admin
 
@@ -130,13 +128,13 @@ def set_(
     if not changes:
         raise ConfigError("nothing to change", "SETTING=VALUE, or --unset SETTING")
     with open_admin(env) as admin:
-        before = {setting.name: setting for setting in group_settings(admin.cluster, group)}
-        alter_group(admin.cluster, group, changes, validate_only=True)
+        before = {setting.name: setting for setting in admin.group_settings(group)}
+        admin.check_settings(group, changes)
         journal_id = None
         if execute:
             Consent(execute, yes).ask(f"change {len(changes)} setting(s) of {group}?")
-            journal_id = _alter(admin, group, changes, before, reason)
-        now = {setting.name: setting for setting in group_settings(admin.cluster, group)}
+            journal_id = admin.change_settings(group, changes, before.values(), reason)
+        now = {setting.name: setting for setting in admin.group_settings(group)}
         where = identity(admin, env)
     rows = [_changed(name, value, before, now if execute else None) for name, value in changes.items()]
     data = {"group_id": group, "executed": execute, "journal_id": journal_id, "settings": rows}
@@ -144,32 +142,6 @@ def set_(
     last = f"journal {journal_id}" if execute else "The broker would take it. Nothing changed. Add --execute."
     blocks = (Table(columns, rows), last)
     return show(env, Result(data, blocks, items="settings", names=list(changes), cluster=where))
-
-
-def _alter(
-    admin: Any, group: str, changes: dict[str, str | None], before: "dict[str, Setting]", reason: str | None
-) -> str:
-    from dataclasses import asdict
-
-    from kgroup.admin.offset_plans import actor
-    from kgroup.admin.refusals import code_name
-    from kgroup.admin.settings import alter_group
-    from kgroup.errors import KgroupError
-
-    plan = {"group_id": group, "settings": changes, "actor": actor(), "reason": reason}
-    image = {"settings": [asdict(before[name]) for name in changes if name in before]}
-    cluster_id = admin.cluster.metadata(()).cluster_id
-    entry: str = admin.journal.begin("config set", cluster_id, plan, image)
-    result = {"result": "failed"}
-    try:
-        alter_group(admin.cluster, group, changes)
-        result = {"result": "done"}
-    except KgroupError as error:
-        result["error_code"] = code_name(error)
-        raise
-    finally:
-        admin.journal.end(entry, [{"setting": name, **result} for name in changes])
-    return entry
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:

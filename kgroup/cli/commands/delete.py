@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.changes import Consent, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.offset_changes import Execute, Reason, WaitEmpty, Yes
+from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError, SafetyRefused
 
@@ -131,12 +131,12 @@ def _stale(
     """
     import time
 
-    from kgroup.admin.staleness import last_written
+    from kgroup.admin.models import EMPTY
 
-    listing = admin.list_groups(("Empty",))
+    listing = admin.list_groups((EMPTY,))
     empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
     now_ms = time.time_ns() // 1_000_000
-    written = last_written(admin.cluster, empty)
+    written = admin.last_written(empty)
     ages = {name: None if at is None else max(now_ms - at, 0) for name, at in written.items()}
     stale: dict[str, int | None] = {
         name: age for name, age in ages.items() if age is not None and age >= limit_ms
@@ -153,11 +153,10 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
 
     from platformdirs import user_state_path
 
-    from kgroup.admin.offset_plans import look
     from kgroup.cli.changes import write_text
     from kgroup.cli.offset_exports import document_text
 
-    now = look(admin.cluster, groups)
+    now = admin.look(groups)
     for found in now.values():
         if found.error:
             raise found.error

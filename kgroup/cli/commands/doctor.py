@@ -60,7 +60,6 @@ def command(
     is 8. What could not be looked at makes it unknown: code 6 for lack of rights, 7 when nobody answers, 5
     else, or of some groups only. Uses what describe shows, settings, and the history in __consumer_offsets.
     """
-    from kgroup.admin.doctor import examine_all
     from kgroup.cli.group_names import every, expand
     from kgroup.cli.session import identity, open_admin
 
@@ -70,9 +69,7 @@ def command(
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
     with open_admin(env) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
-        found = examine_all(
-            admin.cluster, named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s
-        )
+        found = admin.examine(named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s)
         where = identity(admin, env)
     return _shown(env, found, named.unseen, where)
 

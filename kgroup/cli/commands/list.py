@@ -14,8 +14,11 @@ from kgroup.cli.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.discovery import Cluster
-    from kgroup.admin.models import GroupListing, ItemError, Listing
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import Answers
+    from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing
+    from kgroup.admin.offsets import Committed
+    from kgroup.errors import KgroupError
 
 TYPES = ("classic", "consumer", "share", "streams")
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
@@ -77,7 +80,6 @@ def command(
     What hides groups is said, and the others are shown: brokers that do not answer, partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
-    from kgroup.admin.listing import described
     from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
@@ -85,13 +87,13 @@ def command(
     states, types = _words(state), _words(type_)
     _check_types(types)
     with open_admin(env) as admin:
-        cluster = admin.cluster
         listing = admin.list_groups(states, types)
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
+        found = None
         if topic is not None or static_only:
-            listing = _reading(cluster, listing, topic, static_only)
+            listing, found = _reading(admin, listing, topic, static_only)
         if members:
-            listing = described(cluster, listing)
+            listing = admin.count_members(listing, found)
         where = identity(admin, env)
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     rows = [_json(group) for group in groups]
@@ -151,36 +153,38 @@ def _named(
     )
 
 
-def _reading(cluster: "Cluster", listing: "Listing", topic: str | None, static_only: bool) -> "Listing":
-    """The groups that have to do with `topic`, or have static members; unreadable ones become errors."""
-    from kgroup.admin.describe import groups_only
-    from kgroup.admin.models import GroupDescription, ItemError
-    from kgroup.admin.offsets import committed
-    from kgroup.admin.refusals import code_name
-    from kgroup.admin.visibility import may_not_see
+def _reading(
+    admin: "Admin", listing: "Listing", topic: str | None, static_only: bool
+) -> "tuple[Listing, Answers[GroupDescription]]":
+    """The groups that have to do with `topic`, or have static members, and all groups as described.
+
+    Those of which that is not known become errors.
+    """
+    from kgroup.admin.refusals import item_error
     from kgroup.errors import KgroupError
 
     ids = [group.group_id for group in listing.groups]
-    described = groups_only(cluster, ids)
-    positions = committed(cluster, ids) if topic is not None else {}
-    unread = () if topic is None else may_not_see(cluster, topic)
+    described = admin.groups(ids)
+    positions = admin.committed(ids) if topic is not None else {}
+    unread = () if topic is None else admin.may_not_see(topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
+        stored = positions.get(group_id, {})
         if isinstance(found, KgroupError):
-            errors.append(ItemError(group_id, code_name(found), found.message, found.hint))
-        elif topic is None or _concerns(topic, found, positions.get(group_id)):
-            assert isinstance(found, GroupDescription)
-            if static_only and found.has_static_members is None:
-                errors.append(_static_untold(group_id))
-            elif not static_only or found.has_static_members:
-                chosen.add(group_id)
-    errors += [
-        ItemError(group_id, code_name(found), found.message, found.hint)
-        for group_id, found in positions.items()
-        if isinstance(found, KgroupError) and isinstance(described[group_id], GroupDescription)
-    ]
+            errors.append(item_error(group_id, found))
+            continue
+        concerns = True if topic is None else _concerns(topic, found, stored)
+        static = found.has_static_members if static_only else True
+        if concerns and static:
+            chosen.add(group_id)
+        elif concerns is not False and static is None:
+            errors.append(_static_untold(group_id))
+        elif concerns is None and static and not isinstance(stored, KgroupError):
+            errors.append(_topics_untold(group_id))
+        if isinstance(stored, KgroupError):
+            errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
-    return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread))
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
 
 
 def _static_untold(group_id: str) -> "ItemError":
@@ -192,12 +196,30 @@ def _static_untold(group_id: str) -> "ItemError":
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
-def _concerns(topic: str, group: Any, positions: Any) -> bool:
-    return (
-        any(topic in (m.subscribed_topics or ()) for m in group.known_members)
-        or any(entry.topic == topic for m in group.known_members for entry in m.assignment or ())
-        or (isinstance(positions, dict) and any(p.topic == topic for p in positions))
+def _topics_untold(group_id: str) -> "ItemError":
+    from kgroup.admin.models import ItemError
+
+    message = f"whether {group_id} reads the topic is not known: what its members read is not told now"
+    hint = (
+        "ask again once it is stable; --protocol-type consumer leaves out groups that are none of consumers"
     )
+    return ItemError(group_id, "NOT_TOLD", message, hint)
+
+
+def _concerns(topic: str, group: "GroupDescription", positions: "Committed | KgroupError") -> bool | None:
+    """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
+    from kgroup.admin.lag import readers_known
+    from kgroup.errors import KgroupError
+
+    members = group.known_members
+    if (
+        any(topic in (m.subscribed_topics or ()) for m in members)
+        or any(entry.topic == topic for m in members for entry in m.assignment or ())
+        or (not isinstance(positions, KgroupError) and any(p.topic == topic for p in positions))
+    ):
+        return True
+    told = readers_known(group) and all(m.subscribed_topics is not None for m in members)
+    return False if told and not isinstance(positions, KgroupError) else None
 
 
 def _json(group: "GroupListing") -> dict[str, Any]:

@@ -102,14 +102,14 @@ def run(
     stop = _Stop(parse_duration(duration) if duration else None)
     events = _Events(env, member)
     with open_admin(env) as admin:
-        if not admin.cluster.brokers()[0].port:
+        if not any(port for _, port in admin.transport.nodes().values()):
             raise ConfigError("a member needs a cluster that runs on its own", "kgroup serve, then again")
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop.on_signal)
         clock = time.monotonic_ns
         driver = Driver(
             member,
-            admin.cluster.transport,
+            admin.transport,
             clock_ms=lambda: clock() // 1_000_000,
             pause=stop.pause,
             on_event=events.tell,

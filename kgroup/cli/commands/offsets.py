@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import read_text
+from kgroup.cli.changes import Execute, Reason, Yes, read_text
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.offset_changes import Execute, Reason, Topics, WaitEmpty, Yes
+from kgroup.cli.offset_changes import Topics, WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as subcommands
 from kgroup.cli.reset_specs import scope_of
@@ -43,7 +43,6 @@ def export(
     says so and ends with 6, one of groups that cannot all be seen with 5. A name with * ? [ is a pattern;
     '[*]' is the group called *.
     """
-    from kgroup.admin.offset_plans import look
     from kgroup.cli.group_names import expand
     from kgroup.cli.offset_exports import result
     from kgroup.cli.output import show
@@ -52,7 +51,7 @@ def export(
     scope = scope_of(topic, topic is None)
     with open_admin(env) as admin:
         named = expand(admin, group)
-        now = look(admin.cluster, named.groups)
+        now = admin.look(named.groups)
         unseen = [*named.unseen, *_left_out(admin, now, scope)]
         where = identity(admin, env)
     chosen = {name: _within(found.positions, scope) for name, found in now.items() if not found.error}
@@ -125,7 +124,7 @@ def delete(
 
     `reset-offsets --undo` brings the positions back.
     """
-    from kgroup.admin.offset_plans import Draft, OffsetsPlan, look, make_plan
+    from kgroup.admin.offset_plans import Draft, OffsetsPlan, make_plan
     from kgroup.cli.group_names import expand
     from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
@@ -137,7 +136,7 @@ def delete(
         named = expand(admin, group, change=True)
 
         def plan() -> OffsetsPlan:
-            now = look(admin.cluster, named.groups)
+            now = admin.look(named.groups)
             drafts = {
                 name: {p: Draft(None) for p in _within(found.positions, scope)} for name, found in now.items()
             }
@@ -167,7 +166,7 @@ def clone(
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
     """Give a group the positions of another: offsets, leader epochs and metadata."""
-    from kgroup.admin.offset_plans import Draft, OffsetsPlan, look, make_plan
+    from kgroup.admin.offset_plans import Draft, OffsetsPlan, make_plan
     from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
 
@@ -177,7 +176,7 @@ def clone(
     with open_admin(env) as admin:
 
         def plan() -> OffsetsPlan:
-            now = look(admin.cluster, [source, target])
+            now = admin.look([source, target])
             _refuse_if_nothing_known(now[source])
             drafts = {target: {p: Draft(at) for p, at in _within(now[source].positions, scope).items()}}
             return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
@@ -190,11 +189,9 @@ def clone(
 
 def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> "Iterable[ItemError]":
     """Where positions may be missing: of any topic, or of the topics named."""
-    from kgroup.admin.visibility import may_not_see
-
     if scope.all_topics:
         return [found.unseen for found in now.values() if found.unseen]
-    return [error for topic in scope.topics for error in may_not_see(admin.cluster, topic)]
+    return [error for topic in scope.topics for error in admin.may_not_see(topic)]
 
 
 def _refuse_if_nothing_known(group: "GroupNow") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup import shell
-from kgroup.cli.changes import Consent, read_plan, read_text, write_plan
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, write_plan
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -59,11 +59,6 @@ LeftOnly = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Every member.", rich_help_panel=_PANEL)]
 GroupId = Annotated[str | None, typer.Option("--group-id", help="As GROUP (KIP-345).", hidden=True)]
 OfOldScript = Annotated[str | None, typer.Option(help="Ignored: of KIP-345's script.", hidden=True)]
-Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="For the broker's log and journal (KIP-800).")
-]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
 PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")]
 PlanIn = Annotated[
     str | None,
@@ -110,7 +105,7 @@ def command(
 
     Prints the plan and changes nothing without --execute. A member that still runs joins again at once.
     """
-    from kgroup.admin.remove_members import Selection
+    from kgroup.admin.remove_members import Selection, plan_document
     from kgroup.cli.removal import executed, planned
     from kgroup.cli.session import identity, open_admin
 
@@ -131,7 +126,7 @@ def command(
         plan = _plan(admin, group, group_id, selection, reason, plan_in)
         where = identity(admin, env)
         if plan_out:
-            write_plan(plan_out, plan)
+            write_plan(plan_out, plan_document(plan))
         count = sum(item.result == "planned" for item in plan.items)
         if not execute or not count:
             return show(env, planned(plan, where))
@@ -153,13 +148,15 @@ def _plan(
     reason: str | None,
     plan_in: str | None,
 ) -> "Plan":
+    from kgroup.admin.remove_members import plan_from
+
     if group and group_id and group != group_id:
         raise ConfigError("GROUP and --group-id name different groups")
     wanted = group or group_id
     if plan_in:
         if not selection.empty or reason is not None:
             raise ConfigError("--plan says whom to remove and why", "leave the other options out")
-        plan = read_plan(plan_in)
+        plan = read_plan(plan_in, plan_from)
         if wanted and wanted != plan.group_id:
             raise ConfigError(f"the plan is for group {plan.group_id}, not {wanted}")
         return plan
@@ -175,14 +172,15 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
 
     Members that still run come back: Empty is an end only when nobody has in all that time.
     """
-    from kgroup.admin.conditions import Condition, wait_for
+    from kgroup.admin.conditions import Condition
+    from kgroup.admin.models import EMPTY
 
-    ((waited,), _) = wait_for(admin.cluster, [group_id], Condition("stable"), timeout_s)
+    ((waited,), _) = admin.wait_for([group_id], Condition("stable"), timeout_s)
     if waited.held:
         return f"{group_id} is Stable after {waited.waited_s:.1f} s, {waited.members} members"
     hint = shell.command("describe", group_id)
     if waited.unseen:
         return ItemError("NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint, group_id)
-    if waited.state == "Empty":
+    if waited.state == EMPTY:
         return f"{group_id} is Empty after {waited.waited_s:.1f} s: nobody has come back"
     return ItemError("TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint, group_id)

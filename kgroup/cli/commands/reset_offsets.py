@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import read_text
+from kgroup.cli.changes import Execute, Reason, Yes, read_plan, read_text
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.offset_changes import Execute, Reason, Topics, WaitEmpty, Yes, read_plan
+from kgroup.cli.offset_changes import Topics, WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.cli.reset_specs import only_one, scope_of, time_ago_ms
 from kgroup.errors import ConfigError
@@ -140,12 +140,14 @@ def command(
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
     """A plan that exists already, in a file or as the before-image of a journal entry."""
+    from kgroup.admin.offset_plans import plan_from
+
     if kind == "--undo":
         if admin.journal.find(value) is None and value.upper() != "LAST":
             hint = "kgroup journal list shows the entries"
             raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {value!r}", hint)
         return lambda: admin.plan_undo(value, groups)
-    plan = read_plan(value)
+    plan = read_plan(value, plan_from)
     if groups and set(groups) != {known.group_id for known in plan.groups}:
         raise ConfigError("the plan is for other groups", "leave GROUP out")
     return lambda: plan

@@ -14,7 +14,7 @@ from kgroup.cli.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.discovery import Cluster
+    from kgroup.admin.admin import Admin
     from kgroup.simulation.play.planning import PlanResult, Size
     from kgroup.simulation.play.scenario import Scenario
 
@@ -171,26 +171,25 @@ class Live:
 
 def _live(env: Env, group_id: str) -> Live:
     """How many members a live group has, how many partitions they are assigned, and its timeouts."""
-    from kgroup.admin.describe import groups_only
     from kgroup.admin.models import CONSUMER
     from kgroup.cli.session import open_admin
     from kgroup.errors import KgroupError
 
     with open_admin(env) as admin:
-        found = groups_only(admin.cluster, [group_id])[group_id]
+        found = admin.groups([group_id])[group_id]
         if isinstance(found, KgroupError):
             raise found
         if not found.members:
             raise ConfigError(
                 f"group {group_id} has no members to be like", "give --members and --partitions"
             )
-        session, heartbeat = _timeouts(admin.cluster, group_id, from_settings=found.type == CONSUMER)
+        session, heartbeat = _timeouts(admin, group_id, from_settings=found.type == CONSUMER)
     counts = [member.partition_count for member in found.members]
     partitions = None if None in counts else sum(count or 0 for count in counts)
     return Live(len(found.members), partitions or None, session, heartbeat)
 
 
-def _timeouts(cluster: "Cluster", group_id: str, *, from_settings: bool) -> tuple[int | None, int | None]:
+def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[int | None, int | None]:
     """Session timeout and heartbeat interval, in ms; None where the cluster does not let us know.
 
     Consumer groups have them in their settings. Classic members bring a session timeout each, which only
@@ -200,14 +199,10 @@ def _timeouts(cluster: "Cluster", group_id: str, *, from_settings: bool) -> tupl
 
     try:
         if from_settings:
-            from kgroup.admin.settings import group_settings
-
-            values = {setting.name: setting.value for setting in group_settings(cluster, group_id)}
+            values = {setting.name: setting.value for setting in admin.group_settings(group_id)}
             session, heartbeat = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)
             return int(session) if session else None, int(heartbeat) if heartbeat else None
-        from kgroup.admin.migrate_evidence import read_logged
-
-        logged = read_logged(cluster, group_id)
+        logged = admin.logged(group_id)
     except BrokerRefused:
         return None, None
     return max(logged.session_timeouts.values(), default=None) if logged else None, None

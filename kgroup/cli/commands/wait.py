@@ -47,7 +47,7 @@ def command(
     that a group could not be seen at all until the end, or that a pattern may match groups not seen, 6 the
     same for lack of rights. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
-    from kgroup.admin.conditions import Condition, wait_for
+    from kgroup.admin.conditions import Condition
     from kgroup.cli.group_names import expand
     from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin
@@ -62,6 +62,6 @@ def command(
             named = expand(admin, group, waiting=True)
             return named.groups, named.unseen
 
-        ended, unseen = wait_for(admin.cluster, find, condition, limit_s, every_s, env.note)
+        ended, unseen = admin.wait_for(find, condition, limit_s, every_s, env.note)
         where = identity(admin, env, ask=False)
     return show(env, result(ended, unseen, condition, for_.strip(), limit_s, where))

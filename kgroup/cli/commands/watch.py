@@ -55,7 +55,7 @@ def command(
     Looks at intervals: what begins and ends between two looks is not seen. `replay-log` tells all. Outages
     are waited out and said; exit code 5 when something could not be seen at the end.
     """
-    from kgroup.admin.conditions import Condition, Looks
+    from kgroup.admin.conditions import Condition
     from kgroup.admin.watching import differences, sight_changes
     from kgroup.cli.group_names import expand
     from kgroup.cli.session import identity, open_admin
@@ -70,22 +70,18 @@ def command(
             named = expand(admin, group, waiting=True)
             return named.groups, named.unseen
 
-        clock, pause = admin.cluster.retry.clock, admin.cluster.retry.sleep
-        start = clock()
-        looks = Looks(admin.cluster, find, offsets=True, until=start + limit_s)
-        while True:
-            before, lost = dict(looks.seen), dict(looks.problems)
-            looks.again()
+        before: dict[str, GroupDescription | None] = {}
+        lost: dict[str, ItemError] = {}
+        for looks in admin.look_until(find, limit_s, every_s):
             view.tell(sight_changes(lost, looks.problems))
             for name in looks.names:
                 if name in before and name not in looks.failed:
                     view.tell(differences(name, before[name], looks.seen[name], lag=lag))
             view.draw(looks.seen, first=not before)
             late = [name for name in looks.names if not _holds(condition, looks, name)]
-            left = start + limit_s - clock()
-            if (looks.names and not late and looks.complete) or left <= 0:
+            if looks.names and not late and looks.complete:
                 break
-            pause(min(every_s, left))
+            before, lost = dict(looks.seen), dict(looks.problems)
         where = identity(admin, env, ask=False)
     failure = _failure(looks, late if condition else [], until, stop_after)
     view.end(looks, where, failure)

@@ -96,9 +96,9 @@ class FakeCluster:
         if version < max(min_version, ours[0]):
             raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{type(message).__name__}: no common version")
         arrived = type(message).decode(message.encode(version), version)
-        node = next(n for n in self.brokers if n not in self.down) if node is None else node
-        if node in self.down:
-            raise Unreachable(f"broker {node} is down")
+        node = next((n for n in self.brokers if n not in self.down), node) if node is None else node
+        if node is None or node in self.down:
+            raise Unreachable("no broker answers" if node is None else f"broker {node} is down")
         self.sent.append((node, arrived, version))
         answer = self.handlers[type(message)](node, arrived)
         return type(answer).decode(answer.encode(version), version)

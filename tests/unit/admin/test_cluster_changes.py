@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from groups import Groups, classic_group, classic_member
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.journal import Journal
+from kgroup.admin.offset_plans import Position
 from kgroup.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
 from kgroup.admin.settings import group_settings
+from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode
 from kgroup.protocol.messages.create_topics import (
@@ -86,6 +89,34 @@ def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
     entry = admin.journal.find("LAST")
     assert entry is not None
     assert entry.before["offsets"]["idle"] == [["orders", 1, 42, -1, ""]]
+
+
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [(KeyboardInterrupt(), "INTERRUPTED"), (OutcomeUnknown("no reply"), "OUTCOME_UNKNOWN")],
+)
+def test_a_deletion_of_which_nobody_knows_whether_it_was_done_can_be_undone(
+    fake: FakeCluster, admin: Admin, groups: Groups, broken: BaseException, code: str
+) -> None:
+    """Interrupted, its entry stayed at the beginning; without a reply it read as not done, for good."""
+    groups.add(classic_group("idle", state="Empty"))
+    groups.committed["idle"] = {"orders:1": 42}
+
+    def delete(node: int, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+        groups.committed.clear()
+        raise broken
+
+    fake.on(DeleteGroupsRequest, delete)
+    with contextlib.suppress(KeyboardInterrupt):
+        (item,) = admin.delete_groups(["idle"]).items
+        assert (item.result, item.error_code) == ("failed", "OUTCOME_UNKNOWN")
+    (entry,) = admin.journal.entries()
+    assert entry.results is not None
+    assert [(r["group_id"], r["result"], r["error_code"]) for r in entry.results] == [
+        ("idle", "failed", code)
+    ]
+    (back,) = admin.plan_undo("LAST").items
+    assert (back.result, back.after) == ("planned", Position(42))
 
 
 def test_topics_are_created_once(fake: FakeCluster, admin: Admin) -> None:

@@ -206,6 +206,27 @@ def test_share_and_streams_groups_are_described_as_what_they_are(
     assert streams.has_static_members is None
 
 
+def test_groups_of_one_type_are_described_in_one_request(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    """A request a group made minutes of a cluster with thousands of them."""
+    names = [f"sh{n}" for n in range(50)]
+    groups.listed |= dict.fromkeys(names, "Share")
+    missing = ErrorCode.GROUP_ID_NOT_FOUND
+
+    def describe(node: int, request: sgd.ShareGroupDescribeRequest) -> sgd.ShareGroupDescribeResponse:
+        codes = {name: missing if name == "sh7" else ErrorCode.NONE for name in request.group_ids}
+        return sgd.ShareGroupDescribeResponse(
+            groups=tuple(sgd.DescribedGroup(group_id=name, error_code=code) for name, code in codes.items())
+        )
+
+    fake.on(sgd.ShareGroupDescribeRequest, describe)
+    told = admin.describe(names, offsets=False)
+    assert [group.group_id for group in told.groups] == [name for name in names if name != "sh7"]
+    assert [(error.item, error.code) for error in told.errors] == [("sh7", "GROUP_ID_NOT_FOUND")]
+    assert len(fake.requests(sgd.ShareGroupDescribeRequest)) == 1
+
+
 def _tasks(**numbers: tuple[int, ...]) -> stg.Assignment:
     return stg.Assignment(
         **{

@@ -19,6 +19,8 @@ from kgroup.admin.models import GroupDescription
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.history.events import Event, Kind
+from kgroup.protocol import group_records as gr
+from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import fetch as f
 from kgroup.protocol.messages import list_offsets as lo
@@ -28,7 +30,17 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kgroup.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from kgroup.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from kgroup.protocol.messages.list_transactions import TransactionState as Listed
 
 STABLE = classic_group("g", classic_member("m1", "orders:0,1", "a"))
 WAITING = classic_group("g", dg.DescribedGroupMember(member_id="m1"), state="PreparingRebalance")
@@ -92,6 +104,20 @@ def test_settings_are_asked_for_where_they_matter() -> None:
         assert examine(fake.cluster(), "g", left_out=["settings"]).verdict == "healthy"
 
 
+def test_a_retention_that_is_not_told_makes_no_healthy_group() -> None:
+    """Nobody could say whether the offsets expire soon, and nobody said so."""
+    fake = cluster(group=classic_group("g", state="Empty"))
+    fake.on(
+        DescribeConfigsRequest,
+        lambda node, request: DescribeConfigsResponse(results=(DescribeConfigsResult(),)),
+    )
+    found = examine(fake.cluster(), "g")
+    assert (found.verdict, [(u.look, u.code) for u in found.unseen]) == (
+        "unknown",
+        [("offsets.retention.minutes", "NOT_TOLD")],
+    )
+
+
 def test_offsets_that_may_not_be_read_make_no_healthy_group() -> None:
     def deny(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
         refused = of.OffsetFetchResponseGroup(group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -127,6 +153,34 @@ def test_a_rebalance_that_ends_meanwhile_is_none_to_speak_of() -> None:
     assert fake.time.now < 5
 
 
+def test_a_rebalance_that_could_not_be_looked_at_again_is_not_stuck() -> None:
+    """Looks that failed counted as looks that showed no change."""
+    looks = iter([WAITING])
+    denied = dg.DescribedGroup(group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def describe(node: int, request: dg.DescribeGroupsRequest) -> dg.DescribeGroupsResponse:
+        return dg.DescribeGroupsResponse(groups=(next(looks, denied),))
+
+    fake = cluster(group=WAITING).on(dg.DescribeGroupsRequest, describe)
+    found = examine(fake.cluster(), "g", patience_s=10)
+    assert (found.verdict, "KG112" in codes(found)) == ("unknown", False)
+    assert [(u.look, u.code) for u in found.unseen] == [("a second look", "GROUP_AUTHORIZATION_FAILED")]
+
+
+def test_a_cluster_that_is_gone_at_the_second_look_leaves_what_the_first_one_showed() -> None:
+    fake = cluster(group=WAITING)
+    sleep = fake.time.sleep
+
+    def leave(seconds: float) -> None:
+        sleep(seconds)
+        fake.down |= {1, 2}
+
+    fake.time.sleep = leave  # type: ignore[method-assign]
+    found = examine(fake.cluster(), "g", patience_s=10)
+    assert (found.verdict, found.group.state) == ("unknown", "PreparingRebalance")
+    assert [(u.look, u.code) for u in found.unseen] == [("a second look", "UNREACHABLE")]
+
+
 def _held(fake: FakeCluster, looks: int) -> FakeCluster:
     """orders-1 is held open by a transaction for so many looks at stable offsets."""
     answer, left = fake.handlers[of.OffsetFetchRequest], [looks]
@@ -150,6 +204,92 @@ def test_offsets_that_a_transaction_holds_open() -> None:
     (held,) = [each for each in found.findings if each.code == "KG309"]
     assert (found.verdict, held.severity) == ("sick", "error")
     assert held.message == "offsets of orders-1 are held open by a transaction for at least 5 s"
+
+
+def test_offsets_that_could_not_be_looked_at_again_are_not_stuck() -> None:
+    fake = _held(cluster(), 99)
+    held, left = fake.handlers[of.OffsetFetchRequest], [1]
+
+    def fetch(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        if request.require_stable:
+            left[0] -= 1
+        if left[0] >= 0:
+            return held(node, request)  # type: ignore[return-value]
+        refused = of.OffsetFetchResponseGroup(group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return of.OffsetFetchResponse(groups=(refused,))
+
+    found = examine(fake.on(of.OffsetFetchRequest, fetch).cluster(), "g", patience_s=5)
+    assert (found.verdict, codes(found)) == ("unknown", set())
+    assert [(u.look, u.code) for u in found.unseen] == [("a second look", "GROUP_AUTHORIZATION_FAILED")]
+
+
+def test_a_partition_that_is_not_told_is_not_a_stable_one() -> None:
+    """Only UNSTABLE_OFFSET_COMMIT was looked for; any other code read as "nothing holds it open"."""
+    fake = cluster()
+    plain = fake.handlers[of.OffsetFetchRequest]
+
+    def fetch(node: int, request: of.OffsetFetchRequest) -> of.OffsetFetchResponse:
+        told = plain(node, request)
+        if not request.require_stable:
+            return told  # type: ignore[return-value]
+        part = of.OffsetFetchResponsePartitions(
+            partition_index=1, committed_offset=-1, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        )
+        topic = of.OffsetFetchResponseTopics(name="orders", partitions=(part,))
+        return of.OffsetFetchResponse(groups=(of.OffsetFetchResponseGroup(group_id="g", topics=(topic,)),))
+
+    found = examine(fake.on(of.OffsetFetchRequest, fetch).cluster(), "g")
+    (unseen,) = found.unseen
+    assert (found.verdict, unseen.look, unseen.code) == (
+        "unknown",
+        "open transactions",
+        "TOPIC_AUTHORIZATION_FAILED",
+    )
+    assert "orders-1" in unseen.message
+
+
+def test_offsets_held_open_seen_once_are_neither_stuck_nor_healthy() -> None:
+    found = examine(_held(cluster(), 99).cluster(), "g", patience_s=0, left_out=["history"])
+    assert (found.verdict, [u.code for u in found.unseen]) == ("unknown", ["SEEN_ONCE"])
+
+
+@pytest.mark.parametrize(("age_s", "verdict"), [(3, "unknown"), (60, "sick")])
+def test_an_old_broker_s_open_offsets_are_as_old_as_the_log_says(age_s: int, verdict: str) -> None:
+    """Kafka 2.4 does not tell which offsets are stable: after 10 s of asking it was stuck, however young."""
+    key = gr.encode_key(gr.OffsetCommitKey(group="g", topic="orders", partition=1))
+    value = gr.encode_value(gr.OffsetCommitValue(offset=9, commit_timestamp=100_000))
+    record = LogRecord(key, value)
+    batch = encode_batch([record], timestamp_ms=100_000, producer_id=7, producer_epoch=0, transactional=True)
+
+    def read(node: int, request: f.FetchRequest) -> f.FetchResponse:
+        part = f.PartitionData(partition_index=0, records=batch, high_watermark=1)
+        return f.FetchResponse(responses=(f.FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=(part,)),))
+
+    fake = cluster().on(f.FetchRequest, read)
+    fake.topics[OFFSETS_TOPIC] = 1
+    fake.served[9] = range(1, 7)
+    found = examine(fake.cluster(), "g", now_ms=100_000 + age_s * 1000, patience_s=10)
+    assert (found.verdict, "KG309" in codes(found)) == (verdict, verdict == "sick")
+    assert [u.code for u in found.unseen] == ["SEEN_ONCE"]
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_who_holds_offsets_open_is_named(partitions: int) -> None:
+    """Of groups in partition 0 of the offsets topic it never was: with one partition that is every group."""
+    fake = _held(cluster(), 99)
+    fake.topics[OFFSETS_TOPIC] = partitions
+    home = offsets_partition_of("g", partitions)
+    topic = TopicData(topic=OFFSETS_TOPIC, partitions=(home,))
+    state = TransactionState(
+        transactional_id="tx", transaction_state="Ongoing", producer_id=7, topics=(topic,)
+    )
+    listed = ListTransactionsResponse(transaction_states=(Listed(transactional_id="tx"),))
+    fake.on(ListTransactionsRequest, lambda node, request: listed)
+    described = DescribeTransactionsResponse(transaction_states=(state,))
+    fake.on(DescribeTransactionsRequest, lambda node, request: described)
+    found = examine(fake.cluster(), "g", patience_s=5)
+    (held,) = [each for each in found.findings if each.code == "KG309"]
+    assert any("transactional id 'tx', producer 7" in fact for fact in held.evidence)
 
 
 def test_a_transaction_that_ends_is_nothing_to_speak_of() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from itertools import count
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.journal import Journal
-from kgroup.errors import StorageError
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.errors import StorageError, Unreachable
 
 
 @pytest.fixture
@@ -35,6 +37,31 @@ def test_changes_are_numbered_and_come_back_in_order(journal: Journal) -> None:
     assert journal.find("last") == cut_off
     assert journal.find("j-0001") == done
     assert journal.find("j-9999") is None
+
+
+def test_a_change_ends_however_it_ends(journal: Journal) -> None:
+    """What has a result keeps it; of the others the code says why they have none."""
+    named = [{"group_id": "a"}, {"group_id": "b"}]
+    for error, code in (
+        (None, None),
+        (Unreachable("nobody answers"), "UNREACHABLE"),
+        (OutcomeUnknown("no reply"), "OUTCOME_UNKNOWN"),
+        (KeyboardInterrupt(), "INTERRUPTED"),
+        (ValueError("a fault"), "INTERRUPTED"),
+    ):
+        with (
+            contextlib.suppress(Unreachable, KeyboardInterrupt, ValueError),
+            journal.change("delete", "c1", {}, {}, named) as entry,
+        ):
+            assert journal.entries()[-1].results is None, "begun before anything is asked for"
+            entry.results.append({"group_id": "a", "result": "deleted"})
+            if error is not None:
+                raise error
+            entry.results.append({"group_id": "b", "result": "deleted"})
+        first, second = journal.entries()[-1].results or ()
+        assert first == {"group_id": "a", "result": "deleted"}
+        assert (second["group_id"], second.get("error_code")) == ("b", code)
+        assert second["result"] == ("failed" if error else "deleted")
 
 
 def test_only_the_user_may_read_it(journal: Journal) -> None:

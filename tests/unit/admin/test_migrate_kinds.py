@@ -83,8 +83,11 @@ def test_metadata_of_others(text: str) -> None:
     [
         (cluster({"orders:0": STREAMS_TIME}), KAFKA_STREAMS),
         (cluster({"orders:0": "", "orders:1": NO_TIME}), KAFKA_STREAMS),
-        (cluster({"orders:0": ""}, topics={"g-counts-changelog": 1}), KAFKA_STREAMS),
+        (cluster({"orders:0": STREAMS_TIME}, topics={"g-counts-changelog": 1}), KAFKA_STREAMS),
+        (cluster({"orders:0": ""}, topics={"g-counts-changelog": 1}), None),
         (cluster({"orders:0": ""}, topics={"g2-counts-changelog": 1}), CONSUMERS),
+        (cluster({"orders:0": ""}, records("range", None), {"g-2-counts-changelog": 1}), CONSUMERS),
+        (cluster(log=records("stream", None), topics={"g-counts-changelog": 1}), KAFKA_STREAMS),
         (cluster({"orders:0": "mine"}), CONSUMERS),
         (cluster(), None),
         (cluster(log=records("stream", None)), KAFKA_STREAMS),
@@ -95,6 +98,18 @@ def test_metadata_of_others(text: str) -> None:
 def test_by_what_it_left(made: FakeCluster, kind: str | None) -> None:
     found = kind_of_empty(made.cluster(), "g", made.topics)
     assert (found.name, bool(found.because)) == (kind, True)
+
+
+def test_a_longer_name_s_internal_topic_does_not_block_a_group_of_consumers() -> None:
+    """g-2-counts-changelog is the application g-2's: the group g was blocked as one of Kafka Streams."""
+    made = cluster({"orders:0": ""}, topics={"g-2-counts-changelog": 1})
+    settings = DescribeConfigsResponse(results=(DescribeConfigsResult(),))
+    made.on(DescribeConfigsRequest, lambda node, request: settings)
+    made.served[18] = range(3)
+    told = plan(made.cluster(), "g", UPGRADE)
+    assert (told.verdict, told.blockers) == ("unknown", ())
+    (used,) = [check for check in told.checks if check.code == "used_by"]
+    assert used.status == "unknown" and "g-2-counts-changelog" in used.message
 
 
 def test_commits_that_may_be_hidden_prove_nothing() -> None:

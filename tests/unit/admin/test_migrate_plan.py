@@ -182,6 +182,20 @@ class TestUpgrade:
         logged = Logged(3, "m0", {"m0": 600_000})
         assert statuses(plan_upgrade(evidence(*THREE, logged=logged)))["session_timeout"] == "warn"
 
+    def test_a_session_timeout_ahead_that_may_not_be_read_is_not_the_broker_s(self):
+        """The refusal was dropped, and the broker's default read as the group's: ok."""
+        logged = Logged(7, None, {"m0": 45_000})
+        found = evidence(*THREE, logged=logged, own_settings=None, own_error="settings of g: not authorised")
+        (told,) = [check for check in plan_upgrade(found).checks if check.code == "session_timeout"]
+        assert (told.status, told.evidence["consumer.session.timeout.ms"]) == ("info", None)
+        assert "an unknown timeout (settings of g: not authorised)" in told.message
+
+    def test_a_session_timeout_ahead_that_is_not_told_is_not_ok(self):
+        logged = Logged(7, None, {"m0": 45_000})
+        settings = {k: v for k, v in SETTINGS.items() if k != "group.consumer.session.timeout.ms"}
+        found = evidence(*THREE, settings=settings, logged=logged, own_settings={})
+        assert statuses(plan_upgrade(found))["session_timeout"] == "info"
+
     def test_a_consumer_group_is_done_or_half_way(self):
         members = (consumer_member("a"), consumer_member("b"))
         done = evidence(group=group("consumer", members=members))

@@ -25,7 +25,7 @@ from kgroup.admin.reset import TO_OFFSET, Scope, Spec, plan_reset
 from kgroup.admin.undo import plan_undo
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, Unreachable
 from kgroup.protocol.messages import offset_commit as oc
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 
@@ -148,6 +148,44 @@ def test_a_change_in_doubt_can_be_undone_either_way(store: Store) -> None:
     store.groups.committed["g"]["orders:0"] = 6
     with pytest.raises(SafetyRefused, match="somebody has committed since j-0001"):
         plan_undo(store.fake.cluster(), store.journal, "LAST")
+
+
+def test_what_was_stored_before_the_cluster_was_gone_stays_told(store: Store) -> None:
+    """The codes of the parts before were lost with the error of the last."""
+    store.fake.topics["orders"] = 1500
+    store.groups.ends = {f"orders:{p}": 9 for p in range(1500)}
+    plan = plan_reset(store.fake.cluster(), ["g"], Spec(TO_OFFSET, 5), Scope(topics={"orders": None}))
+    parts = iter([ErrorCode.NONE])
+
+    def gone() -> None:
+        if next(parts, None) is None:
+            store.fake.down |= {1, 2}
+            raise Unreachable("broker 1 is down")
+
+    store.before_commit = gone
+    results = store.execute(plan)
+    assert results == [("done", None)] * 1000 + [("failed", "UNREACHABLE")] * 500
+    (entry,) = store.journal.entries()
+    assert [r["result"] for r in entry.results or ()] == ["done"] * 1000 + ["failed"] * 500
+
+
+def test_a_change_that_is_interrupted_says_what_was_done_by_then(store: Store) -> None:
+    store.groups.add(classic_group("h", state="Empty"))
+    cluster = store.fake.cluster()
+    drafts = {name: {ORDERS_0: Draft(Position(5))} for name in ("g", "h")}
+    plan = make_plan("reset-offsets", "to-offset 5", look(cluster, ["g", "h"]), drafts)
+    parts = iter([True])
+
+    def interrupt() -> None:
+        if not next(parts, False):
+            raise KeyboardInterrupt
+
+    store.before_commit = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        store.execute(plan)
+    (entry,) = store.journal.entries()
+    told = [(r["group_id"], r["result"], r["error_code"]) for r in entry.results or ()]
+    assert told == [("g", "done", None), ("h", "failed", "INTERRUPTED")]
 
 
 def test_an_undo_on_another_cluster_is_refused(store: Store) -> None:
