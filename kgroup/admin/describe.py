@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.members import classic_member, consumer_member, partitions_of
+from kgroup.admin.members import classic_member, consumer_member, described, partitions_of
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -16,12 +16,11 @@ from kgroup.admin.models import (
     Description,
     GroupDescription,
     ItemError,
-    Member,
     Node,
     OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.refusals import hint_of, is_gone, item_error, refused
+from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, refused
 from kgroup.admin.visibility import may_see, topics_asked, unseen_positions
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -146,31 +145,6 @@ def _as_classic(
                 ),
             )
     return answers
-
-
-def described(group_id: str, kind: str, protocol_type: str, state: str, **known: Any) -> GroupDescription:
-    """A description with what is known by now, the rest unknown; `members` None for those not told."""
-    members: Sequence[Member] | None = known.get("members")
-    return GroupDescription(
-        group_id,
-        kind,
-        protocol_type,
-        state,
-        assignor=known.get("assignor"),
-        generation=None,
-        group_epoch=known.get("group_epoch"),
-        assignment_epoch=known.get("assignment_epoch"),
-        coordinator=None,
-        offsets_partition=None,
-        members=None if members is None else tuple(sorted(members, key=lambda m: (m.name, m.member_id))),
-        offsets=(),
-        total_lag=None,
-    )
-
-
-def not_found(group_id: str) -> BrokerRefused:
-    """What a group that does not exist is answered with."""
-    return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
 
 
 def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kgroup.admin.describe import described, not_found
 from kgroup.admin.discovery import Answers, Cluster
-from kgroup.admin.members import Sources, share_member, streams_member
+from kgroup.admin.members import Sources, described, share_member, streams_member
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
-from kgroup.admin.refusals import check, refused
+from kgroup.admin.refusals import check, not_found, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.protocol.codec import Message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import (
@@ -13,6 +13,7 @@ from kgroup.admin.models import (
     STABLE,
     STREAMS,
     Assignment,
+    GroupDescription,
     Member,
     SubtopologyTasks,
     Tasks,
@@ -213,3 +214,23 @@ def _assignment(data: bytes) -> Assigned | None:
 
 def _text(data: bytes) -> str | None:
     return base64.b64encode(data).decode("ascii") if data else None
+
+
+def described(group_id: str, kind: str, protocol_type: str, state: str, **known: Any) -> GroupDescription:
+    """A description with what is known by now, the rest unknown; `members` None for those not told."""
+    members: Sequence[Member] | None = known.get("members")
+    return GroupDescription(
+        group_id,
+        kind,
+        protocol_type,
+        state,
+        assignor=known.get("assignor"),
+        generation=None,
+        group_epoch=known.get("group_epoch"),
+        assignment_epoch=known.get("assignment_epoch"),
+        coordinator=None,
+        offsets_partition=None,
+        members=None if members is None else tuple(sorted(members, key=lambda m: (m.name, m.member_id))),
+        offsets=(),
+        total_lag=None,
+    )

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from kgroup.admin.migrate_consequences import consequences
 from kgroup.admin.migrate_kinds import KAFKA_STREAMS
 from kgroup.admin.migrate_models import (
     ALREADY,
     BLOCK,
     BLOCKED,
+    COOPERATIVE_STICKY,
     OK,
     POLICIES,
     READY,
@@ -24,6 +26,8 @@ from kgroup.admin.migrate_models import (
     Evidence,
     MigrationPlan,
     Seat,
+    names_of,
+    words,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE
 from kgroup.shell import command
@@ -31,18 +35,12 @@ from kgroup.shell import command
 POLICY = "group.consumer.migration.policy"
 PROTOCOLS = "group.coordinator.rebalance.protocols"
 CONSUMER_MAX_SIZE = "group.consumer.max.size"
-SESSION_TIMEOUT = "consumer.session.timeout.ms"
-BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
-ASSIGNORS = "group.consumer.assignors"
 REFUSAL = 'The broker refuses the first consumer-protocol member with GROUP_ID_NOT_FOUND ("does not exist").'
 STRANDED = (
     "The group stays a consumer group, and with classic members only nobody computes its target: what the "
     "last consumer-protocol members leave has no owner until somebody joins."
 )
 _NEEDS_CONFIGS = "kgroup needs DESCRIBE_CONFIGS on the cluster"
-COOPERATIVE_STICKY = "cooperative-sticky"
-KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
-SHOWN = 5
 
 
 def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
@@ -51,7 +49,6 @@ def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan
 
     `patterns` are the subscription patterns of the clients, which no broker tells.
     """
-    from kgroup.admin.migrate_consequences import consequences
     from kgroup.admin.migrate_patterns import check_patterns
 
     group = found.group
@@ -301,12 +298,3 @@ def _writes_like_librdkafka(seat: Seat) -> bool:
     """v3 with user data that is empty, not null. Java's assignor writes 4 bytes, kafka-python an older v1."""
     told = seat.subscription
     return told is not None and seat.subscription_version == 3 and told.user_data == b"" and not told.owned
-
-
-def words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def names_of(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:SHOWN])
-    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

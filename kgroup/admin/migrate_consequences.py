@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgroup.admin.migrate_checks import (
+from kgroup.admin.migrate_models import (
     ASSIGNORS,
     BROKER_SESSION_TIMEOUT,
+    INFO,
     KNOWN_ASSIGNORS,
+    OK,
     SESSION_TIMEOUT,
+    WARN,
+    Check,
+    Evidence,
     names_of,
     words,
 )
-from kgroup.admin.migrate_models import INFO, OK, WARN, Check, Evidence
 from kgroup.admin.models import EMPTY
 from kgroup.shell import command
 

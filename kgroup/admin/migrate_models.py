@@ -5,7 +5,7 @@ Field names are the JSON names of `upgrade plan`, `upgrade execute` and `upgrade
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,27 @@ from kgroup.protocol.subscription import Subscription
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 OK, WARN, BLOCK, INFO, UNKNOWN = "ok", "warn", "block", "info", "unknown"
 READY, BLOCKED, ALREADY = "ready", "blocked", "already"
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
+ASSIGNORS = "group.consumer.assignors"
+COOPERATIVE_STICKY = "cooperative-sticky"
+KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
+SHOWN = 5
 POLICIES = {UPGRADE: ("bidirectional", "upgrade"), DOWNGRADE: ("bidirectional", "downgrade")}
 
 
 def target_of(direction: str) -> str:
     """The group type a migration in this direction ends with."""
     return CONSUMER if direction == UPGRADE else CLASSIC
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def names_of(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 @dataclass(frozen=True, slots=True)

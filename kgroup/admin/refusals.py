@@ -82,3 +82,8 @@ def is_gone(answer: object) -> TypeGuard[BrokerRefused]:
 def is_absent(answer: object) -> TypeGuard[BrokerRefused]:
     """Whether the cluster has said that the group does not exist."""
     return isinstance(answer, BrokerRefused) and answer.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def not_found(group_id: str) -> BrokerRefused:
+    """What a group that does not exist is answered with."""
+    return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")
