@@ -27,18 +27,18 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.conditions import Condition, Find, Looks, Waited
-    from kgroup.admin.doctor import Examined
-    from kgroup.admin.journal import Change, Journal
-    from kgroup.admin.lag_report import LagReport
-    from kgroup.admin.migrate_execute import Conversion
-    from kgroup.admin.migrate_models import Evidence, Logged, MigrationPlan
-    from kgroup.admin.migrate_watch import Look
-    from kgroup.admin.offset_changes import OffsetsExecution
-    from kgroup.admin.offset_plans import GroupNow, OffsetsPlan
-    from kgroup.admin.offsets import Committed, ListedOffset
-    from kgroup.admin.remove_members import Selection
-    from kgroup.admin.reset import Scope, Spec
+    from kgroup.admin.change.journal import Change, Journal
+    from kgroup.admin.change.offset_changes import OffsetsExecution
+    from kgroup.admin.change.offset_plans import GroupNow, OffsetsPlan
+    from kgroup.admin.change.remove_members import Selection
+    from kgroup.admin.change.reset import Scope, Spec
+    from kgroup.admin.diagnose.doctor import Examined
+    from kgroup.admin.migrate.execute import Conversion
+    from kgroup.admin.migrate.models import Evidence, Logged, MigrationPlan
+    from kgroup.admin.migrate.watch import Look
+    from kgroup.admin.read.conditions import Condition, Find, Looks, Waited
+    from kgroup.admin.read.lag_report import LagReport
+    from kgroup.admin.read.offsets import Committed, ListedOffset
     from kgroup.admin.settings import Setting
 
 
@@ -66,44 +66,44 @@ class Admin:
         self, states: Iterable[str] = (), types: Iterable[str] = (), *, count_members: bool = False
     ) -> Listing:
         """The groups of all brokers, by id; counting members costs a describe."""
-        from kgroup.admin import listing
+        from kgroup.admin.read import listing
 
         found = listing.list_groups(self._cluster, tuple(states), tuple(types))
         return listing.described(self._cluster, found) if count_members else found
 
     def describe(self, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
         """Groups in full, of whatever type; without offsets, lag and findings when `offsets` is False."""
-        from kgroup.admin.describe import describe
+        from kgroup.admin.read.describe import describe
 
         return describe(self._cluster, group_ids, offsets=offsets)
 
     def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
         """Each group with its members, without anything about offsets, or why it cannot be described."""
-        from kgroup.admin.describe import groups_only
+        from kgroup.admin.read.describe import groups_only
 
         return groups_only(self._cluster, group_ids)
 
     def count_members(self, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
         """The listing with members counted; of groups in `known` without asking once more."""
-        from kgroup.admin import listing as listings
+        from kgroup.admin.read import listing as listings
 
         return listings.described(self._cluster, listing, known)
 
     def committed(self, group_ids: Iterable[str]) -> Answers[Committed]:
         """All committed positions of each group, or why they cannot be read."""
-        from kgroup.admin.offsets import committed
+        from kgroup.admin.read.offsets import committed
 
         return committed(self._cluster, group_ids)
 
     def look(self, group_ids: Iterable[str]) -> dict[str, GroupNow]:
         """Each group and its positions as they are now, for a plan; those that do not exist included."""
-        from kgroup.admin.offset_plans import look
+        from kgroup.admin.change.offset_plans import look
 
         return look(self._cluster, group_ids)
 
     def last_written(self, group_ids: Iterable[str]) -> Mapping[str, int | None]:
         """The time in ms of each group's newest record (staleness.py)."""
-        from kgroup.admin.staleness import last_written
+        from kgroup.admin.read.staleness import last_written
 
         return last_written(self._cluster, group_ids)
 
@@ -111,7 +111,7 @@ class Admin:
         self, group_ids: Iterable[str], *, window_ms: int, left_out: Iterable[str], patience_s: float
     ) -> Examined:
         """A check-up of groups, all of them together (doctor.py)."""
-        from kgroup.admin.doctor import examine_all
+        from kgroup.admin.diagnose.doctor import examine_all
 
         return examine_all(
             self._cluster, group_ids, window_ms=window_ms, left_out=left_out, patience_s=patience_s
@@ -126,13 +126,13 @@ class Admin:
         note: Callable[[str], None] = lambda text: None,
     ) -> tuple[tuple[Waited, ...], tuple[ItemError, ...]]:
         """Look at groups until a condition holds for all of them, or time is up (conditions.py)."""
-        from kgroup.admin.conditions import wait_for
+        from kgroup.admin.read.conditions import wait_for
 
         return wait_for(self._cluster, groups, condition, timeout_s, interval_s, note)
 
     def look_until(self, find: Find, limit_s: float, interval_s: float) -> Iterator[Looks]:
         """Look at groups in full again and again, for the last time when time is up (conditions.py)."""
-        from kgroup.admin.conditions import look_until
+        from kgroup.admin.read.conditions import look_until
 
         return look_until(self._cluster, find, limit_s, interval_s, offsets=True)
 
@@ -152,7 +152,7 @@ class Admin:
 
         What cannot be read is in `errors` and in the rows.
         """
-        from kgroup.admin.lag_report import measure
+        from kgroup.admin.read.lag_report import measure
 
         return measure(self._cluster, group_ids, times=times, interval_s=interval_s)
 
@@ -160,13 +160,13 @@ class Admin:
         self, wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | KgroupError]:
         """The offset of each partition for a time in ms, or LATEST, EARLIEST, MAX_TIMESTAMP (offsets.py)."""
-        from kgroup.admin.offsets import list_offsets
+        from kgroup.admin.read.offsets import list_offsets
 
         return list_offsets(self._cluster, wanted)
 
     def plan_remove_members(self, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
         """Who would be removed from a classic or consumer group, and the effect on each; changes nothing."""
-        from kgroup.admin.remove_members import plan
+        from kgroup.admin.change.remove_members import plan
 
         return plan(self._cluster, group_id, selection, reason)
 
@@ -175,7 +175,7 @@ class Admin:
 
         SafetyRefused when the group is no longer what the plan was made for.
         """
-        from kgroup.admin import remove_members
+        from kgroup.admin.change import remove_members
 
         group = remove_members.check_fresh(self._cluster, plan)
         named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in plan.items]
@@ -189,32 +189,32 @@ class Admin:
         self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
     ) -> OffsetsPlan:
         """Where a reset would move each position, and which groups would be refused now (reset.py)."""
-        from kgroup.admin.reset import plan_reset
+        from kgroup.admin.change.reset import plan_reset
 
         return plan_reset(self._cluster, group_ids, spec, scope, reason)
 
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
         """How to take back a journalled change of positions (or LAST); SafetyRefused if they moved."""
-        from kgroup.admin.undo import plan_undo
+        from kgroup.admin.change.undo import plan_undo
 
         return plan_undo(self._cluster, self.journal, entry_id, group_ids)
 
     def execute_offsets(self, plan: OffsetsPlan) -> OffsetsExecution:
         """Do what a plan of positions says and record it; active and changed groups are refused items."""
-        from kgroup.admin.offset_changes import execute
+        from kgroup.admin.change.offset_changes import execute
 
         return execute(self._cluster, self.journal, plan)
 
     def plan_delete_groups(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
         """What deleting the groups would do: planned, not_found, or failed with the reason."""
-        from kgroup.admin import delete
+        from kgroup.admin.change import delete
 
         return delete.plan(self.groups(group_ids))
 
     def delete_groups(self, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
         """Delete empty groups with their offsets; the offsets they had are kept in the journal."""
-        from kgroup.admin import delete
-        from kgroup.admin.offset_plans import actor
+        from kgroup.admin.change import delete
+        from kgroup.admin.change.offset_plans import actor
 
         wanted = list(dict.fromkeys(group_ids))
         before = {
@@ -232,13 +232,13 @@ class Admin:
 
     def evidence(self, group_id: str, *, read_log: bool = False) -> Evidence:
         """What is to be known about a group before it is migrated (migrate_evidence.py)."""
-        from kgroup.admin.migrate_evidence import gather
+        from kgroup.admin.migrate.evidence import gather
 
         return gather(self._cluster, group_id, read_log=read_log)
 
     def logged(self, group_id: str) -> Logged | None:
         """What only the group's records tell; None where there are none."""
-        from kgroup.admin.migrate_evidence import read_logged
+        from kgroup.admin.migrate.evidence import read_logged
 
         return read_logged(self._cluster, group_id)
 
@@ -246,13 +246,13 @@ class Admin:
         self, group_id: str, direction: str, *, patterns: Sequence[str] = (), read_log: bool = False
     ) -> MigrationPlan:
         """What the broker would say to a roll of the group's clients now; changes nothing."""
-        from kgroup.admin.migrate import plan
+        from kgroup.admin.migrate.plan import plan
 
         return plan(self._cluster, group_id, direction, patterns=patterns, read_log=read_log)
 
     def convert_empty(self, plan: MigrationPlan) -> Conversion:
         """Convert an empty group to the other protocol, and record it (migrate_execute.py)."""
-        from kgroup.admin.migrate_execute import convert_empty
+        from kgroup.admin.migrate.execute import convert_empty
 
         return convert_empty(self._cluster, plan, self.journal)
 
@@ -260,7 +260,7 @@ class Admin:
         self, group_id: str, direction: str, *, interval_s: float, stuck_after_s: float
     ) -> Iterator[Look]:
         """Look at a migration again and again until it is done or stuck (migrate_watch.py)."""
-        from kgroup.admin.migrate_watch import watch
+        from kgroup.admin.migrate.watch import watch
 
         return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
 
@@ -284,7 +284,7 @@ class Admin:
         reason: str | None = None,
     ) -> str:
         """Change settings of a group, all or none, and record it; the id of the journal's entry."""
-        from kgroup.admin.offset_plans import actor
+        from kgroup.admin.change.offset_plans import actor
         from kgroup.admin.settings import alter_group
 
         plan = {"group_id": group_id, "settings": dict(changes), "actor": actor(), "reason": reason}
@@ -323,13 +323,13 @@ class Admin:
 
     def sees_every_topic(self) -> bool:
         """Whether lists of topics and of positions tell this principal all."""
-        from kgroup.admin.visibility import sees_every_topic
+        from kgroup.admin.read.visibility import sees_every_topic
 
         return sees_every_topic(self._cluster)
 
     def may_not_see(self, topic: str) -> tuple[ItemError, ...]:
         """That brokers leave this topic out of positions, where this principal may not describe it."""
-        from kgroup.admin.visibility import may_not_see
+        from kgroup.admin.read.visibility import may_not_see
 
         return may_not_see(self._cluster, topic)
 
@@ -349,7 +349,7 @@ class Admin:
     def journal(self) -> Journal:
         """Where this Admin's changes are recorded."""
         if self._journal is None:
-            from kgroup.admin.journal import Journal
+            from kgroup.admin.change.journal import Journal
 
             self._journal = Journal.default()
         return self._journal

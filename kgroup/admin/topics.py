@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
+from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
 from kgroup.admin.refusals import item_error, refused
-from kgroup.admin.visibility import sees_every_topic, unseen_topics
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:

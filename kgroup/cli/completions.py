@@ -100,7 +100,7 @@ def states(ctx: Any, incomplete: str) -> Iterable[str]:
 
 def conditions(ctx: Any, incomplete: str) -> Iterable[str]:
     """What one may wait for; behind `member=` the instance ids of the groups."""
-    from kgroup.admin.conditions import KINDS
+    from kgroup.admin.read.conditions import KINDS
 
     if incomplete.startswith("member="):
         return [f"member={name}" for name in instances(ctx, "")]

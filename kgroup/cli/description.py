@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kgroup.admin.lag import total
-from kgroup.admin.members import partitions_of
 from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
+from kgroup.admin.read.lag import total
+from kgroup.admin.read.members import partitions_of
 from kgroup.cli.rendering import (
     STATE_STYLES,
     UNKNOWN,

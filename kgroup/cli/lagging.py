@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kgroup.admin.lag import counted, total
-from kgroup.admin.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.admin.models import DEAD, EMPTY
 from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.read.lag import counted, total
+from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output import ItemError, Result
 from kgroup.cli.rendering import exit_codes, lag_text, of_seen, shown_errors

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.admin.migrate_models import ALREADY, BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
+from kgroup.admin.migrate.models import ALREADY, BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
 from kgroup.cli.changes import Consent, Yes
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -17,7 +17,7 @@ from kgroup.cli.rendering import of_code_name
 from kgroup.cli.tables import Column, Table
 
 if TYPE_CHECKING:
-    from kgroup.admin.migrate_execute import Conversion, RollStep
+    from kgroup.admin.migrate.execute import Conversion, RollStep
 
 Group = Annotated[str, typer.Argument(help="The group.", metavar="GROUP")]
 Patterns = Annotated[
@@ -220,8 +220,8 @@ class Choices:
 
 def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode:
     """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
-    from kgroup.admin.migrate import plan_of
-    from kgroup.admin.migrate_execute import roll_order
+    from kgroup.admin.migrate.execute import roll_order
+    from kgroup.admin.migrate.plan import plan_of
     from kgroup.admin.models import EMPTY
     from kgroup.cli.migration_watch import follow
     from kgroup.cli.session import identity, open_admin

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.migrate_watch import DONE, WATCHING, Look
+from kgroup.admin.migrate.watch import DONE, WATCHING, Look
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, json_line, show

@@ -11,8 +11,8 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
+    from kgroup.admin.change.offset_plans import OffsetsPlan, Position
     from kgroup.admin.models import ItemError
-    from kgroup.admin.offset_plans import OffsetsPlan, Position
     from kgroup.cli.output import Result
     from kgroup.domain import TopicPartition
 
@@ -43,7 +43,7 @@ def run(
     `unseen` says what the plan may lack, groups or positions. `before` does what has to happen first and says
     what it did; the plan is made after it and after the wait, because members commit when they close.
     """
-    from kgroup.admin.offset_plans import plan_document
+    from kgroup.admin.change.offset_plans import plan_document
     from kgroup.cli.offset_views import executed, planned
     from kgroup.cli.output import show
     from kgroup.cli.session import identity
@@ -69,7 +69,7 @@ def run(
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
     """Groups that may have positions of topics which this principal may not see: all of them, or none."""
-    from kgroup.admin.visibility import unseen_positions
+    from kgroup.admin.read.visibility import unseen_positions
 
     return () if admin.sees_every_topic() else [unseen_positions(group) for group in groups]
 
@@ -90,7 +90,7 @@ def import_plan(
     reason: str | None,
 ) -> "OffsetsPlan":
     """The plan that gives groups exactly these positions and leaves their others alone."""
-    from kgroup.admin.offset_plans import Draft, make_plan
+    from kgroup.admin.change.offset_plans import Draft, make_plan
 
     drafts = {name: {p: Draft(at) for p, at in rows.items()} for name, rows in wanted.items()}
     return make_plan("offsets import", spec, admin.look(wanted), drafts, reason=reason)
@@ -98,7 +98,7 @@ def import_plan(
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
     """Wait until no group has members; Failure (timed out) with who is left."""
-    from kgroup.admin.conditions import Condition, raised
+    from kgroup.admin.read.conditions import Condition, raised
 
     timeout_s = env.settings().timeout_s()
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")

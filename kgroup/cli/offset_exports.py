@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import kgroup
+from kgroup.admin.change.offset_plans import ABSENT, GroupNow, Position
 from kgroup.admin.models import ItemError as Unseen
-from kgroup.admin.offset_plans import ABSENT, GroupNow, Position
 from kgroup.admin.refusals import code_name
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.offset_files import positions_document

@@ -10,7 +10,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.offset_plans import Position
+    from kgroup.admin.change.offset_plans import Position
 
 ONE, SEVERAL = ("topic", "partition", "offset"), ("group", "topic", "partition", "offset")
 
@@ -92,7 +92,7 @@ def parse_positions(
 
     With `groups`, only those of a file that names groups. ConfigError when it is none of these.
     """
-    from kgroup.admin.offset_plans import Position
+    from kgroup.admin.change.offset_plans import Position
 
     if not text.lstrip().startswith(("{", "[")):
         rows = parse_csv(text, groups, name)
@@ -126,7 +126,7 @@ def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
 
 
 def _position(row: Mapping[str, Any]) -> tuple[TopicPartition, "Position"]:
-    from kgroup.admin.offset_plans import Position
+    from kgroup.admin.change.offset_plans import Position
 
     try:
         partition = TopicPartition(str(row["topic"]), int(row["partition"]))

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kgroup.admin.offset_changes import PLAN_STALE, OffsetsExecution
-from kgroup.admin.offset_plans import (
+from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
+from kgroup.admin.change.offset_plans import (
     ABSENT,
     DONE,
     FAILED,

@@ -43,7 +43,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
         return None
 
     def ask(places: "Iterable[TopicPartition]") -> "Ends":
-        from kgroup.admin.offsets import LATEST, ListedOffset
+        from kgroup.admin.read.offsets import LATEST, ListedOffset
         from kgroup.cli.session import open_admin
         from kgroup.pipeline.timeline import Ends
 

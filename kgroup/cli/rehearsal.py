@@ -14,7 +14,7 @@ from kgroup.cli.tables import Column, Table, wrapped
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
-    from kgroup.admin.migrate_rehearse import Rehearsal, Step
+    from kgroup.admin.migrate.rehearse import Rehearsal, Step
     from kgroup.cli.history import Source
 
 READABLE = 100
@@ -33,7 +33,7 @@ _STEPS = (
 
 def rehearse(env: Env, group: str, files: Sequence[Path], settings: Sequence[str]) -> ExitCode:
     """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
-    from kgroup.admin.migrate_rehearse import rehearse as perform
+    from kgroup.admin.migrate.rehearse import rehearse as perform
     from kgroup.cli.history import opened
     from kgroup.cli.history_selection import Selection
 

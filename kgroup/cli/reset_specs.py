@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.reset import Scope
+    from kgroup.admin.change.reset import Scope
 
 # Java's Duration.parse: days and times, each with a sign of its own; no weeks, months or years.
 _ISO_DURATION = re.compile(
@@ -49,7 +49,7 @@ def time_ago_ms(text: str) -> int:
 
 def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
     """What `--topic T[:0,1]` and `--all-topics` choose; ConfigError when a number is none."""
-    from kgroup.admin.reset import Scope
+    from kgroup.admin.change.reset import Scope
 
     chosen: dict[str, frozenset[int] | None] = {}
     for text in topics or ():

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from kgroup import shell
-from kgroup.admin.conditions import Condition, Waited
 from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import ItemError, Result
 from kgroup.cli.rendering import of_seen, shown_errors

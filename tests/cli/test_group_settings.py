@@ -5,7 +5,7 @@ import itertools
 import jsonschema
 import pytest
 
-from kgroup.admin.journal import Journal
+from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 

@@ -11,7 +11,7 @@ import pytest
 from logs import append
 from positions import commit_fully, offsets, positions
 
-from kgroup.admin.journal import Journal
+from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 

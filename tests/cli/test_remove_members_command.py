@@ -9,7 +9,7 @@ import threading
 import jsonschema
 import pytest
 
-from kgroup.admin.journal import Journal
+from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 

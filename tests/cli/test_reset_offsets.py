@@ -12,7 +12,7 @@ import pytest
 from logs import append
 from positions import commit_fully, offsets, positions
 
-from kgroup.admin.journal import Journal
+from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.history.marks import MARK_LIMIT, mark_in
@@ -209,7 +209,7 @@ class TestExecute:
         members = cluster.classic_group(group, group, {"i-0": [0, 1]})
         assert members
         from kgroup.admin.admin import Admin
-        from kgroup.admin.remove_members import Selection
+        from kgroup.admin.change.remove_members import Selection
         from kgroup.client.transport import SocketTransport
 
         def leave():

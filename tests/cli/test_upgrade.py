@@ -10,8 +10,8 @@ import pytest
 from positions import commit_fully
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.journal import Journal
-from kgroup.admin.migrate_rehearse import rehearse
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.migrate.rehearse import rehearse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.history import Source
 from kgroup.cli.rehearsal import _of_cluster

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.remove_members import Selection
+from kgroup.admin.change.remove_members import Selection
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.client.transport import SocketTransport

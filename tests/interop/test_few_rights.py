@@ -16,8 +16,8 @@ import pytest
 from own_home import move_in
 
 from kgroup.admin.admin import Admin
+from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.positions import store
 from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport

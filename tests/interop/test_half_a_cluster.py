@@ -12,8 +12,8 @@ import pytest
 from own_home import environment
 
 from kgroup.admin.admin import Admin
+from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.positions import store
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition

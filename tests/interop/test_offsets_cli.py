@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.admin.offset_plans import look
+from kgroup.admin.change.offset_plans import look
 from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
@@ -71,7 +71,7 @@ class Log:
         return {p.error_code for t in answer.responses for p in t.partition_responses}
 
     def commit(self, group: str, rows: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        from kgroup.admin.positions import store
+        from kgroup.admin.change.committing import store
 
         codes, error = store(self.cluster, group, rows)
         assert (set(codes.values()), error) == ({0}, None)

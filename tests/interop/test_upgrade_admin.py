@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.journal import Journal
-from kgroup.admin.migrate_rehearse import rehearse
-from kgroup.admin.migrate_watch import DONE, Look
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.migrate.rehearse import rehearse
+from kgroup.admin.migrate.watch import DONE, Look
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import offsets_partition_of

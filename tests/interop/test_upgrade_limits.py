@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.migrate_models import MigrationPlan
+from kgroup.admin.migrate.models import MigrationPlan
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 

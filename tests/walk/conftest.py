@@ -12,7 +12,7 @@ from own_home import move_in
 from world import World
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.journal import Journal
+from kgroup.admin.change.journal import Journal
 from kgroup.cli import session
 from kgroup.cli.app import run
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from world import IDLE, OTHER, READER, SCENES, healthy
 
-from kgroup.admin.conditions import Condition, wait_for
+from kgroup.admin.read.conditions import Condition, wait_for
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest

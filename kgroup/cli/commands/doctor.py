@@ -12,7 +12,7 @@ from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.doctor import Checkup
+    from kgroup.admin.diagnose.doctor import Checkup
     from kgroup.cli.output import ItemError
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}

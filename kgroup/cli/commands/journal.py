@@ -12,7 +12,7 @@ from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
 
 if TYPE_CHECKING:
-    from kgroup.admin.journal import Entry
+    from kgroup.admin.change.journal import Entry
 
 
 @make(
@@ -33,7 +33,7 @@ def list_entries(
 
     The journal is a file on this machine: changes made elsewhere or with other tools are not in it.
     """
-    from kgroup.admin.journal import Journal
+    from kgroup.admin.change.journal import Journal
     from kgroup.cli.group_names import matches
 
     entries = Journal.default().entries()
@@ -72,7 +72,7 @@ def show_entry(
     """Show one change: its plan, what was there before, and what became of each item."""
     import json
 
-    from kgroup.admin.journal import Journal
+    from kgroup.admin.change.journal import Journal
 
     journal = Journal.default()
     found = journal.find(entry)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.discovery import Answers
     from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing
-    from kgroup.admin.offsets import Committed
+    from kgroup.admin.read.offsets import Committed
     from kgroup.errors import KgroupError
 
 TYPES = ("classic", "consumer", "share", "streams")
@@ -208,7 +208,7 @@ def _topics_untold(group_id: str) -> "ItemError":
 
 def _concerns(topic: str, group: "GroupDescription", positions: "Committed | KgroupError") -> bool | None:
     """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
-    from kgroup.admin.lag import readers_known
+    from kgroup.admin.read.lag import readers_known
     from kgroup.errors import KgroupError
 
     members = group.known_members

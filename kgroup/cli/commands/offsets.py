@@ -16,9 +16,9 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
+    from kgroup.admin.change.offset_plans import GroupNow, Position
+    from kgroup.admin.change.reset import Scope
     from kgroup.admin.models import ItemError
-    from kgroup.admin.offset_plans import GroupNow, Position
-    from kgroup.admin.reset import Scope
     from kgroup.domain import TopicPartition
 
 AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")]
@@ -124,7 +124,7 @@ def delete(
 
     `reset-offsets --undo` brings the positions back.
     """
-    from kgroup.admin.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
     from kgroup.cli.group_names import expand
     from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
@@ -166,7 +166,7 @@ def clone(
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
     """Give a group the positions of another: offsets, leader epochs and metadata."""
-    from kgroup.admin.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
     from kgroup.cli.offset_changes import run, unseen_of
     from kgroup.cli.session import open_admin
 
@@ -195,8 +195,8 @@ def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> 
 
 
 def _refuse_if_nothing_known(group: "GroupNow") -> None:
-    from kgroup.admin.conditions import raised
-    from kgroup.admin.offset_plans import ABSENT
+    from kgroup.admin.change.offset_plans import ABSENT
+    from kgroup.admin.read.conditions import raised
     from kgroup.admin.refusals import refused
     from kgroup.errors import ErrorCode
 

@@ -32,7 +32,7 @@ def check(
     Consumer-protocol members send patterns to the broker, which wants RE2 and whole names (KIP-848);
     classic clients match in their own language. Exit code 8 when a broker would refuse the pattern.
     """
-    from kgroup.admin.patterns import check_pattern
+    from kgroup.admin.read.patterns import check_pattern
     from kgroup.cli.changes import read_text
     from kgroup.cli.output import ItemError, Result, show
     from kgroup.cli.session import identity, open_admin

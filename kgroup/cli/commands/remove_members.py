@@ -15,8 +15,8 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
+    from kgroup.admin.change.remove_members import Selection
     from kgroup.admin.models import Plan
-    from kgroup.admin.remove_members import Selection
 
 _PANEL = "Members"
 InstanceIds = Annotated[
@@ -105,7 +105,7 @@ def command(
 
     Prints the plan and changes nothing without --execute. A member that still runs joins again at once.
     """
-    from kgroup.admin.remove_members import Selection, plan_document
+    from kgroup.admin.change.remove_members import Selection, plan_document
     from kgroup.cli.removal import executed, planned
     from kgroup.cli.session import identity, open_admin
 
@@ -148,7 +148,7 @@ def _plan(
     reason: str | None,
     plan_in: str | None,
 ) -> "Plan":
-    from kgroup.admin.remove_members import plan_from
+    from kgroup.admin.change.remove_members import plan_from
 
     if group and group_id and group != group_id:
         raise ConfigError("GROUP and --group-id name different groups")
@@ -172,8 +172,8 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
 
     Members that still run come back: Empty is an end only when nobody has in all that time.
     """
-    from kgroup.admin.conditions import Condition
     from kgroup.admin.models import EMPTY
+    from kgroup.admin.read.conditions import Condition
 
     ((waited,), _) = admin.wait_for([group_id], Condition("stable"), timeout_s)
     if waited.held:

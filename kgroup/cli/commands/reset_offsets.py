@@ -15,8 +15,8 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.offset_plans import OffsetsPlan
-    from kgroup.admin.reset import Scope, Spec
+    from kgroup.admin.change.offset_plans import OffsetsPlan
+    from kgroup.admin.change.reset import Scope, Spec
 
 _PANEL = "Where to"
 
@@ -140,7 +140,7 @@ def command(
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
     """A plan that exists already, in a file or as the before-image of a journal entry."""
-    from kgroup.admin.offset_plans import plan_from
+    from kgroup.admin.change.offset_plans import plan_from
 
     if kind == "--undo":
         if admin.journal.find(value) is None and value.upper() != "LAST":
@@ -160,7 +160,7 @@ def _made(
 
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
-    from kgroup.admin import reset
+    from kgroup.admin.change import reset
     from kgroup.cli.offset_files import parse_csv
     from kgroup.cli.times import parse_time
 
@@ -185,7 +185,7 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
 
 def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
     """Remove every static member; one that still runs joins again, and the reset is refused then."""
-    from kgroup.admin.remove_members import Selection
+    from kgroup.admin.change.remove_members import Selection
 
     said = []
     for described in admin.describe(groups, offsets=False).groups:

@@ -47,7 +47,7 @@ def command(
     that a group could not be seen at all until the end, or that a pattern may match groups not seen, 6 the
     same for lack of rights. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
-    from kgroup.admin.conditions import Condition
+    from kgroup.admin.read.conditions import Condition
     from kgroup.cli.group_names import expand
     from kgroup.cli.output import show
     from kgroup.cli.session import identity, open_admin

@@ -12,9 +12,9 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
-    from kgroup.admin.conditions import Condition, Looks
     from kgroup.admin.models import GroupDescription, ItemError
-    from kgroup.admin.watching import Change
+    from kgroup.admin.read.conditions import Condition, Looks
+    from kgroup.admin.read.watching import Change
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
 
@@ -55,8 +55,8 @@ def command(
     Looks at intervals: what begins and ends between two looks is not seen. `replay-log` tells all. Outages
     are waited out and said; exit code 5 when something could not be seen at the end.
     """
-    from kgroup.admin.conditions import Condition
-    from kgroup.admin.watching import differences, sight_changes
+    from kgroup.admin.read.conditions import Condition
+    from kgroup.admin.read.watching import differences, sight_changes
     from kgroup.cli.group_names import expand
     from kgroup.cli.session import identity, open_admin
 

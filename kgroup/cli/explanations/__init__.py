@@ -55,8 +55,8 @@ _SEEN_BY = ("kgroup describe GROUP --section findings",)
 
 def _findings() -> Mapping[str, Entry]:
     # Imported here: only a KGnnn needs the admin layer.
-    from kgroup.admin.doctor import DOCTOR_CODES
-    from kgroup.admin.findings import CODES
+    from kgroup.admin.diagnose.doctor import DOCTOR_CODES
+    from kgroup.admin.read.findings import CODES
 
     return {
         _bare(code): Entry(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fake_cluster import FakeCluster
 
-from kgroup.admin.offsets import EARLIEST
+from kgroup.admin.read.offsets import EARLIEST
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import consumer_group_describe as cgd

@@ -8,8 +8,8 @@ import pytest
 from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member
 
-from kgroup.admin.conditions import Condition, is_passing, look_until, wait_for
 from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.read.conditions import Condition, is_passing, look_until, wait_for
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, DecodeError, ErrorCode, KgroupError, Unreachable
 

@@ -10,8 +10,8 @@ from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.conditions import Condition
 from kgroup.admin.models import TopicAssignment
+from kgroup.admin.read.conditions import Condition
 from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.messages import consumer_group_describe as cgd

@@ -10,12 +10,12 @@ import pytest
 from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
-from kgroup.admin.describe import groups_only
-from kgroup.admin.doctor import DOCTOR_CODES, LOOKS, Checkup, examine, examine_all
-from kgroup.admin.doctor_checks import diagnoses
-from kgroup.admin.doctor_facts import Facts
-from kgroup.admin.findings import CODES
+from kgroup.admin.diagnose.checks import diagnoses
+from kgroup.admin.diagnose.doctor import DOCTOR_CODES, LOOKS, Checkup, examine, examine_all
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.models import GroupDescription
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.findings import CODES
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.history.events import Event, Kind

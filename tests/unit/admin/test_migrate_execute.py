@@ -3,8 +3,8 @@
 import pytest
 from test_migrate_plan import consumer_member, described, evidence, group
 
-from kgroup.admin.migrate_execute import OffsetChange, changes, roll_order
-from kgroup.admin.migrate_models import Logged
+from kgroup.admin.migrate.execute import OffsetChange, changes, roll_order
+from kgroup.admin.migrate.models import Logged
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

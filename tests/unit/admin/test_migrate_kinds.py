@@ -9,9 +9,9 @@ import pytest
 from fake_cluster import FakeCluster
 from groups import Groups, classic_group
 
-from kgroup.admin.migrate import plan
-from kgroup.admin.migrate_kinds import CONSUMERS, KAFKA_STREAMS, is_streams_metadata, kind_of_empty
-from kgroup.admin.migrate_models import UPGRADE
+from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, is_streams_metadata, kind_of_empty
+from kgroup.admin.migrate.models import UPGRADE
+from kgroup.admin.migrate.plan import plan
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as gr

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.migrate_checks import plan_upgrade
-from kgroup.admin.migrate_downgrade import plan_downgrade
-from kgroup.admin.migrate_evidence import seat_of
-from kgroup.admin.migrate_kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
-from kgroup.admin.migrate_models import ALREADY, BLOCKED, READY, UNKNOWN, Evidence, Logged
+from kgroup.admin.migrate.checks import plan_upgrade
+from kgroup.admin.migrate.downgrade import plan_downgrade
+from kgroup.admin.migrate.evidence import seat_of
+from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
+from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UNKNOWN, Evidence, Logged
 from kgroup.admin.models import GroupDescription, Member
 from kgroup.domain import TopicPartition
 from kgroup.protocol.messages.describe_groups import DescribedGroupMember

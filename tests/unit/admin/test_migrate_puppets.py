@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from written_log import TOPIC_ID, classic
 
-from kgroup.admin.migrate_puppets import ConsumerPuppet, Refusal
+from kgroup.admin.migrate.puppets import ConsumerPuppet, Refusal
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message

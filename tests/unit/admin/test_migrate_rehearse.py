@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from written_log import COUNTS, NAMES, Written, classic, lived_in
 
-from kgroup.admin.migrate_rehearse import CONVERTED, NOT_NEEDED, REFUSED, Rehearsal, rehearse
+from kgroup.admin.migrate.rehearse import CONVERTED, NOT_NEEDED, REFUSED, Rehearsal, rehearse
 from kgroup.errors import BrokerRefused, Unreachable
 
 

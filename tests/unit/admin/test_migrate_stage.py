@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from written_log import Written, classic, staged
 
-from kgroup.admin.migrate_stage import copy_of
+from kgroup.admin.migrate.stage import copy_of
 from kgroup.admin.models import CLASSIC
 from kgroup.errors import BrokerRefused, Unreachable
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.members import assignment_of
-from kgroup.admin.migrate_watch import DONE, STUCK, WATCHING, Tracker, Unowned
+from kgroup.admin.migrate.watch import DONE, STUCK, WATCHING, Tracker, Unowned
 from kgroup.admin.models import GroupDescription, Member
+from kgroup.admin.read.members import assignment_of
 from kgroup.domain import TopicPartition
 from kgroup.errors import Unreachable
 

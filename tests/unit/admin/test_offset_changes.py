@@ -10,9 +10,9 @@ import pytest
 from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member
 
-from kgroup.admin.journal import Journal
-from kgroup.admin.offset_changes import execute
-from kgroup.admin.offset_plans import (
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.offset_changes import execute
+from kgroup.admin.change.offset_plans import (
     Draft,
     OffsetsPlan,
     Position,
@@ -21,8 +21,8 @@ from kgroup.admin.offset_plans import (
     plan_document,
     plan_from,
 )
-from kgroup.admin.reset import TO_OFFSET, Scope, Spec, plan_reset
-from kgroup.admin.undo import plan_undo
+from kgroup.admin.change.reset import TO_OFFSET, Scope, Spec, plan_reset
+from kgroup.admin.change.undo import plan_undo
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, Unreachable

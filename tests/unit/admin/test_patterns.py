@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kgroup.admin.patterns import ERROR, WARN, check_pattern
+from kgroup.admin.read.patterns import ERROR, WARN, check_pattern
 
 TOPICS = ("orders", "orders-eu", "pay", "pre-orders")
 

@@ -10,8 +10,8 @@ from fake_cluster import FakeCluster
 from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.journal import Journal
-from kgroup.admin.remove_members import Selection, plan_document, plan_from
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.remove_members import Selection, plan_document, plan_from
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, StorageError
 from kgroup.protocol.messages.describe_groups import DescribedGroupMember

@@ -6,7 +6,7 @@ import pytest
 from fake_cluster import FakeCluster
 from groups import Groups
 
-from kgroup.admin.visibility import unseen_groups
+from kgroup.admin.read.visibility import unseen_groups
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.admin.members import assignment_of
 from kgroup.admin.models import GroupDescription, ItemError, Member
-from kgroup.admin.watching import Change, differences, sight_changes
+from kgroup.admin.read.members import assignment_of
+from kgroup.admin.read.watching import Change, differences, sight_changes
 from kgroup.domain import TopicPartition
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgroup.admin.migrate_puppets import ClassicPuppet
-from kgroup.admin.migrate_stage import Stage, image_from
+from kgroup.admin.migrate.puppets import ClassicPuppet
+from kgroup.admin.migrate.stage import Stage, image_from
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError

@@ -1,0 +1,148 @@
+"""Positions of a group written and taken away from outside the group, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.read.offsets import by_topic
+from kgroup.admin.refusals import refused
+from kgroup.client.retry import NOT_PROCESSED
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import ErrorCode, KgroupError
+
+NAMES_UNTIL = 9
+"""The last version of OffsetCommit that names topics."""
+EPOCHS_SINCE = 6
+PARTITIONS_A_REQUEST = 1000
+"""A broker writes one request as one batch, which must fit into its largest message."""
+
+Codes = dict[TopicPartition, int]
+
+
+def store(
+    cluster: Cluster, group_id: str, positions: Mapping[TopicPartition, OffsetAndMetadata]
+) -> tuple[Codes, KgroupError | None]:
+    """Commit positions as somebody outside the group: offset, leader epoch and metadata as they are.
+
+    The broker's code for each partition, and the error that ended the work early: partitions without a
+    code were not stored, or, after OutcomeUnknown, perhaps. A group with members refuses with
+    UNKNOWN_MEMBER_ID, whoever joined however late. Brokers before 2.1 cannot keep leader epochs: refused
+    when there is one.
+    """
+
+    def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
+        return _commit(cluster, node, group_id, {p: positions[p] for p in part}, left_s)
+
+    return _in_parts(cluster, group_id, sorted(positions), ask)
+
+
+def forget(
+    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
+) -> tuple[Codes, KgroupError | None]:
+    """Delete positions; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC."""
+
+    def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
+        return _delete(cluster, node, group_id, part, left_s)
+
+    return _in_parts(cluster, group_id, sorted(partitions), ask)
+
+
+def _in_parts(
+    cluster: Cluster,
+    group_id: str,
+    partitions: Sequence[TopicPartition],
+    ask: Callable[[int, Sequence[TopicPartition], float], Codes | KgroupError],
+) -> tuple[Codes, KgroupError | None]:
+    codes: Codes = {}
+    for start in range(0, len(partitions), PARTITIONS_A_REQUEST):
+        part = partitions[start : start + PARTITIONS_A_REQUEST]
+
+        def ask_coordinator(
+            node: int, _: Sequence[str], left_s: float, part: Sequence[TopicPartition] = part
+        ) -> Mapping[str, Codes | KgroupError]:
+            return {group_id: ask(node, part, left_s)}
+
+        try:
+            answer = cluster.ask_coordinators([group_id], ask_coordinator, idempotent=False)[group_id]
+        except KgroupError as error:
+            return codes, error  # no broker can be reached any more; what was stored before stays told
+        if isinstance(answer, KgroupError):
+            return codes, answer
+        codes.update(answer)
+    return codes, None
+
+
+def _commit(
+    cluster: Cluster,
+    node: int,
+    group_id: str,
+    positions: Mapping[TopicPartition, OffsetAndMetadata],
+    left_s: float,
+) -> Codes | KgroupError:
+    from kgroup.protocol.messages.offset_commit import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+        OffsetCommitResponse,
+    )
+
+    topics = tuple(
+        OffsetCommitRequestTopic(
+            name=name,
+            partitions=tuple(
+                OffsetCommitRequestPartition(
+                    partition_index=p.partition,
+                    committed_offset=positions[p].offset,
+                    committed_leader_epoch=positions[p].leader_epoch,
+                    committed_metadata=positions[p].metadata,
+                )
+                for p in partitions
+            ),
+        )
+        for name, partitions in by_topic(positions)
+    )
+    request = OffsetCommitRequest(
+        group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
+    )
+    lowest = EPOCHS_SINCE if any(p.leader_epoch >= 0 for p in positions.values()) else 2
+    answer = cluster.transport.request(
+        node, request, min_version=lowest, max_version=NAMES_UNTIL, timeout_s=left_s
+    )
+    assert isinstance(answer, OffsetCommitResponse)
+    return _codes(group_id, answer.topics)
+
+
+def _delete(
+    cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
+) -> Codes | KgroupError:
+    from kgroup.protocol.messages.offset_delete import (
+        OffsetDeleteRequest,
+        OffsetDeleteRequestPartition,
+        OffsetDeleteRequestTopic,
+        OffsetDeleteResponse,
+    )
+
+    topics = tuple(
+        OffsetDeleteRequestTopic(
+            name=name,
+            partitions=tuple(OffsetDeleteRequestPartition(partition_index=p.partition) for p in entries),
+        )
+        for name, entries in by_topic(partitions)
+    )
+    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+    answer = cluster.transport.request(node, request, timeout_s=left_s)
+    assert isinstance(answer, OffsetDeleteResponse)
+    if answer.error_code:
+        return refused(answer.error_code, f"deleting offsets of group {group_id}")
+    return _codes(group_id, answer.topics)
+
+
+def _codes(group_id: str, topics: Iterable[Any]) -> Codes | KgroupError:
+    """Each partition's code; an error when all were turned away as by the wrong coordinator."""
+    codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
+    distinct = set(codes.values())
+    if len(distinct) == 1 and next(iter(distinct)) in NOT_PROCESSED | {ErrorCode.GROUP_AUTHORIZATION_FAILED}:
+        return refused(distinct.pop(), f"group {group_id}")
+    return codes

@@ -1,0 +1,66 @@
+"""Delete groups with their offsets, item by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kgroup.admin.change.journal import OUTCOME_UNKNOWN
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import DEAD, EMPTY, GroupDescription, GroupResult
+from kgroup.admin.refusals import check, code_name, is_absent
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+
+
+def plan(described: Answers[GroupDescription]) -> tuple[GroupResult, ...]:
+    """What deleting these groups would do, given how they are now."""
+    return tuple(_planned(group_id, found) for group_id, found in described.items())
+
+
+def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
+    if isinstance(found, KgroupError):
+        return _failed(group_id, found)
+    code = ErrorCode.NON_EMPTY_GROUP.name
+    if found.members:
+        return GroupResult(group_id, "failed", code, f"has {len(found.members)} members: would be refused")
+    if found.state not in (EMPTY, DEAD):
+        return GroupResult(group_id, "failed", code, f"is {found.state}: would be refused")
+    return GroupResult(group_id, "planned", None, "deleted with all its offsets")
+
+
+def execute(cluster: Cluster, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
+    """Delete the groups; a result for each. One that is not empty is refused by its coordinator."""
+    answers = cluster.ask_coordinators(
+        group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
+    )
+    return tuple(_became(group_id, answer) for group_id, answer in answers.items())
+
+
+def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
+    if isinstance(answer, OutcomeUnknown):
+        effect = f"{answer.message}; list the groups to see what became of it"
+        return GroupResult(group_id, "failed", OUTCOME_UNKNOWN, effect)
+    return _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
+
+
+def _delete(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:
+    from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+    answer = cluster.transport.request(
+        node, DeleteGroupsRequest(groups_names=tuple(groups)), timeout_s=left_s
+    )
+    assert isinstance(answer, DeleteGroupsResponse)
+    answers: Answers[GroupResult] = {}
+    for told in answer.results:
+        try:
+            check(told.error_code, f"deleting group {told.group_id}")
+            answers[told.group_id] = GroupResult(told.group_id, "deleted", None, "deleted with its offsets")
+        except BrokerRefused as error:
+            answers[told.group_id] = error
+    return answers
+
+
+def _failed(group_id: str, error: KgroupError) -> GroupResult:
+    return GroupResult(
+        group_id, "not_found" if is_absent(error) else "failed", code_name(error), error.message
+    )

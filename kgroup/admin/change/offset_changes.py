@@ -1,0 +1,172 @@
+"""Execute a plan of positions: checked again, journalled first, a result for every partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kgroup.admin.change.committing import forget, store
+from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
+from kgroup.admin.change.offset_plans import (
+    DONE,
+    FAILED,
+    PLANNED,
+    REFUSED,
+    GroupNow,
+    OffsetChange,
+    OffsetsPlan,
+    failed,
+    look,
+    plan_document,
+    refusal_of,
+)
+from kgroup.admin.discovery import Cluster
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import ErrorCode, KgroupError
+
+PLAN_STALE = "PLAN_STALE"
+_JOINED = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+    }
+)
+"""How a coordinator turns away a commit or deletion from outside while the group has members."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsExecution:
+    """What an executed plan did, item by item; no journal entry when nothing was attempted."""
+
+    plan: OffsetsPlan
+    items: tuple[OffsetChange, ...]
+    journal_id: str | None
+
+
+def execute(cluster: Cluster, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
+    """Do what the plan says, group by group, and record it.
+
+    Groups that have become active, and groups whose positions are no longer those of the plan, are refused
+    as a whole; the others are done. The before-image is in the journal before the first request.
+    """
+    now = look(cluster, {item.group_id for item in plan.items if item.result == PLANNED})
+    items = [_checked(item, now, plan) for item in plan.items]
+    items = _whole_groups(items)
+    if not any(item.result == PLANNED for item in items):
+        return OffsetsExecution(plan, tuple(items), None)
+    done: list[OffsetChange] = []
+    by_group: dict[str, list[OffsetChange]] = {}
+    for item in items:
+        by_group.setdefault(item.group_id, []).append(item)
+    named = [_result(item) for mine in by_group.values() for item in mine]
+    before = {"offsets": _image(items)}
+    with journal.change(plan.command, cluster.cluster_id(), plan_document(plan), before, named) as entry:
+        for group_id, mine in by_group.items():
+            changed = _change(cluster, group_id, mine)
+            done += changed
+            entry.results += map(_result, changed)
+    return OffsetsExecution(plan, tuple(done), entry.id)
+
+
+def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan) -> OffsetChange:
+    if item.result != PLANNED:
+        return item
+    group = now[item.group_id]
+    refusal = refusal_of(group) if plan.needs_empty or group.error else None
+    if refusal:
+        code = ErrorCode.NON_EMPTY_GROUP.name if not group.error else ""
+        if group.error:
+            return failed(item, group.error)
+        return replace(item, result=REFUSED, error_code=code, effect=refusal[0])
+    if group.positions.get(item.tp) != item.before:
+        text = f"plan {plan.id} is stale: the position was committed or deleted since it was made"
+        return replace(item, result=REFUSED, error_code=PLAN_STALE, effect=text)
+    return item
+
+
+def _whole_groups(items: list[OffsetChange]) -> list[OffsetChange]:
+    """A group with one stale position is left alone as a whole: half a reset helps nobody."""
+    stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
+    return [
+        replace(item, result=REFUSED, error_code=PLAN_STALE, effect="another position of the group is stale")
+        if item.group_id in stale and item.result == PLANNED
+        else item
+        for item in items
+    ]
+
+
+def _change(cluster: Cluster, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
+    """Positions stored first, then those to delete; items in their order with what became of each."""
+    wanted = [item for item in items if item.result == PLANNED]
+    to_store = {
+        item.tp: OffsetAndMetadata(item.after.offset, item.after.leader_epoch, item.after.metadata)
+        for item in wanted
+        if item.after is not None
+    }
+    to_forget = [item.tp for item in wanted if item.after is None]
+    codes, error = store(cluster, group_id, to_store) if to_store else ({}, None)
+    if to_forget and error is None:
+        deleted, error = forget(cluster, group_id, to_forget)
+        codes.update(deleted)
+    there: Mapping[TopicPartition, Any] | None = None
+    if isinstance(error, OutcomeUnknown):
+        there = _positions_after_doubt(cluster, group_id)
+    return [_became(item, codes, error, there) if item.result == PLANNED else item for item in items]
+
+
+def _positions_after_doubt(cluster: Cluster, group_id: str) -> Mapping[TopicPartition, Any] | None:
+    """What is committed now, to tell whether a request without a reply was carried out."""
+    try:
+        group = look(cluster, [group_id])[group_id]
+    except KgroupError:
+        return None
+    return None if group.error else group.positions
+
+
+def _became(
+    item: OffsetChange,
+    codes: Mapping[TopicPartition, int],
+    error: KgroupError | None,
+    there: Mapping[TopicPartition, Any] | None,
+) -> OffsetChange:
+    code = codes.get(item.tp)
+    if code == ErrorCode.NONE or (code is None and there is not None and there.get(item.tp) == item.after):
+        return replace(item, result=DONE)
+    if code is None and there is not None and there.get(item.tp) != item.before:
+        text = "no reply came and the position is neither the one before nor the one wanted"
+        return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=text)
+    if code is None:
+        assert error is not None
+        if isinstance(error, OutcomeUnknown):
+            return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=error.message)
+        return failed(item, error)
+    name = ErrorCode.name_of(code)
+    if code in _JOINED:
+        subscribed = code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        text = "members subscribe to the topic" if subscribed else "a member has joined the group"
+        return replace(item, result=REFUSED, error_code=name, effect=text)
+    return replace(item, result=FAILED, error_code=name, effect="the position is as it was")
+
+
+def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[Any]]]:
+    """The positions before, by group, of the partitions about to change."""
+    image: dict[str, list[list[Any]]] = {}
+    for item in items:
+        if item.result == PLANNED:
+            rows = image.setdefault(item.group_id, [])
+            if item.before is not None:
+                before = item.before
+                rows.append([item.topic, item.partition, before.offset, before.leader_epoch, before.metadata])
+    return image
+
+
+def _result(item: OffsetChange) -> dict[str, Any]:
+    document = asdict(item)
+    del document["before"], document["after"]
+    return document

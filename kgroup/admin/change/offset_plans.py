@@ -1,0 +1,293 @@
+"""Changes of committed positions: planned with what was there before, executed with a journal entry.
+
+Resets, imports, clones, deletions of positions and their undoing are all the same here: a position before
+and one after for each partition. Frozen values of plain types, so that `dataclasses.asdict` is JSON.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import DEAD, EMPTY, SHARE, GroupDescription, ItemError
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.offsets import committed
+from kgroup.admin.read.visibility import sees_every_topic, unseen_positions
+from kgroup.admin.refusals import code_name, is_absent
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import ConfigError, ErrorCode, KgroupError
+from kgroup.history.marks import Mark
+from kgroup.shell import command
+
+ABSENT = "absent"
+"""The state of a group that does not exist: positions can be committed for it all the same."""
+UNREAD = "unknown"
+"""The state of a group that could not be read."""
+_INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
+PLANNED, UNCHANGED, DONE, REFUSED, FAILED = "planned", "unchanged", "done", "refused", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A committed position as the broker keeps it; `leader_epoch` is -1 when unset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+    @classmethod
+    def of(cls, found: OffsetAndMetadata | None) -> Position | None:
+        return None if found is None else cls(found.offset, found.leader_epoch, found.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to become of one partition; None for `after` takes the position away.
+
+    With an `error_code` nothing can become of it, for the reason in `effect`.
+    """
+
+    after: Position | None
+    effect: str = ""
+    error_code: str | None = None
+
+
+Drafts = Mapping[TopicPartition, Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """One partition of a plan. `result` is planned, unchanged, done, refused or failed."""
+
+    group_id: str
+    topic: str
+    partition: int
+    before: Position | None
+    after: Position | None
+    result: str
+    error_code: str | None = None
+    effect: str = ""
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """A group of a plan as it was found; `refusal` says why its positions cannot be changed now."""
+
+    group_id: str
+    type: str | None
+    state: str
+    members: int | None
+    refusal: str | None = None
+    hint: str | None = None
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsPlan:
+    """Changes of positions worked out and not yet made; valid while the positions are those before.
+
+    `undoes` is the journal entry that the plan takes back. `needs_empty` is off where the broker itself
+    decides partition by partition (deleting positions).
+    """
+
+    id: str
+    command: str
+    spec: str
+    created_ms: int
+    actor: str
+    reason: str | None
+    groups: tuple[PlannedGroup, ...]
+    items: tuple[OffsetChange, ...]
+    needs_empty: bool = True
+    undoes: str | None = None
+
+    @property
+    def refused(self) -> tuple[PlannedGroup, ...]:
+        """The groups that would be refused now."""
+        return tuple(group for group in self.groups if group.refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNow:
+    """A group and its positions at one moment; `error` when they could not be read.
+
+    `unseen` says that there may be more positions, of topics that this principal may not see.
+    """
+
+    group_id: str
+    type: str | None
+    state: str
+    members: int | None
+    positions: Mapping[TopicPartition, Position]
+    away: int = 0
+    error: KgroupError | None = None
+    unseen: ItemError | None = None
+
+
+def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
+    """Each group as it is now, those that do not exist included."""
+    wanted = list(dict.fromkeys(group_ids))
+    described = groups_only(cluster, wanted)
+    positions = committed(cluster, [g for g in wanted if not _is_share(described[g])])
+    complete = sees_every_topic(cluster) if positions else True
+    found = {}
+    for group_id in wanted:
+        unseen = None if complete or _is_share(described[group_id]) else unseen_positions(group_id)
+        group, stored = described[group_id], positions.get(group_id, {})
+        error = group if isinstance(group, KgroupError) and not is_absent(group) else None
+        if isinstance(stored, KgroupError):
+            error, stored = error or (None if is_absent(stored) else stored), {}
+        known = {p: Position(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
+        if isinstance(group, KgroupError):
+            state, members = (ABSENT, 0) if error is None else (UNREAD, None)
+            found[group_id] = GroupNow(group_id, None, state, members, known, 0, error, unseen)
+        else:
+            away = sum(member.state == "left" for member in group.known_members)
+            found[group_id] = GroupNow(
+                group_id, group.type, group.state, group.member_count, known, away, error, unseen
+            )
+    return found
+
+
+def refusal_of(group: GroupNow) -> tuple[str, str] | None:
+    """Why positions of the group cannot be set, and what to do about it; None when they can."""
+    if group.error:
+        return group.error.message, group.error.hint or ""
+    if group.type == SHARE:
+        return (
+            f"{group.group_id} is a share group: it has no committed positions",
+            "Kafka's own tool resets it",
+        )
+    if group.state in _INACTIVE:
+        return None
+    count = "1 member" if group.members == 1 else f"{group.members} members"
+    if group.members is None:
+        count = "an unknown number of members"
+    hint = "stop its members first, or wait for that: --wait-empty"
+    if group.away == group.members:
+        remove = command("remove-members", group.group_id, options="--left-only")
+        hint = f"all of them are away: --remove-static, or before it: {remove}"
+    return f"{group.group_id} is {group.state} with {count}: its members own the positions", hint
+
+
+def make_plan(
+    command: str,
+    spec: str,
+    now: Mapping[str, GroupNow],
+    drafts: Mapping[str, Drafts],
+    *,
+    reason: str | None = None,
+    mark: bool = False,
+    needs_empty: bool = True,
+    undoes: str | None = None,
+) -> OffsetsPlan:
+    """The plan that turns what is there `now` into the drafts; with `mark`, commits say by whom and why."""
+    items = [
+        _item(now[group_id], partition, draft, keep_equal=mark)
+        for group_id, wanted in drafts.items()
+        for partition, draft in sorted(wanted.items(), key=lambda pair: pair[0])
+    ]
+    created_ms = time.time_ns() // 1_000_000
+    content = json.dumps([command, spec, reason, created_ms, [asdict(item) for item in items]])
+    plan_id, who = hashlib.sha256(content.encode()).hexdigest()[:8], actor()
+    if mark:
+        text = Mark(plan_id, who, reason).text
+        items = [replace(i, after=replace(i.after, metadata=text)) if i.after else i for i in items]
+    return OffsetsPlan(
+        plan_id,
+        command,
+        spec,
+        created_ms,
+        who,
+        reason,
+        tuple(_planned(now[group_id], needs_empty) for group_id in drafts),
+        tuple(items),
+        needs_empty,
+        undoes,
+    )
+
+
+def actor() -> str:
+    """Who makes changes: user@host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user id without a name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
+
+
+def plan_document(plan: OffsetsPlan) -> dict[str, Any]:
+    """A plan as a JSON object that `plan_from` reads back."""
+    return asdict(plan)
+
+
+def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
+    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
+    try:
+        items = tuple(item_from(item) for item in document["items"])
+        groups = tuple(PlannedGroup(**group) for group in document["groups"])
+        return OffsetsPlan(**{**document, "items": items, "groups": groups})
+    except (TypeError, KeyError) as error:
+        raise ConfigError(f"this is not a plan of positions made by kgroup: {error}") from None
+
+
+def item_from(item: Mapping[str, Any]) -> OffsetChange:
+    """One partition of a plan's JSON object; TypeError or KeyError when it is not one."""
+    before, after = (Position(**item[key]) if item[key] else None for key in ("before", "after"))
+    return OffsetChange(**{**item, "before": before, "after": after})
+
+
+def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
+    refusal, hint = None, None
+    if needs_empty or group.error or group.type == SHARE:
+        refusal, hint = refusal_of(group) or (None, None)
+    return PlannedGroup(
+        group.group_id,
+        group.type,
+        group.state,
+        group.members,
+        refusal,
+        hint,
+        code_name(group.error) if group.error else None,
+    )
+
+
+def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: bool) -> OffsetChange:
+    before = group.positions.get(partition)
+    result = FAILED if draft.error_code else PLANNED
+    # A reset to where the group is commits all the same, as in Kafka: it renews the position's lease.
+    if not draft.error_code and before == draft.after and (before is None or not keep_equal):
+        result = UNCHANGED
+    return OffsetChange(
+        group.group_id,
+        partition.topic,
+        partition.partition,
+        before,
+        draft.after,
+        result,
+        draft.error_code,
+        draft.effect,
+    )
+
+
+def _is_share(found: GroupDescription | KgroupError) -> bool:
+    return isinstance(found, GroupDescription) and found.type == SHARE
+
+
+def failed(item: OffsetChange, error: KgroupError) -> OffsetChange:
+    """The item as it is after `error` kept it from happening; of a broker too old it says which is not."""
+    code, effect = code_name(error), error.message
+    if code == ErrorCode.UNSUPPORTED_VERSION.name and error.hint:
+        effect = f"{effect} ({error.hint})"
+    return replace(item, result=FAILED, error_code=code, effect=effect)

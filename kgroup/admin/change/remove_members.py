@@ -1,0 +1,282 @@
+"""Take members out of a group by hand: work out who, show it, then do it (KIP-345, KIP-800).
+
+LeaveGroup serves classic and consumer groups alike: one request and one rebalance for any number of members.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import time
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kgroup.admin.change.journal import OUTCOME_UNKNOWN
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    GroupDescription,
+    ItemResult,
+    Member,
+    Plan,
+)
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.refusals import check, refused
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+
+LEAVE_GROUP = 13
+BATCH_VERSION = 3
+REASON_LIMIT = 255
+DEFAULT_REASON = "removed by an administrator with kgroup"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Who is to be removed: the union of what is given. `hosts` are globs; `left_only` narrows the rest.
+
+    `left_only` on its own selects every member at epoch -2.
+    """
+
+    instance_ids: tuple[str, ...] = ()
+    member_ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    left_only: bool = False
+    all: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was asked for, which is not the same as asking for all."""
+        return not (self.instance_ids or self.member_ids or self.hosts or self.left_only or self.all)
+
+
+def plan(cluster: Cluster, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
+    """What removing the selected members would do; changes nothing.
+
+    Members asked for by id that are not in the group are items with the result not_found. SafetyRefused
+    for an empty selection or a group of another type; BrokerRefused when the group cannot be described.
+    """
+    if selection.empty:
+        raise SafetyRefused("no members selected", "name some, or use --all")
+    group = _described(cluster, group_id)
+    _check_instances_told(group, selection)
+    items = _items(group, selection)
+    valid_while = validity(group)
+    content = json.dumps([group_id, valid_while, [asdict(item) for item in items], reason], sort_keys=True)
+    return Plan(
+        id=hashlib.sha256(content.encode()).hexdigest()[:8],
+        group_id=group_id,
+        type=group.type,
+        state=group.state,
+        valid_while=valid_while,
+        items=items,
+        reason=reason,
+        created_ms=time.time_ns() // 1_000_000,
+        before=asdict(group),
+    )
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """A plan as a JSON object, without the group as it was; `plan_from` reads it back."""
+    document = asdict(plan)
+    del document["before"]
+    return document
+
+
+def plan_from(document: Mapping[str, Any]) -> Plan:
+    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
+    try:
+        items = tuple(ItemResult(**item) for item in document["items"])
+        return Plan(**{**document, "items": items, "before": {}})
+    except (TypeError, KeyError) as error:
+        raise ConfigError(f"this is not a plan made by kgroup: {error}") from None
+
+
+def validity(group: GroupDescription) -> dict[str, int | str]:
+    """What must not change between plan and execution.
+
+    Brokers do not tell a classic group's generation, so who is in it with which assignment stands for it.
+    """
+    if group.group_epoch is not None:
+        return {"group_epoch": group.group_epoch}
+    if group.generation is not None:
+        return {"generation": group.generation}
+    members = [
+        (m.member_id, m.instance_id, asdict(m)["assignment"], m.raw_assignment) for m in group.known_members
+    ]
+    content = json.dumps([group.state, group.assignor, sorted(members, key=str)])
+    return {"membership": hashlib.sha256(content.encode()).hexdigest()[:12]}
+
+
+def check_fresh(cluster: Cluster, made: Plan) -> GroupDescription:
+    """The group as it is now; SafetyRefused if it is no longer what the plan was made for."""
+    group = _described(cluster, made.group_id)
+    now = validity(group)
+    if now != made.valid_while:
+        raise SafetyRefused(
+            f"plan {made.id} is stale: it holds while {_text(made.valid_while)}, now {_text(now)}",
+            "make the plan again and look at it",
+        )
+    return group
+
+
+def execute(cluster: Cluster, made: Plan) -> tuple[ItemResult, ...]:
+    """Remove the plan's members; a result for each, in the plan's order.
+
+    The plan must be fresh (`check_fresh`). BrokerRefused when the broker refuses the whole request or is
+    too old for it. When no answer comes every item fails with OUTCOME_UNKNOWN: it is not sent again, as
+    the members may have left and come back.
+    """
+    if not made.items:
+        return ()
+    answers = cluster.ask_coordinators(
+        [made.group_id],
+        lambda node, _, left_s: {made.group_id: _leave(cluster, node, made, left_s)},
+        idempotent=False,
+    )
+    answer = answers[made.group_id]
+    if isinstance(answer, OutcomeUnknown):
+        effect = f"{answer.message}; describe the group to see what became of it"
+        return tuple(
+            ItemResult(item.instance_id, item.member_id, "failed", OUTCOME_UNKNOWN, effect)
+            for item in made.items
+        )
+    if isinstance(answer, KgroupError):
+        raise answer
+    return tuple(_result(item, code) for item, code in zip(made.items, answer, strict=True))
+
+
+def _described(cluster: Cluster, group_id: str) -> GroupDescription:
+    group = groups_only(cluster, [group_id])[group_id]
+    if isinstance(group, KgroupError):
+        raise group
+    if group.type not in (CLASSIC, CONSUMER):
+        raise SafetyRefused(
+            f"{group_id} is a {group.type} group: Kafka has no request to remove its members",
+            "stop them, or delete the group when it is empty",
+        )
+    return group
+
+
+def _items(group: GroupDescription, selection: Selection) -> tuple[ItemResult, ...]:
+    members = group.known_members
+    chosen = [member for member in members if _is_chosen(member, selection)]
+    held = {m.instance_id for m in members}
+    known = {m.member_id for m in members}
+    absent = [
+        ItemResult(i, None, "not_found", None, _ABSENT) for i in selection.instance_ids if i not in held
+    ]
+    absent += [
+        ItemResult(None, m, "not_found", None, _ABSENT) for m in selection.member_ids if m not in known
+    ]
+    heirs = len(members) - len(chosen)
+    present = [
+        ItemResult(member.instance_id, member.member_id, "planned", None, _effect(member, heirs))
+        for member in chosen
+    ]
+    return (*present, *dict.fromkeys(absent))
+
+
+def _check_instances_told(group: GroupDescription, selection: Selection) -> None:
+    """Nobody is "not in the group" by an id that the broker keeps to itself."""
+    if not selection.instance_ids or all(member.instance_id_known for member in group.known_members):
+        return
+    raise BrokerRefused(
+        ErrorCode.UNSUPPORTED_VERSION,
+        f"the coordinator of {group.group_id} neither tells instance ids nor removes members by them",
+        hint="Kafka 2.4 and later do; here name one member at a time with --member-id",
+    )
+
+
+def _is_chosen(member: Member, selection: Selection) -> bool:
+    if selection.left_only and member.state != "left":
+        return False
+    named = (
+        member.instance_id in selection.instance_ids
+        or member.member_id in selection.member_ids
+        or any(fnmatch.fnmatchcase(member.host, glob) for glob in selection.hosts)
+    )
+    anyone = selection.left_only and not (selection.instance_ids or selection.member_ids or selection.hosts)
+    return named or selection.all or anyone
+
+
+_ABSENT = "not in the group: no-op"
+
+
+def _effect(member: Member, heirs: int) -> str:
+    count = member.partition_count
+    if count is None:
+        size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
+        why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not tell now"
+        partitions = f"what it runs is unknown ({why})"
+        return f"removed now, {partitions}; if still running it rejoins at once as a new member"
+    noun = "partition" if count == 1 else "partitions"
+    fate = "go to others" if heirs else "are left without a reader"
+    partitions = f"its {count} {noun} {fate}" if count else "it owns nothing"
+    if member.state == "left":
+        return f"removed for good, {partitions} now and not when its session ends"
+    return f"removed now, {partitions}; if still running it rejoins at once as a new member"
+
+
+def _leave(cluster: Cluster, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:
+    """The broker's error code for each item."""
+    from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+
+    served = cluster.transport.versions(node, LEAVE_GROUP)
+    reason = (made.reason or DEFAULT_REASON)[:REASON_LIMIT]
+    if served is not None and served[-1] < BATCH_VERSION:
+        request = LeaveGroupRequest(group_id=made.group_id, member_id=_only_member_id(made.items, served))
+    else:
+        members = tuple(
+            MemberIdentity(member_id=item.member_id or "", group_instance_id=item.instance_id, reason=reason)
+            for item in made.items
+        )
+        request = LeaveGroupRequest(group_id=made.group_id, members=members)
+    answer = cluster.transport.request(node, request, timeout_s=left_s)
+    assert isinstance(answer, LeaveGroupResponse)
+    if not request.members:
+        return (
+            refused(answer.error_code, f"group {made.group_id}")
+            if _whole(answer.error_code)
+            else [answer.error_code]
+        )
+    check(answer.error_code, f"removing members of group {made.group_id}")
+    if len(answer.members) != len(made.items):
+        return refused(ErrorCode.UNKNOWN_SERVER_ERROR, made.group_id, "the broker answered for other members")
+    return [member.error_code for member in answer.members]
+
+
+def _whole(code: int) -> bool:
+    """Whether a code of an old broker's single answer is about the request, not about the member."""
+    return code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+
+
+def _only_member_id(items: Sequence[ItemResult], served: range) -> str:
+    """The one dynamic member that an old LeaveGroup can name."""
+    has = f"the broker serves LeaveGroup {served[0]}-{served[-1]}"
+    if any(item.instance_id is not None for item in items):
+        need = f"removing by instance id needs {BATCH_VERSION}+"
+    elif len(items) > 1:
+        need = f"removing several members needs {BATCH_VERSION}+"
+    else:
+        return items[0].member_id or ""
+    raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{has}, {need}", hint="Kafka 2.4 and later serve it")
+
+
+def _result(item: ItemResult, code: int) -> ItemResult:
+    if code == ErrorCode.NONE:
+        return ItemResult(item.instance_id, item.member_id, "removed", None, item.effect)
+    name = ErrorCode.name_of(code)
+    if code == ErrorCode.UNKNOWN_MEMBER_ID:
+        return ItemResult(item.instance_id, item.member_id, "not_found", name, "was not in the group")
+    held = "another member holds the instance id now"
+    effect = held if code == ErrorCode.FENCED_INSTANCE_ID else "still in the group"
+    return ItemResult(item.instance_id, item.member_id, "failed", name, effect)
+
+
+def _text(valid_while: Mapping[str, int | str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in valid_while.items())

@@ -1,0 +1,192 @@
+"""Where a reset moves each position: every spec of Kafka's tool, with its clamping and fallbacks.
+
+Judged against `kafka-consumer-groups --reset-offsets` of Kafka 4.3: requested offsets are kept within the
+log, times without a record fall to the end of the log, and "current" is the end where nothing is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from kgroup.admin.change.offset_plans import Draft, GroupNow, OffsetsPlan, Position, look, make_plan
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import TopicDescription
+from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
+from kgroup.admin.refusals import code_name
+from kgroup.domain import TopicPartition
+from kgroup.errors import ConfigError, KgroupError
+
+TO_EARLIEST, TO_LATEST, TO_CURRENT = "to-earliest", "to-latest", "to-current"
+TO_OFFSET, SHIFT_BY, TO_TIME = "to-offset", "shift-by", "to-datetime"
+FROM_FILE, TO_GROUP = "from-file", "to-group"
+NO_COMMITTED_OFFSET = "NO_COMMITTED_OFFSET"
+
+FileRows = Mapping[str, Mapping[TopicPartition, int]]
+"""Offsets by group and partition, as a plan file gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Where to: `number` is the offset, the shift or the time in ms, `rows` the file's, `group` the model."""
+
+    kind: str
+    number: int = 0
+    rows: FileRows = field(default_factory=dict)
+    group: str = ""
+
+    @property
+    def text(self) -> str:
+        """The spec in words, as in the journal."""
+        if self.kind == TO_TIME:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.number)
+            return f"{self.kind} {moment.isoformat(timespec='milliseconds')}"
+        value = self.group or (str(self.number) if self.kind in (TO_OFFSET, SHIFT_BY) else "")
+        return f"{self.kind} {value}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which partitions: everything committed, or topics, each with some partitions or (None) all of them."""
+
+    all_topics: bool = False
+    topics: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
+
+
+def plan_reset(
+    cluster: Cluster, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
+) -> OffsetsPlan:
+    """What the reset would do to each group, whether or not it may be done now; changes nothing.
+
+    Partitions that cannot be reset are failed items. Raises for a topic named that does not exist, and
+    ConfigError for groups that the file does not mention.
+    """
+    wanted = list(dict.fromkeys(group_ids))
+    models = [spec.group] if spec.kind == TO_GROUP else []
+    now = look(cluster, [*wanted, *models])
+    named = _named_partitions(cluster, scope.topics)
+    chosen = {group: _chosen(now[group], spec, scope, named, now) for group in wanted}
+    log = _Log(cluster, {partition for partitions in chosen.values() for partition in partitions})
+    drafts = {
+        group_id: {p: _draft(p, now[group_id], spec, log, now) for p in partitions}
+        for group_id, partitions in chosen.items()
+    }
+    return make_plan("reset-offsets", spec.text, now, drafts, reason=reason, mark=True)
+
+
+def _named_partitions(
+    cluster: Cluster, topics: Mapping[str, frozenset[int] | None]
+) -> frozenset[TopicPartition]:
+    whole = [topic for topic, numbers in topics.items() if numbers is None]
+    known = cluster.topics(whole)
+    found = {TopicPartition(topic, n) for topic, numbers in topics.items() for n in numbers or ()}
+    for topic in whole:
+        described = known[topic]
+        if not isinstance(described, TopicDescription):
+            raise described
+        found |= {TopicPartition(topic, entry.partition) for entry in described.partitions}
+    return frozenset(found)
+
+
+def _chosen(
+    group: GroupNow, spec: Spec, scope: Scope, named: frozenset[TopicPartition], now: Mapping[str, GroupNow]
+) -> frozenset[TopicPartition]:
+    if spec.kind == FROM_FILE:
+        if group.group_id not in spec.rows:
+            raise ConfigError(f"the file has no row for group {group.group_id}")
+        rows = frozenset(spec.rows[group.group_id])
+        return rows & named if named else rows
+    if spec.kind == TO_GROUP:
+        model = frozenset(now[spec.group].positions)
+        return model & named if named else model
+    return frozenset(group.positions) | named if scope.all_topics else named
+
+
+class _Log:
+    """Ends and times of the logs of some partitions, each kind asked for once and only when needed."""
+
+    def __init__(self, cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
+        self._cluster = cluster
+        self._partitions = frozenset(partitions)
+        self._topics = cluster.topics({p.topic for p in self._partitions})
+        self._known: dict[int, Mapping[TopicPartition, ListedOffset | KgroupError]] = {}
+
+    def at(self, partition: TopicPartition, when: int) -> int:
+        """The offset for EARLIEST, LATEST or a time in ms; -1 for a time after the last record."""
+        if when not in self._known:
+            asked = dict.fromkeys(self._partitions, when)
+            self._known[when] = list_offsets(self._cluster, asked, self._topics)
+        found = self._known[when][partition]
+        if isinstance(found, KgroupError):
+            raise found
+        return found.offset
+
+    def within(self, partition: TopicPartition, offset: int) -> Draft:
+        """The offset, or the end of the log that it lies beyond."""
+        start, end = self.at(partition, EARLIEST), self.at(partition, LATEST)
+        if offset > end:
+            return Draft(Position(end), f"{offset} lies beyond the end of the log, {end}")
+        if offset < start:
+            return Draft(Position(start), f"{offset} lies before the start of the log, {start}")
+        return Draft(Position(offset))
+
+
+def _draft(
+    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
+) -> Draft:
+    try:
+        return _TARGETS[spec.kind](partition, group, spec, log, now)
+    except KgroupError as error:
+        return Draft(None, error.message, code_name(error))
+
+
+Target = Callable[[TopicPartition, GroupNow, Spec, _Log, Mapping[str, GroupNow]], Draft]
+
+
+def _to_current(
+    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
+) -> Draft:
+    position = group.positions.get(partition)
+    if position is None:
+        return Draft(Position(log.at(partition, LATEST)), "nothing committed: the end of the log")
+    return Draft(Position(position.offset))
+
+
+def _shift_by(
+    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
+) -> Draft:
+    position = group.positions.get(partition)
+    if position is None:
+        return Draft(None, "nothing is committed that could be shifted", NO_COMMITTED_OFFSET)
+    return log.within(partition, position.offset + spec.number)
+
+
+def _to_time(
+    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
+) -> Draft:
+    found = log.at(partition, spec.number)
+    if found >= 0:
+        return Draft(Position(found))
+    return Draft(Position(log.at(partition, LATEST)), "no record is that new: the end of the log")
+
+
+def _to_group(
+    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
+) -> Draft:
+    position = now[spec.group].positions.get(partition)
+    if position is None:
+        return Draft(None, f"{spec.group} has committed nothing for it", NO_COMMITTED_OFFSET)
+    return log.within(partition, position.offset)
+
+
+_TARGETS: Mapping[str, Target] = {
+    TO_EARLIEST: lambda p, group, spec, log, now: Draft(Position(log.at(p, EARLIEST))),
+    TO_LATEST: lambda p, group, spec, log, now: Draft(Position(log.at(p, LATEST))),
+    TO_CURRENT: _to_current,
+    TO_OFFSET: lambda p, group, spec, log, now: log.within(p, spec.number),
+    SHIFT_BY: _shift_by,
+    TO_TIME: _to_time,
+    FROM_FILE: lambda p, group, spec, log, now: log.within(p, spec.rows[group.group_id][p]),
+    TO_GROUP: _to_group,
+}

@@ -1,0 +1,162 @@
+"""Take back a change of positions, from the journal's before-image, if nobody has committed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
+from kgroup.admin.change.offset_plans import (
+    DONE,
+    PLANNED,
+    Draft,
+    GroupNow,
+    OffsetsPlan,
+    Position,
+    item_from,
+    look,
+    make_plan,
+)
+from kgroup.admin.discovery import Cluster
+from kgroup.domain import TopicPartition
+from kgroup.errors import ConfigError, KgroupError, SafetyRefused
+
+UNDO = "undo"
+DELETE = "delete"
+CHANGES = frozenset({"reset-offsets", "offsets import", "offsets clone", "offsets delete", UNDO, DELETE})
+"""The commands whose journal entries can be undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One partition of an entry: what was there, what was made of it, and whether that is certain."""
+
+    before: Position | None
+    after: Position | None
+    certain: bool
+
+
+_Steps = dict[str, dict[TopicPartition, _Step]]
+
+
+def plan_undo(
+    cluster: Cluster, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
+) -> OffsetsPlan:
+    """How to bring back what was before a journal entry: offsets, leader epochs and metadata, to the bit.
+
+    LAST is the newest change of positions on this cluster (of these groups) that is not an undo and not
+    undone. Only `group_ids` of the entry when given. Commit times cannot be brought back. SafetyRefused
+    when a position is no longer what the change made of it: somebody has committed since.
+    """
+    wanted = frozenset(group_ids)
+    entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
+    steps = _steps(entry)
+    if wanted:
+        steps = {group: rows for group, rows in steps.items() if group in wanted}
+    if not any(steps.values()):
+        raise SafetyRefused(f"{entry.id} changed nothing that could be brought back")
+    now = look(cluster, steps)
+    _refuse_if_moved(entry, steps, now)
+    drafts = {
+        group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
+        for group, rows in steps.items()
+    }
+    return make_plan(UNDO, f"undo {entry.id} ({entry.command})", now, drafts, undoes=entry.id)
+
+
+def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: frozenset[str]) -> Entry:
+    entries = journal.entries()
+    undone = {str(e.plan["undoes"]): e.id for e in entries if e.plan.get("undoes") and _did_something(e)}
+    if entry_id.upper() == "LAST":
+        for entry in reversed(entries):
+            fits = entry.command in CHANGES - {UNDO} and entry.cluster_id == cluster_id
+            about = fits and entry.id not in undone and (not groups or groups & _groups_of(entry))
+            if about and any(_steps(entry).values()):
+                return entry
+        raise SafetyRefused("the journal has no change of positions to undo on this cluster", _SHOW)
+    found = next((entry for entry in entries if entry.id == entry_id), None)
+    if found is None:
+        raise ConfigError(f"the journal has no entry {entry_id!r}", _SHOW)
+    if found.command not in CHANGES:
+        raise SafetyRefused(f"{entry_id} is a {found.command}: only changes of positions can be undone")
+    if found.cluster_id != cluster_id:
+        raise SafetyRefused(f"{entry_id} is of cluster {found.cluster_id}, this one is {cluster_id}")
+    if entry_id in undone:
+        raise SafetyRefused(f"{entry_id} is undone already, by {undone[entry_id]}")
+    if groups and not groups & _groups_of(found):
+        raise ConfigError(f"{entry_id} is not about {', '.join(sorted(groups))}")
+    return found
+
+
+_SHOW = "kgroup journal list shows the entries"
+
+
+def _did_something(entry: Entry) -> bool:
+    return any(result.get("result") == DONE for result in entry.results or ())
+
+
+def _groups_of(entry: Entry) -> frozenset[str]:
+    offsets: Any = entry.before.get("offsets")
+    return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
+
+
+def _steps(entry: Entry) -> _Steps:
+    """What the entry changed; ConfigError for one that was written by another version, or by hand."""
+    try:
+        return _steps_of_deletion(entry) if entry.command == DELETE else _steps_of_plan(entry)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{entry.id} is not an entry this version of kgroup can undo: {error}") from None
+
+
+def _steps_of_plan(entry: Entry) -> _Steps:
+    """The partitions a plan changed: those done, and those of which the journal cannot tell."""
+    results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
+    steps: _Steps = {}
+    for item in map(item_from, entry.plan["items"]):
+        told = results.get((item.group_id, item.topic, item.partition))
+        done = told is not None and told["result"] == DONE
+        doubtful = item.result == PLANNED and (told is None or told["error_code"] in IN_DOUBT)
+        if done or doubtful:
+            steps.setdefault(item.group_id, {})[item.tp] = _Step(item.before, item.after, done)
+    return steps
+
+
+def _steps_of_deletion(entry: Entry) -> _Steps:
+    """The positions of groups deleted, and of those of which the journal cannot tell."""
+    results = entry.results or ()
+    deleted = {r["group_id"] for r in results if r["result"] == "deleted"}
+    doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
+    if entry.results is None:
+        doubtful = set(entry.before["offsets"])
+    return {
+        group_id: {
+            TopicPartition(topic, number): _Step(Position(offset, epoch, metadata), None, group_id in deleted)
+            for topic, number, offset, epoch, metadata in rows
+        }
+        for group_id, rows in entry.before["offsets"].items()
+        if isinstance(rows, list) and group_id in deleted | doubtful
+    }
+
+
+def _refuse_if_moved(entry: Entry, steps: _Steps, now: Mapping[str, GroupNow]) -> None:
+    moved = []
+    for group_id, rows in steps.items():
+        group = now[group_id]
+        if isinstance(group.error, KgroupError):
+            raise group.error
+        for partition, step in rows.items():
+            current = group.positions.get(partition)
+            untouched = not step.certain and current == step.before
+            if current != step.after and not untouched:
+                moved.append(f"{group_id} {partition} is {_text(current)}, was set to {_text(step.after)}")
+    if moved:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        raise SafetyRefused(
+            f"somebody has committed since {entry.id}: {'; '.join(moved[:3])}{more}",
+            "kgroup journal show tells the offsets before; reset-offsets --from-file sets them regardless",
+        )
+
+
+def _text(position: Position | None) -> str:
+    return "absent" if position is None else str(position.offset)

@@ -1,0 +1,296 @@
+"""The checks of a check-up beyond the description: log starts, settings, history, a second look."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
+from kgroup.admin.read.findings import ERROR, WARN, Meaning
+from kgroup.domain import TopicPartition
+from kgroup.shell import command, list_item
+
+if TYPE_CHECKING:
+    from kgroup.history.events import Event
+    from kgroup.history.state import Member, View
+
+DOCTOR_CODES: dict[str, Meaning] = {
+    "KG110": Meaning(WARN, "An instance id changes hands again and again: two processes may share it"),
+    "KG111": Meaning(WARN, "The group rebalances again and again"),
+    "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
+    "KG307": Meaning(WARN, "The group's offsets expire soon"),
+    "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
+    "KG309": Meaning(ERROR, "A transaction holds offsets open: who starts to read waits for its end"),
+}
+FLAPS, REBALANCES = 3, 5
+STUCK_ONLINE_S, OPEN_S = 60, 10
+"""From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
+
+A consumer group goes on reading while its members confirm one after the other. A classic group reads nothing
+meanwhile, and its log does not tell when a rebalance began: it is stuck when patience runs out.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A finding with what shows it; `evidence` are facts in words, each with its source."""
+
+    code: str
+    severity: str
+    message: str
+    hint: str | None
+    evidence: tuple[str, ...] = ()
+
+
+def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
+    """What the description found, with evidence, and what the facts prove beyond it."""
+    for found in facts.group.findings:
+        evidence = tuple(_evidence(found.code, facts))
+        yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
+    for check in (_stuck, _held_open, _deleted_unread, _flapping, _restless, _expiring):
+        yield from check(facts)
+
+
+def _evidence(code: str, facts: Facts) -> Iterator[str]:
+    """What the facts add to a finding of the description."""
+    if code in ("KG101", "KG102"):
+        started = _last(facts.history, "rebalance-started")
+        completed = _last(facts.history, "rebalance-completed")
+        if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
+            since = f"rebalancing since {_iso(started.timestamp_ms)}"
+            yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
+    elif code == "KG103":
+        yield from _when_the_absent_expire(facts)
+    elif code == "KG304" and facts.retention_ms and facts.history:
+        end = _iso(_last_write(facts.history) + facts.retention_ms)
+        # A classic group's offsets live from when it became empty, others' each from its commit.
+        every = "none before" if facts.group.type == CLASSIC else "the last not before"
+        yield f"{every} {end}: {RETENTION} after the group's newest record"
+
+
+def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
+    session = facts.session_ms
+    for member in facts.group.known_members:
+        if member.state != "left":
+            continue
+        left = [
+            event.timestamp_ms
+            for event in facts.history or ()
+            if event.kind == "member-left-for-now" and event.instance_id == member.instance_id
+        ]
+        if left and session:
+            yield f"{member.name} left at {_iso(left[-1])}, its session ends at {_iso(left[-1] + session)}"
+        elif session:
+            yield f"{member.name}'s session ends within {session / 1000:g} s ({SESSION_TIMEOUT})"
+
+
+def _stuck(facts: Facts) -> Iterator[Diagnosis]:
+    if facts.rebalanced_throughout:
+        yield _stuck_classic(facts)
+    elif facts.group.type == CONSUMER and facts.group.state in ("Assigning", "Reconciling"):
+        yield from _stuck_consumer(facts)
+
+
+def _stuck_classic(facts: Facts) -> Diagnosis:
+    """Who is waited for is on no wire message: those of the last generation who may not have rejoined."""
+    group, view = facts.group, facts.state.view() if facts.state is not None else None
+    present = {member.member_id: member.name for member in group.known_members}
+    before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
+    evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
+    if facts.history is not None and view is not None and view.epoch > 0:
+        evidence.append(_begun_after(facts, view))
+    if group.state == COMPLETING:
+        leader = present.get(view.leader or "") if view is not None else None
+        waits = (
+            f"the assignment of its leader, {leader} when it was last complete" if leader else "its leader"
+        )
+    elif before:
+        suspects = sorted(before.values(), key=lambda m: _last_commit(facts, m))
+        waits = _one_of([member.instance_id or member.member_id for member in suspects])
+        evidence += [_about(facts, member) for member in suspects]
+        since = [name for member_id, name in present.items() if member_id not in before]
+        if since:
+            evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
+    else:
+        waits = "a member to rejoin; the records that would tell which were not seen"
+    return _diagnosis(
+        "KG112",
+        f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
+        f"look at that member's process; {_take_out(group.group_id, list(before.values()))} takes one out",
+        evidence,
+    )
+
+
+def _take_out(group_id: str, suspects: Sequence[Member]) -> str:
+    way = "--member-id ID"
+    if len(suspects) == 1 and suspects[0].instance_id is not None:
+        way = f"--instance-id {list_item(suspects[0].instance_id)}"
+    elif len(suspects) == 1:
+        way = f"--member-id {list_item(suspects[0].member_id)}"
+    return command("remove-members", group_id, options=way)
+
+
+def _begun_after(facts: Facts, view: View) -> str:
+    completed = _last(facts.history, "rebalance-completed")
+    at = f" at {_iso(completed.timestamp_ms)}" if completed else ""
+    return f"generation {view.epoch} was complete{at}: the rebalance began after that"
+
+
+def _one_of(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]} to rejoin"
+    return f"one or more of {', '.join(names)} to rejoin"
+
+
+def _last_commit(facts: Facts, member: Member) -> int:
+    """When something that the member held was last committed, in ms; -1 for never."""
+    offsets = facts.state.offsets if facts.state is not None else {}
+    return max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
+
+
+def _about(facts: Facts, member: Member) -> str:
+    last = _last_commit(facts, member)
+    committed = f"last committed at {_iso(last)}" if last >= 0 else "has committed nothing"
+    late = ""
+    if member.rebalance_timeout_ms >= 0:
+        ends = facts.now_ms + member.rebalance_timeout_ms
+        late = f", taken out by {_iso(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
+    return f"{member.instance_id or member.member_id} on {member.host.removeprefix('/')} {committed}{late}"
+
+
+def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
+    started = _last(facts.history, "rebalance-started")
+    completed = _last(facts.history, "rebalance-completed")
+    if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
+        return
+    age_s = (facts.now_ms - started.timestamp_ms) / 1000
+    if age_s < STUCK_ONLINE_S:
+        return
+    waited = [
+        f"{m.name} ({m.state})" for m in facts.group.known_members if m.state not in ("stable", "waiting")
+    ]
+    yield _diagnosis(
+        "KG112",
+        f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
+        "a member confirms within its rebalance timeout, or is taken out then",
+        [f"epoch {started.epoch} began at {_iso(started.timestamp_ms)} (log offset {started.offset})"],
+    )
+
+
+def _held_open(facts: Facts) -> Iterator[Diagnosis]:
+    """Offsets of a transaction that does not end; one that has just begun is none of that."""
+    pending = facts.state.pending if facts.state is not None else {}
+    by_producer = {
+        producer: {place: commit for place, commit in places.items() if place in facts.pending}
+        for producer, places in pending.items()
+    }
+    begun = [commit.timestamp_ms for places in by_producer.values() for commit in places.values()]
+    age_s = max((facts.now_ms - min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
+    if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
+        return
+    evidence = [
+        f"producer {producer} wrote the offsets of {len(places)} partitions from "
+        f"{_iso(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
+        for producer, places in sorted(by_producer.items())
+        if places
+    ]
+    known = {producer for producer, places in by_producer.items() if places}
+    evidence += [
+        f"transactional id {told.transactional_id!r}, producer {told.producer_id}, {told.state}"
+        + (f" since {_iso(told.start_ms)}" if told.start_ms >= 0 else "")
+        + (f", its timeout is {told.timeout_ms / 1000:g} s" if told.timeout_ms >= 0 else "")
+        for told in facts.transactions
+        if not known or told.producer_id in known
+    ]
+    places = sorted(facts.pending)
+    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    shown = " ".join(map(str, places[:5])) + more
+    yield _diagnosis(
+        "KG309",
+        f"offsets of {shown} are held open by a transaction for at least {age_s:.0f} s",
+        "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
+        evidence,
+    )
+
+
+def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
+    lost = [
+        f"{row.topic}-{row.partition}: {start - row.committed_offset} records, "
+        f"from {row.committed_offset} to {start}"
+        for row in facts.group.offsets
+        if row.committed_offset is not None
+        and (start := facts.starts.get(TopicPartition(row.topic, row.partition), -1)) > row.committed_offset
+    ]
+    if lost:
+        count = f"{len(lost)} partition" + ("s" if len(lost) > 1 else "")
+        yield _diagnosis(
+            "KG308",
+            f"the log of {count} begins after the committed offset: those records are gone unread",
+            "auto.offset.reset decides where the reader goes on; longer retention keeps it from happening",
+            lost,
+        )
+
+
+def _flapping(facts: Facts) -> Iterator[Diagnosis]:
+    recent = facts.recent
+    replaced = Counter(e.instance_id for e in recent if e.kind == "member-replaced" and e.instance_id)
+    for instance_id, count in sorted(replaced.items()):
+        if count >= FLAPS:
+            times = [_iso(e.timestamp_ms) for e in recent if e.instance_id == instance_id][-FLAPS:]
+            yield _diagnosis(
+                "KG110",
+                f"{instance_id} was taken over {count} times since {_iso(facts.since_ms)}",
+                "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
+                [f"last at {', '.join(times)}"],
+            )
+
+
+def _restless(facts: Facts) -> Iterator[Diagnosis]:
+    started = [event for event in facts.recent if event.kind == "rebalance-started"]
+    if len(started) >= REBALANCES:
+        causes = Counter(event.cause or event.detail for event in started).most_common(3)
+        yield _diagnosis(
+            "KG111",
+            f"{len(started)} rebalances since {_iso(facts.since_ms)}",
+            f"{command('replay-log', facts.group.group_id, options='--since 1h')} tells each",
+            [f"{count} times: {cause}" for cause, count in causes],
+        )
+
+
+def _expiring(facts: Facts) -> Iterator[Diagnosis]:
+    """An empty group whose newest record is older than nine tenths of the retention."""
+    if facts.group.known_members or not facts.history or not facts.retention_ms:
+        return
+    if not any(row.committed_offset is not None for row in facts.group.offsets):
+        return
+    last = _last_write(facts.history)
+    left = last + facts.retention_ms - facts.now_ms
+    if left < facts.retention_ms // 10:
+        renew = command("reset-offsets", facts.group.group_id, options="--all-topics --to-current")
+        yield _diagnosis(
+            "KG307",
+            f"nothing was written since {_iso(last)}: the last offset expires after "
+            f"{_iso(last + facts.retention_ms)}",
+            f"{renew} renews them",
+            [f"{RETENTION} is {facts.retention_ms // 60_000}"],
+        )
+
+
+def _diagnosis(code: str, message: str, hint: str, evidence: Iterable[str]) -> Diagnosis:
+    return Diagnosis(code, DOCTOR_CODES[code].severity, message, hint, tuple(evidence))
+
+
+def _last(events: Sequence[Event] | None, kind: str) -> Event | None:
+    return next((event for event in reversed(events or ()) if event.kind == kind), None)
+
+
+def _last_write(events: Sequence[Event]) -> int:
+    return max(max(event.timestamp_ms, event.end_timestamp_ms) for event in events)
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

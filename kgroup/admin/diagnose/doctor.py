@@ -1,0 +1,112 @@
+"""A check-up of groups: what describing them proves, with what settings, history and a second look add.
+
+The verdict is healthy only when every look was taken and found no error. A look that could not be taken makes
+it unknown; one that the operator leaves out is not missed (docs/decisions/0025-what-healthy-means.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
+from kgroup.admin.diagnose.facts import LOOKS, Facts, Unseen, gather
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.read.conditions import raised
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.findings import ERROR, INFO, WARN
+
+__all__ = ["DOCTOR_CODES", "LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine", "examine_all"]
+HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
+PATIENCE_S = 10.0
+_RANK = {ERROR: 0, WARN: 1, INFO: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What was found, worst first, and what could not be looked at.
+
+    `history_since_ms` is from when on history counted; None when it was not read.
+    """
+
+    group: GroupDescription
+    findings: tuple[Diagnosis, ...]
+    unseen: tuple[Unseen, ...]
+    history_since_ms: int | None
+
+    @property
+    def verdict(self) -> str:
+        """sick with an error found; else unknown when a look could not be taken; else healthy."""
+        if any(finding.severity == ERROR for finding in self.findings):
+            return SICK
+        return UNKNOWN if self.unseen else HEALTHY
+
+    @property
+    def healthy(self) -> bool | None:
+        """The verdict as yes or no; None for unknown."""
+        return None if self.verdict == UNKNOWN else self.verdict == HEALTHY
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The check-ups in the order asked for; `errors` are the groups that could not be described at all."""
+
+    checkups: tuple[Checkup, ...]
+    errors: tuple[ItemError, ...] = ()
+
+
+def examine(
+    cluster: Cluster,
+    group_id: str,
+    *,
+    window_ms: int = 3_600_000,
+    now_ms: int | None = None,
+    left_out: Iterable[str] = (),
+    patience_s: float = PATIENCE_S,
+) -> Checkup:
+    """Look at one group as `examine_all` does; raises when the group itself cannot be described."""
+    found = examine_all(
+        cluster, [group_id], window_ms=window_ms, now_ms=now_ms, left_out=left_out, patience_s=patience_s
+    )
+    for error in found.errors:
+        raise raised(error)
+    (checkup,) = found.checkups
+    return checkup
+
+
+def examine_all(
+    cluster: Cluster,
+    group_ids: Iterable[str],
+    *,
+    window_ms: int = 3_600_000,
+    now_ms: int | None = None,
+    left_out: Iterable[str] = (),
+    patience_s: float = PATIENCE_S,
+) -> Examined:
+    """Look at groups from every side, all of them together: each offsets partition is read once.
+
+    `window_ms` is how far back history counts. `left_out` are some of LOOKS not to take. A group that is seen
+    rebalancing, or with offsets held open, is looked at again for up to `patience_s`.
+    """
+    told = describe(cluster, group_ids)
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    without = frozenset(left_out)
+    facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
+    gather(cluster, facts, patience_s)
+    return Examined(tuple(_checkup(each) for each in facts), told.errors)
+
+
+def _checkup(facts: Facts) -> Checkup:
+    group = facts.group
+    found = sorted(diagnoses(facts), key=lambda finding: (_RANK[finding.severity], finding.code))
+    since = None if facts.history is None else facts.since_ms
+    untold = tuple(_unseen(group.group_id, error) for error in group.errors)
+    return Checkup(group, tuple(found), (*untold, *facts.unseen), since)
+
+
+def _unseen(group_id: str, error: ItemError) -> Unseen:
+    """A part of the description that could not be read; the group is named beside it anyway."""
+    look = "positions" if error.item == group_id else error.item
+    return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

@@ -1,0 +1,364 @@
+"""What a check-up looks at, gathered for many groups at once: each offsets partition is read once for all.
+
+A look that fails is noted with its reason, for every group it was for: the verdict is not made without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
+from kgroup.admin.read.describe import describe, groups_only
+from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
+from kgroup.admin.refusals import code_name
+from kgroup.admin.settings import broker_setting, group_settings
+from kgroup.domain import TopicPartition, offsets_partition_of
+from kgroup.errors import ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.history.events import Event
+    from kgroup.history.live import LiveTopic
+    from kgroup.history.state import GroupState
+
+HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
+LAG, ASSIGNMENTS = "lag", "assignments"
+LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
+"""The looks that may be left out: then nothing is said about what they show."""
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+RETENTION = "offsets.retention.minutes"
+SECOND_LOOK = "a second look"
+INTERVAL_S = 1.0
+FEW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE, or says why in one word."""
+
+    look: str
+    code: str
+    message: str
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of one group; None is what could not be looked at, or was left out.
+
+    `history` are the events the log still holds, `state` the group as its records have it. `pending` are
+    offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
+    rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
+    """
+
+    group: GroupDescription
+    now_ms: int
+    since_ms: int
+    patience_s: float
+    left_out: frozenset[str] = frozenset()
+    unseen: list[Unseen] = field(default_factory=list)
+    history: Sequence[Event] | None = None
+    state: GroupState | None = None
+    session_ms: int | None = None
+    retention_ms: int | None = None
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    pending: frozenset[TopicPartition] = frozenset()
+    transactions: tuple[OpenTransaction, ...] = ()
+    seen_for_s: float = 0.0
+    open_for_s: float = 0.0
+
+    @property
+    def recent(self) -> list[Event]:
+        return [event for event in self.history or () if event.timestamp_ms >= self.since_ms]
+
+    @property
+    def rebalanced_throughout(self) -> bool:
+        """Whether it was seen rebalancing until patience ran out."""
+        return self.rebalances and 0 < self.patience_s <= self.seen_for_s
+
+    @property
+    def open_throughout(self) -> bool:
+        """Whether its offsets were seen held open until patience ran out."""
+        return bool(self.pending) and 0 < self.patience_s <= self.open_for_s
+
+    @property
+    def rebalances(self) -> bool:
+        """Whether a classic group waits for its members; a consumer group goes on reading meanwhile."""
+        return self.group.type == CLASSIC and self.group.state in REBALANCING
+
+    def miss(self, look: str, error: KgroupError) -> None:
+        self.unseen.append(Unseen(look, code_name(error), error.message))
+
+    def seen_once(self, what: str) -> None:
+        self.unseen.append(Unseen(SECOND_LOOK, "SEEN_ONCE", what))
+
+
+def gather(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
+    """Take every look that is not left out, for all groups together, and once more where time tells more."""
+    for look, take in _LOOKS:
+        chosen = [each for each in facts if look not in each.left_out]
+        if chosen:
+            take(cluster, chosen)
+    _look_again(cluster, facts, patience_s)
+    for each in facts:
+        _untold(each)
+    _name_transactions(cluster, [each for each in facts if each.pending])
+
+
+def _settings(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """When offsets of empty groups expire, and sessions of members that left: asked where that matters."""
+    retentions: dict[int, int | None | KgroupError] = {}
+    for each in facts:
+        group = each.group
+        if any(member.state == "left" for member in group.known_members):
+            try:
+                each.session_ms = _session_ms(cluster, group)
+            except KgroupError as error:
+                each.miss(SESSION_TIMEOUT, error)
+        if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:
+            continue
+        node = group.coordinator.id
+        if node not in retentions:
+            try:
+                minutes = broker_setting(cluster, node, RETENTION)
+                retentions[node] = int(minutes) * 60_000 if minutes else None
+            except KgroupError as error:
+                retentions[node] = error
+        known = retentions[node]
+        if isinstance(known, KgroupError):
+            each.miss(RETENTION, known)
+        elif known is None:
+            each.unseen.append(Unseen(RETENTION, "NOT_TOLD", f"broker {node} does not tell it"))
+        each.retention_ms = known if isinstance(known, int) else None
+
+
+def _session_ms(cluster: Cluster, group: GroupDescription) -> int | None:
+    values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
+    return int(values.get(SESSION_TIMEOUT) or 0) or None
+
+
+def _log_starts(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """Where the logs of committed partitions begin; ends that cannot be read are said by the description."""
+    wanted = {
+        TopicPartition(row.topic, row.partition)
+        for each in facts
+        for row in each.group.offsets
+        if row.error is None and row.committed_offset is not None
+    }
+    told = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
+    for each in facts:
+        mine = {TopicPartition(row.topic, row.partition) for row in each.group.offsets} & told.keys()
+        starts = {place: told[place] for place in sorted(mine)}
+        each.starts = {p: found.offset for p, found in starts.items() if isinstance(found, ListedOffset)}
+        errors = [(p, found) for p, found in starts.items() if isinstance(found, KgroupError)]
+        for place, error in errors[:1]:
+            more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+            each.miss(f"log start of {place}{more}", error)
+
+
+def _transactions(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """Offsets held open, as the coordinator says; as the log says where the broker is too old to tell.
+
+    The log also names offsets that were never committed before, which nobody would ask the coordinator for.
+    """
+    for each in facts:
+        if each.state is not None:
+            each.pending = frozenset(p for places in each.state.pending.values() for p in places)
+    wanted = {each.group.group_id: _places(each.group) | each.pending for each in facts}
+    told = unstable(cluster, {group: places for group, places in wanted.items() if places})
+    for each in facts:
+        found = told.get(each.group.group_id, frozenset())
+        if not isinstance(found, KgroupError):
+            each.pending = found
+        elif each.state is None or not _too_old(found):
+            each.miss("open transactions", found)
+
+
+def _places(group: GroupDescription) -> frozenset[TopicPartition]:
+    if group.type == SHARE:
+        return frozenset()
+    return frozenset(TopicPartition(row.topic, row.partition) for row in group.offsets)
+
+
+def _history(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """The events of all groups: the topic's metadata once, each of its partitions once."""
+    from kgroup.history.live import LiveTopic
+
+    wanted = [each for each in facts if each.group.type != SHARE]
+    try:
+        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s) if wanted else None
+    except KgroupError as error:
+        for each in wanted:
+            each.miss(HISTORY, error)
+        return
+    if topic is None:
+        return
+    by_partition: dict[int, list[Facts]] = {}
+    for each in wanted:
+        number = offsets_partition_of(each.group.group_id, len(topic.partitions))
+        by_partition.setdefault(number, []).append(each)
+    for number, groups in sorted(by_partition.items()):
+        try:
+            _read(topic, number, groups)
+        except KgroupError as error:
+            for each in groups:
+                each.miss(HISTORY, error)
+
+
+def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
+    from kgroup.history.live import LiveLog
+    from kgroup.history.replay import replay
+
+    events: dict[str, list[Event]] = {each.group.group_id: [] for each in groups}
+    # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
+    few = len(events) <= FEW
+    chosen: dict[str, Any] = {"names": list(events)} if few else {"wanted": events.__contains__}
+    story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, **chosen)
+    for event in story.events:
+        if event.group in events:
+            events[event.group].append(event)
+    states = story.folds[partition].states
+    for each in groups:
+        each.history = events[each.group.group_id]
+        each.state = states.get(each.group.group_id)
+        if story.bad:
+            what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{partition} could not be read"
+            each.unseen.append(Unseen(HISTORY, "DAMAGED", what))
+
+
+_LOOKS = (
+    (SETTINGS, _settings),
+    (LOG_STARTS, _log_starts),
+    (HISTORY, _history),
+    (TRANSACTIONS, _transactions),
+)
+
+
+def _untold(facts: Facts) -> None:
+    """What the group's description leaves unknown without a failure that says so."""
+    group = facts.group
+    opaque = [m for m in group.known_members if m.assignment is None]
+    if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
+        count = f"{len(opaque)} of {group.member_count} members"
+        facts.unseen.append(
+            Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not told in a known form")
+        )
+    # Ends that could not be read are among the description's errors, with their own codes.
+    rows = [row for row in group.offsets if row.lag is None and row.error is None]
+    if rows and group.total_lag is None and LAG not in facts.left_out:
+        least = "" if group.lag_at_least is None else f"lag at least {group.lag_at_least}, "
+        first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
+        message = f"{least}of {len(rows)} partitions unknown; {first}"
+        facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
+
+
+def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
+    """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
+    clock = cluster.retry.clock
+    start = clock()
+    waiting = [each for each in facts if each.rebalances or each.pending]
+    rebalanced = [each for each in waiting if each.rebalances]
+    failed: dict[str, list[KgroupError]] = {}
+    # The first of the looks is taken already.
+    for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
+        now = _groups_again(cluster, [each.group.group_id for each in waiting if each.rebalances])
+        open_now = _open_again(
+            cluster, {each.group.group_id: each.pending for each in waiting if each.pending}
+        )
+        for each in waiting:
+            name = each.group.group_id
+            failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
+        waiting = [each for each in waiting if each.rebalances or each.pending]
+        if not waiting:
+            break
+    for each in waiting:
+        _unsettled(each, failed.get(each.group.group_id, ()))
+    _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
+
+
+def _groups_again(cluster: Cluster, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+    try:
+        return groups_only(cluster, group_ids)
+    except KgroupError as error:
+        return dict.fromkeys(group_ids, error)
+
+
+def _open_again(
+    cluster: Cluster, places: Mapping[str, frozenset[TopicPartition]]
+) -> Answers[frozenset[TopicPartition]]:
+    try:
+        return unstable(cluster, places) if places else {}
+    except KgroupError as error:
+        return dict.fromkeys(places, error)
+
+
+def _again(
+    facts: Facts,
+    group: GroupDescription | KgroupError | None,
+    still_open: frozenset[TopicPartition] | KgroupError | None,
+    passed_s: float,
+) -> list[KgroupError]:
+    """Note what another look shows, and for how long by now; why it could not be taken where it could not."""
+    if isinstance(group, GroupDescription):
+        facts.seen_for_s = passed_s
+        if group.state not in REBALANCING:
+            facts.group = replace(facts.group, state=group.state)
+    if isinstance(still_open, frozenset):
+        facts.open_for_s = passed_s
+        facts.pending &= still_open
+    return [error for error in (group, still_open) if isinstance(error, KgroupError)]
+
+
+def _unsettled(facts: Facts, failed: Sequence[KgroupError]) -> None:
+    """That nobody saw whether a rebalance, or a transaction, gets on, where nobody did."""
+    if facts.patience_s <= 0 and facts.rebalances:
+        facts.seen_once(f"it is {facts.group.state}: seen once, nobody knows whether it gets on")
+    if facts.patience_s <= 0 and facts.pending and facts.state is None:
+        facts.seen_once(f"{_held(facts)}: seen once, nobody knows for how long")
+    for error in failed:
+        if facts.state is not None and _too_old(error):
+            facts.seen_once(f"{_held(facts)} in the log: seen once, {error.message}")
+        else:
+            facts.miss(SECOND_LOOK, error)
+
+
+def _held(facts: Facts) -> str:
+    return f"a transaction holds offsets of {len(facts.pending)} partition(s) open"
+
+
+def _describe_settled(cluster: Cluster, facts: Sequence[Facts]) -> None:
+    """While a group rebalances nobody tells who owns what: those that are done are described anew."""
+    told = describe(cluster, [each.group.group_id for each in facts]) if facts else Description(())
+    groups = {group.group_id: group for group in told.groups}
+    for each in facts:
+        each.group = groups.get(each.group.group_id, each.group)
+        if each.rebalances:
+            each.seen_once("it rebalanced, was done, and rebalances again")
+    for error in told.errors:
+        gone = next(each for each in facts if each.group.group_id == error.item)
+        gone.unseen.append(Unseen(SECOND_LOOK, error.code, error.message))
+
+
+def _too_old(error: KgroupError) -> bool:
+    return code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name
+
+
+def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
+    """Who holds offsets open, where that may be seen: it adds to a finding, and decides nothing."""
+    held = {
+        each.group.group_id: each.group.offsets_partition
+        for each in facts
+        if each.group.offsets_partition is not None
+    }
+    if not held:
+        return
+    try:
+        found = open_transactions(cluster, held.values())
+    except KgroupError:
+        return
+    for each in facts:
+        number = each.group.offsets_partition
+        each.transactions = () if number is None else found[number]

@@ -1,0 +1,301 @@
+"""What a broker checks before and during an upgrade to the consumer protocol, said of one group in advance.
+
+Order and conditions are those of Kafka 4.3.1's coordinator: protocol served, migration policy, protocol type,
+size, embedded bytes, user data. What follows decides nothing there and changes something for the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kgroup.admin.migrate.consequences import consequences
+from kgroup.admin.migrate.kinds import KAFKA_STREAMS
+from kgroup.admin.migrate.models import (
+    ALREADY,
+    BLOCK,
+    BLOCKED,
+    COOPERATIVE_STICKY,
+    OK,
+    POLICIES,
+    READY,
+    SHOWN,
+    UNKNOWN,
+    UPGRADE,
+    WARN,
+    Check,
+    Evidence,
+    MigrationPlan,
+    Seat,
+    names_of,
+    words,
+)
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE
+from kgroup.shell import command
+
+POLICY = "group.consumer.migration.policy"
+PROTOCOLS = "group.coordinator.rebalance.protocols"
+CONSUMER_MAX_SIZE = "group.consumer.max.size"
+REFUSAL = 'The broker refuses the first consumer-protocol member with GROUP_ID_NOT_FOUND ("does not exist").'
+STRANDED = (
+    "The group stays a consumer group, and with classic members only nobody computes its target: what the "
+    "last consumer-protocol members leave has no owner until somebody joins."
+)
+_NEEDS_CONFIGS = "kgroup needs DESCRIBE_CONFIGS on the cluster"
+
+
+def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
+    """The verdict on rolling a group's clients to the consumer protocol, stopping each before its successor
+    starts.
+
+    `patterns` are the subscription patterns of the clients, which no broker tells.
+    """
+    from kgroup.admin.migrate.patterns import check_patterns
+
+    group = found.group
+    if group.type == CONSUMER:
+        return _converted(found, patterns)
+    checks = list(served(found))
+    if foreign := _foreign(found):
+        # Nothing that holds for groups of consumers is to be said of another one.
+        return verdict_of(found, UPGRADE, [*checks, foreign])
+    if group.state == EMPTY:
+        checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
+        checks.append(_users(found))
+    else:
+        checks += _online(found)
+    checks += check_patterns(patterns, found.topic_names, UPGRADE)
+    checks += consequences(found)
+    return verdict_of(found, UPGRADE, checks)
+
+
+def _online(found: Evidence) -> Iterator[Check]:
+    yield policy(found, UPGRADE)
+    yield _protocol_type(found)
+    yield from _size(found)
+    yield _embedded(found)
+    yield _user_data(found)
+    yield from _user_data_to_come(found)
+    if found.group.state != STABLE:
+        yield Check(
+            "state",
+            WARN,
+            f"the group is {found.group.state}: subscriptions are not shown, and all this may change",
+            f"wait until it is stable, then again: {command('upgrade plan', found.group.group_id)}",
+            {"state": found.group.state},
+        )
+
+
+def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
+    """A consumer group: done, or under way while members still speak the classic protocol."""
+    from kgroup.admin.migrate.patterns import check_patterns
+
+    group = found.group
+    classic = [member.name for member in group.known_members if member.protocol == CLASSIC]
+    evidence: dict[str, Any] = {"members": len(group.known_members), "classic": classic}
+    if not found.member_types:
+        message = "it is a consumer group; unknown which members still speak the classic protocol: "
+        told = Check(
+            "type",
+            UNKNOWN,
+            f"{message}broker {found.broker} does not tell",
+            None,
+            evidence | {"classic": None},
+        )
+        return verdict_of(found, UPGRADE, [told])
+    if not classic:
+        done = Check(
+            "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
+        )
+        return MigrationPlan(group.group_id, UPGRADE, group.type, group.state, ALREADY, (done,))
+    count = f"{len(classic)} of {len(group.known_members)} members"
+    checks = [
+        Check("type", OK, f"the group is converted; {count} still speak the classic protocol", None, evidence)
+    ]
+    checks += served(found)
+    checks += _room(found, len(group.known_members), any(m.instance_id for m in group.known_members))
+    checks += check_patterns(patterns, found.topic_names, UPGRADE)
+    return verdict_of(found, UPGRADE, checks)
+
+
+def verdict_of(found: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
+    """Blocked when a check blocks, else unknown when one that decides is not known, else ready."""
+    told = tuple(checks)
+    statuses = {check.status for check in told}
+    verdict = BLOCKED if BLOCK in statuses else UNKNOWN if UNKNOWN in statuses else READY
+    return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, told)
+
+
+def served(found: Evidence) -> Iterator[Check]:
+    """Whether the coordinator takes consumer-protocol members at all."""
+    protocols = (found.settings or {}).get(PROTOCOLS)
+    evidence = {
+        "broker": found.broker,
+        "consumer_group_heartbeat": found.serves_heartbeat,
+        "group_version": found.group_version,
+        PROTOCOLS: protocols,
+    }
+    code, refused = "consumer_protocol", "consumer-protocol members are answered UNSUPPORTED_VERSION"
+    if not found.serves_heartbeat:
+        why = (
+            f"broker {found.broker} does not serve ConsumerGroupHeartbeat (KIP-848 is in Kafka 4.0 and later)"
+        )
+        yield Check(code, BLOCK, why, "upgrade the brokers first", evidence)
+    elif found.group_version == 0:
+        hint = "kafka-features --bootstrap-server … upgrade --feature group.version=1"
+        yield Check(code, BLOCK, f"the feature group.version is 0: {refused}", hint, evidence)
+    elif protocols is not None and CONSUMER not in words(protocols):
+        hint = f"add consumer to {PROTOCOLS} on every broker and restart them"
+        yield Check(code, BLOCK, f"{PROTOCOLS}={protocols}: {refused}", hint, evidence)
+    elif found.group_version is None:
+        said = "ConsumerGroupHeartbeat is served; the level of group.version is not told"
+        yield Check(code, UNKNOWN, said, None, evidence)
+    else:
+        message = f"served by broker {found.broker}, group.version={found.group_version}"
+        yield Check(code, OK, message, None, evidence)
+
+
+def policy(found: Evidence, direction: str) -> Check:
+    """Whether the cluster's migration policy lets a live group change over."""
+    value = (found.settings or {}).get(POLICY)
+    evidence = {POLICY: value, "broker": found.broker}
+    code = "migration_policy"
+    if value is None:
+        why = found.settings_error or "the broker does not have this setting"
+        return Check(code, UNKNOWN, why, _NEEDS_CONFIGS, evidence, found.settings_code)
+    if value.lower() in POLICIES[direction]:
+        return Check(code, OK, f"{POLICY}={value} (broker {found.broker})", None, evidence)
+    message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
+    message += f" {REFUSAL if direction == UPGRADE else STRANDED}"
+    hint = f"set it to bidirectional or {direction}, or stop all members and convert the empty group: "
+    return Check(code, BLOCK, message, hint + command(f"{direction} execute", found.group.group_id), evidence)
+
+
+def _foreign(found: Evidence) -> Check | None:
+    """The one check of a group that is none of consumers: it stays what it is."""
+    kind = found.group.protocol_type
+    evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
+    if kind not in ("", CONSUMER):
+        message = f"the protocol type is {kind!r}, not consumer: this is no group of consumers."
+        message += "" if found.group.state == EMPTY else f" {REFUSAL}"
+        return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
+    if found.kind.name != KAFKA_STREAMS:
+        return None
+    message = f"this is a group of Kafka Streams: {found.kind.because}. As a consumer group the application "
+    message += "could not join it any more"
+    hint = "leave it; Streams moves with group.protocol=streams (KIP-1071), all of its members stopped before"
+    return Check("kafka_streams", BLOCK, message, hint, evidence)
+
+
+def _users(found: Evidence) -> Check:
+    """Who used an empty group; of Kafka Streams it would be lost by a conversion."""
+    evidence = {"kind": found.kind.name, "because": found.kind.because}
+    if found.kind.name is None:
+        message = f"consumers or Kafka Streams? {found.kind.because}"
+        hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
+        return Check("used_by", UNKNOWN, message, hint, evidence, found.kind.code)
+    return Check("used_by", OK, f"{found.kind.name}: {found.kind.because}", None, evidence)
+
+
+def _protocol_type(found: Evidence) -> Check:
+    evidence = {"protocol_type": found.group.protocol_type}
+    return Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
+
+
+def _size(found: Evidence) -> Iterator[Check]:
+    count, most = len(found.seats), found.number(CONSUMER_MAX_SIZE)
+    evidence = {"members": count, CONSUMER_MAX_SIZE: most}
+    if most is not None and count > most:
+        message = f"{count} members, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
+        yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", evidence)
+    else:
+        yield from _room(found, count, any(seat.instance_id for seat in found.seats))
+
+
+def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
+    """Whether a successor fits in; a static member's place is taken until its successor has it."""
+    most = found.number(CONSUMER_MAX_SIZE)
+    evidence = {"members": count, CONSUMER_MAX_SIZE: most}
+    if most is None:
+        why = found.settings_error or "the broker does not tell it"
+        message = f"{CONSUMER_MAX_SIZE}: {why}"
+        yield Check("size", UNKNOWN, message, _NEEDS_CONFIGS, evidence, found.settings_code)
+    elif count < most:
+        yield Check("size", OK, f"{count} members, below {CONSUMER_MAX_SIZE}={most}", None, evidence)
+    elif static:
+        message = (
+            f"the group is full ({CONSUMER_MAX_SIZE}={most}) and a static member keeps its place while it is "
+            "restarted: its successor is refused with GROUP_MAX_SIZE_REACHED"
+        )
+        hint = f"raise {CONSUMER_MAX_SIZE}, or take each out first: kgroup remove-members"
+        yield Check("size", BLOCK, message, hint, evidence)
+    else:
+        message = (
+            f"the group is full ({CONSUMER_MAX_SIZE}={most}): stop each member before its successor starts"
+        )
+        yield Check("size", WARN, message, None, evidence)
+
+
+def _embedded(found: Evidence) -> Check:
+    faulty = {seat.name: list(seat.faults) for seat in found.seats if seat.faults}
+    shown = [seat for seat in found.seats if seat.subscription is not None]
+    versions = sorted({seat.subscription_version for seat in shown if seat.subscription_version is not None})
+    given = sorted({s.assignment_version for s in found.seats if s.assignment_version is not None})
+    evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
+    count = f"{len(shown)}/{len(found.seats)} members"
+    if faulty and found.group.protocol_type == "consumer":
+        message = f"the embedded bytes of {names_of(list(faulty))} do not parse. {REFUSAL}"
+        hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
+        return Check("embedded_protocol", BLOCK, message, hint, evidence)
+    if len(shown) < len(found.seats):
+        stable = found.group.state == STABLE
+        why = "this broker does not tell them" if stable else "brokers show those of stable groups only"
+        message = f"subscriptions are shown for {count}: {why}"
+        return Check("embedded_protocol", UNKNOWN, message, None, evidence)
+    span = "-".join(f"v{version}" for version in sorted({*versions[:1], *versions[-1:]}))
+    return Check("embedded_protocol", OK, f"consumer, subscriptions {span} parse for {count}", None, evidence)
+
+
+def _user_data(found: Evidence) -> Check:
+    """The check nothing else predicts: user data in an assignment would be lost, so the broker refuses."""
+    carriers = {seat.name: seat.user_data_bytes for seat in found.seats if seat.user_data_bytes}
+    evidence = {"bytes": carriers, "assignor": found.group.assignor}
+    if not carriers:
+        return Check("assignment_user_data", OK, "no assignment carries user data", None, evidence)
+    sizes = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
+    message = (
+        f"{len(carriers)}/{len(found.seats)} assignments carry user data ({sizes}), "
+        f"assignor {found.group.assignor}. {REFUSAL}"
+    )
+    hint = (
+        "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or stop "
+        "all members, let the group go Empty and start them with group.protocol=consumer"
+    )
+    return Check("assignment_user_data", BLOCK, message, hint, evidence)
+
+
+def _user_data_to_come(found: Evidence) -> Iterator[Check]:
+    """librdkafka's cooperative-sticky: none in the first generation, some from the next rebalance on."""
+    told = [seat for seat in found.seats if _writes_like_librdkafka(seat)]
+    if found.group.assignor != COOPERATIVE_STICKY or not told or len(found.seats) < 2:
+        return
+    if any(seat.user_data_bytes for seat in found.seats):
+        return
+    code, static = "user_data_to_come", [seat.name for seat in found.seats if seat.instance_id]
+    evidence = {"members": [seat.name for seat in told], "static": static}
+    cause = "these subscriptions are written as librdkafka does, whose cooperative-sticky adds user data to "
+    cause += "assignments with the next rebalance"
+    if static:
+        hint = "roll the static members first: their successors convert the group without a rebalance"
+        yield Check(
+            code, WARN, f"{cause}; any rebalance before the first successor joins blocks", hint, evidence
+        )
+    else:
+        hint = "start the first successor before its predecessor is stopped, or convert offline"
+        yield Check(code, BLOCK, f"{cause}: stopping the first member is one. {REFUSAL}", hint, evidence)
+
+
+def _writes_like_librdkafka(seat: Seat) -> bool:
+    """v3 with user data that is empty, not null. Java's assignor writes 4 bytes, kafka-python an older v1."""
+    told = seat.subscription
+    return told is not None and seat.subscription_version == 3 and told.user_data == b"" and not told.owned

@@ -1,0 +1,115 @@
+"""What changes for a group with an upgrade and decides nothing: assignor, timeouts, rights, restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kgroup.admin.migrate.models import (
+    ASSIGNORS,
+    BROKER_SESSION_TIMEOUT,
+    INFO,
+    KNOWN_ASSIGNORS,
+    OK,
+    SESSION_TIMEOUT,
+    WARN,
+    Check,
+    Evidence,
+    names_of,
+    words,
+)
+from kgroup.admin.models import EMPTY
+from kgroup.shell import command
+
+
+def consequences(found: Evidence) -> Iterator[Check]:
+    """What an upgrade changes beyond the protocol; none of it decides."""
+    if found.group.state != EMPTY:
+        yield _assignor(found)
+        yield _static_ids(found)
+    yield _session_timeout(found)
+    yield Check(
+        "acls",
+        INFO,
+        "members need READ on the group and DESCRIBE on every topic they name (READ implies it); one topic "
+        "without it refuses the whole heartbeat with TOPIC_AUTHORIZATION_FAILED",
+    )
+    yield Check(
+        "client_software",
+        INFO,
+        "unknown: no request tells which client a member runs; group.protocol=consumer needs Java 4.0 or "
+        "librdkafka 2.12 (both general availability)",
+        None,
+        {"client_ids": sorted({seat.client_id for seat in found.seats}), "software": None},
+    )
+    if found.group.state != EMPTY:
+        yield Check(
+            "after",
+            INFO,
+            "the first consumer-protocol member converts the group; when the last one leaves while classic "
+            "members stay, it converts back",
+        )
+
+
+def _assignor(found: Evidence) -> Check:
+    offered = words((found.settings or {}).get(ASSIGNORS, ""))
+    used = found.group.assignor
+    evidence = {"assignor": used, ASSIGNORS: list(offered) or None}
+    if used is not None and used not in KNOWN_ASSIGNORS:
+        message = f"assignor {used} runs in the clients; no broker has it, members get the broker's own"
+        return Check("assignor", WARN, message, "see whether uniform or range will do", evidence)
+    if not offered:
+        return Check(
+            "assignor", INFO, f"{used} now; unknown which assignors the broker offers", None, evidence
+        )
+    if used == "range" and offered[0] != "range" and "range" in offered:
+        message = f"range now; {offered[0]} after, unless clients ask for range"
+        return Check("assignor", INFO, message, "group.remote.assignor=range keeps range", evidence)
+    return Check("assignor", INFO, f"{used or 'not shown'} now; {offered[0]} after", None, evidence)
+
+
+def _static_ids(found: Evidence) -> Check:
+    static = [seat.instance_id for seat in found.seats if seat.instance_id]
+    if not all(seat.instance_id_known for seat in found.seats):
+        message = "unknown: this broker does not tell instance ids (Kafka 2.4 and later do)"
+        return Check("static_ids", INFO, message, None, {"instance_ids": None, "dynamic": None})
+    evidence = {"instance_ids": sorted(static), "dynamic": len(found.seats) - len(static)}
+    if not static:
+        message = "none: each restart of the roll moves partitions (leave, then join)"
+        return Check("static_ids", INFO, message, None, evidence)
+    if len(static) < len(found.seats):
+        message = (
+            f"{len(static)} of {len(found.seats)} members are static; restarts of the others move partitions"
+        )
+        return Check("static_ids", INFO, message, None, evidence)
+    message = (
+        f"{len(static)} unique: {names_of(sorted(static))} (a successor under the same id takes the place)"
+    )
+    return Check("static_ids", OK, message, None, evidence)
+
+
+def _session_timeout(found: Evidence) -> Check:
+    ahead = _session_ahead(found)
+    clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
+    evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
+    ahead_ms = int(ahead) if ahead and ahead.isdigit() else None
+    after = "an unknown timeout" if ahead_ms is None else f"{ahead_ms / 1000:g} s"
+    if found.own_error is not None:
+        after += f" ({found.own_error})"
+    hint = command("config set", found.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
+    if not clients:
+        message = f"unknown what the clients use (--read-log tells); from the group's config then: {after}"
+        return Check("session_timeout", INFO, message, hint, evidence)
+    before = ", ".join(f"{ms / 1000:g} s" for ms in clients)
+    message = f"clients use {before}; consumer-protocol members get {after} from the group's config"
+    if ahead_ms is None:
+        return Check("session_timeout", INFO, message, None, evidence)
+    if max(clients) > ahead_ms:
+        return Check("session_timeout", WARN, message, hint, evidence)
+    return Check("session_timeout", OK, message, None, evidence)
+
+
+def _session_ahead(found: Evidence) -> str | None:
+    """The session timeout of consumer-protocol members; None when the group's own settings are not known."""
+    if found.own_settings is None:
+        return None
+    return found.own_settings.get(SESSION_TIMEOUT) or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)

@@ -1,0 +1,235 @@
+"""Carry a migration out where the cluster allows: empty groups convert by one join and leave.
+
+Any broker converts an empty group for a first member of the other protocol, whatever its migration policy.
+Offsets are kept by group id, so they stay; they are read before and after to prove it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.offsets import Committed, committed
+from kgroup.admin.refusals import check, refused
+from kgroup.domain import TopicPartition, uuid_text
+from kgroup.errors import ErrorCode, KgroupError, SafetyRefused
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kgroup.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kgroup.protocol.subscription import Subscription
+from kgroup.shell import command
+
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+TIMEOUT_MS = 45_000
+NO_MEMBER_ID_UNTIL = 3
+"""From version 4 on a first join is only told a member id, and comes twice (KIP-394)."""
+LEAVE_NAMES_MEMBERS_SINCE = 3
+REASON = "offline conversion of an empty group with kgroup"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """A committed offset that is not what it was before; None where there is none."""
+
+    topic: str
+    partition: int
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """An offline conversion done: the type and state after it, and what became of the offsets."""
+
+    group_id: str
+    type: str
+    state: str
+    offsets: int
+    offsets_changed: tuple[OffsetChange, ...]
+    journal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollStep:
+    """One instance to restart with the other protocol; `is_leader` is None where nothing tells."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    is_leader: bool | None
+
+
+def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
+    """Whom to restart, one after the other: static members first, by host; the leader of the group last.
+
+    A static successor takes over without a rebalance, so it converts the group at once. The leader last,
+    as each change of leader costs a classic group a full rebalance.
+    """
+    done = CONSUMER if direction == UPGRADE else CLASSIC
+    leader = found.logged.leader if found.logged is not None else None
+    steps = [
+        RollStep(m.member_id, m.instance_id, m.client_id, m.host, m.member_id == leader if leader else None)
+        for m in found.group.known_members
+        if m.protocol != done
+    ]
+    return tuple(
+        sorted(
+            steps,
+            key=lambda s: (bool(s.is_leader), s.instance_id is None, s.host, s.instance_id or s.client_id),
+        )
+    )
+
+
+def convert_empty(cluster: Cluster, plan: MigrationPlan, journal: Journal) -> Conversion:
+    """Convert an empty group to the other protocol; its entry in the journal holds the offsets before.
+
+    SafetyRefused when the group is not empty (any more), BrokerRefused when the broker refuses. The joiner
+    has a member id of its own, subscribes to nothing and leaves at once.
+    """
+    group_id, direction = plan.group_id, plan.direction
+    _refuse_unless_empty(_described(cluster, group_id), direction)
+    before = _offsets(cluster, group_id)
+    listed = [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(before.items())]
+    name, image = f"{direction} execute", {"offsets": listed}
+    with journal.change(name, cluster.cluster_id(), asdict(plan), image) as entry:
+        _join_and_leave(cluster, group_id, direction)
+        after = _offsets(cluster, group_id)
+        group = _described(cluster, group_id)
+        if group.type != target_of(direction):
+            raise refused(ErrorCode.UNKNOWN_SERVER_ERROR, group_id, f"it is still a {group.type} group")
+        changed = changes(before, after)
+        entry.results.append({"result": "converted", "offsets_changed": [asdict(each) for each in changed]})
+    return Conversion(group_id, group.type, group.state, len(before), changed, entry.id)
+
+
+def changes(before: Committed, after: Committed) -> tuple[OffsetChange, ...]:
+    """The partitions whose position is not the same in both, metadata and leader epoch included."""
+    places: Mapping[TopicPartition, object] = {**before, **after}
+    return tuple(
+        OffsetChange(
+            place.topic,
+            place.partition,
+            before[place].offset if place in before else None,
+            after[place].offset if place in after else None,
+        )
+        for place in sorted(places)
+        if before.get(place) != after.get(place)
+    )
+
+
+def _described(cluster: Cluster, group_id: str) -> GroupDescription:
+    group = groups_only(cluster, [group_id])[group_id]
+    if isinstance(group, KgroupError):
+        raise group
+    return group
+
+
+def _refuse_unless_empty(group: GroupDescription, direction: str) -> None:
+    if group.type == target_of(direction):
+        raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
+    if group.state != EMPTY or group.known_members:
+        raise SafetyRefused(
+            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
+            f"roll its clients: {command(f'{direction} execute', group.group_id)}",
+        )
+
+
+def _offsets(cluster: Cluster, group_id: str) -> Committed:
+    found = committed(cluster, [group_id])[group_id]
+    if isinstance(found, KgroupError):
+        raise found
+    return found
+
+
+def _join_and_leave(cluster: Cluster, group_id: str, direction: str) -> None:
+    if direction == UPGRADE:
+        member_id = uuid_text(os.urandom(16))
+        joined = _heartbeat(cluster, group_id, member_id, JOIN_EPOCH)
+        check(joined.error_code, f"joining {group_id}", joined.error_message)
+        left = _heartbeat(cluster, group_id, member_id, LEAVE_EPOCH)
+        if left.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+            check(left.error_code, f"leaving {group_id}", left.error_message)
+        return
+    answer = _join_classic(cluster, group_id)
+    check(answer.error_code, f"joining {group_id}")
+    _leave_classic(cluster, group_id, answer.member_id)
+
+
+def _heartbeat(cluster: Cluster, group_id: str, member_id: str, epoch: int) -> ConsumerGroupHeartbeatResponse:
+    joins = epoch == JOIN_EPOCH
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=epoch,
+        rebalance_timeout_ms=TIMEOUT_MS if joins else -1,
+        subscribed_topic_names=() if joins else None,
+        topic_partitions=() if joins else None,
+    )
+    answer = _ask(cluster, group_id, request, idempotent=True)
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    return answer
+
+
+def _join_classic(cluster: Cluster, group_id: str) -> JoinGroupResponse:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1))
+    request = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=TIMEOUT_MS,
+        rebalance_timeout_ms=TIMEOUT_MS,
+        member_id="",
+        protocol_type=CONSUMER,
+        protocols=(protocol,),
+    )
+    answer = _ask(cluster, group_id, request, idempotent=False, max_version=NO_MEMBER_ID_UNTIL)
+    assert isinstance(answer, JoinGroupResponse)
+    return answer
+
+
+def _leave_classic(cluster: Cluster, group_id: str, member_id: str) -> None:
+    identity = MemberIdentity(member_id=member_id, reason=REASON)
+    request = LeaveGroupRequest(group_id=group_id, members=(identity,))
+    answer = _ask(cluster, group_id, request, idempotent=True, min_version=LEAVE_NAMES_MEMBERS_SINCE)
+    assert isinstance(answer, LeaveGroupResponse)
+    code = answer.error_code or answer.members[0].error_code
+    if code != ErrorCode.UNKNOWN_MEMBER_ID:
+        check(code, f"leaving {group_id}")
+
+
+def _ask(
+    cluster: Cluster,
+    group_id: str,
+    request: ConsumerGroupHeartbeatRequest | JoinGroupRequest | LeaveGroupRequest,
+    *,
+    idempotent: bool,
+    min_version: int = 0,
+    max_version: int | None = None,
+) -> object:
+    """The coordinator's answer; a coordinator that moved or loads is asked again."""
+
+    def ask(node: int, groups: object, left_s: float) -> dict[str, object]:
+        answer = cluster.transport.request(
+            node, request, min_version=min_version, max_version=max_version, timeout_s=left_s
+        )
+        code = getattr(answer, "error_code", 0)
+        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+            return {group_id: refused(code, f"group {group_id}")}
+        return {group_id: answer}
+
+    answer = cluster.ask_coordinators([group_id], ask, idempotent=idempotent)[group_id]
+    if isinstance(answer, KgroupError):
+        raise answer
+    return answer

@@ -1,0 +1,145 @@
+"""What a migration between the classic and the consumer protocol is worked out from, and what comes out.
+
+Field names are the JSON names of `upgrade plan`, `upgrade execute` and `upgrade watch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.admin.migrate.kinds import CONSUMERS, Kind
+from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
+from kgroup.domain import TopicPartition
+from kgroup.protocol.subscription import Subscription
+
+UPGRADE, DOWNGRADE = "upgrade", "downgrade"
+OK, WARN, BLOCK, INFO, UNKNOWN = "ok", "warn", "block", "info", "unknown"
+READY, BLOCKED, ALREADY = "ready", "blocked", "already"
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+BROKER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
+ASSIGNORS = "group.consumer.assignors"
+COOPERATIVE_STICKY = "cooperative-sticky"
+KNOWN_ASSIGNORS = frozenset({"range", "roundrobin", "sticky", COOPERATIVE_STICKY})
+SHOWN = 5
+POLICIES = {UPGRADE: ("bidirectional", "upgrade"), DOWNGRADE: ("bidirectional", "downgrade")}
+
+
+def target_of(direction: str) -> str:
+    """The group type a migration in this direction ends with."""
+    return CONSUMER if direction == UPGRADE else CLASSIC
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def names_of(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that decides a migration, or that will change with it.
+
+    `status` is ok, warn, block, info, or unknown for something that would decide and is not told: then
+    `reason` is the code of what kept it from being seen, where it was a failure. What is not known and
+    decides nothing is info and says so. `evidence` holds the values that were read, null where nothing tells.
+    """
+
+    code: str
+    status: str
+    message: str
+    hint: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """The verdict on a roll now: ready, blocked, already or unknown; it holds until the next rebalance."""
+
+    group_id: str
+    direction: str
+    type: str
+    state: str
+    verdict: str
+    checks: tuple[Check, ...]
+
+    @property
+    def blockers(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if check.status == BLOCK)
+
+    @property
+    def unknowns(self) -> tuple[Check, ...]:
+        """What would decide and is not known."""
+        return tuple(check for check in self.checks if check.status == UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One member of a classic group, down to the bytes the broker will look at.
+
+    `subscription` and its version are None where the broker does not show it (rebalancing) or where it
+    does not parse; `faults` says what does not. Without `instance_id_known` nobody says who is static.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    subscription: Subscription | None
+    subscription_version: int | None
+    assignment_version: int | None
+    assigned: frozenset[TopicPartition]
+    user_data_bytes: int
+    faults: tuple[str, ...] = ()
+    instance_id_known: bool = True
+
+    @property
+    def name(self) -> str:
+        """The instance id, or the member id of a dynamic member."""
+        return self.instance_id or self.member_id
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What only the group's records tell: generation, leader, the members' session timeouts in ms by id."""
+
+    generation: int
+    leader: str | None
+    session_timeouts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that was read before a verdict.
+
+    `settings` are the coordinator's (None: may not be read, `settings_error` says why, `settings_code` in one
+    name), `own_settings` those of the group (None: for the reason in `own_error`). `group_version` is the
+    finalized level of the feature, None where the broker does not tell features. `logged` is None unless the
+    records were read. `member_types`: whether the broker tells which protocol each member of a consumer group
+    speaks (4.0 and later). `kind` is who uses a classic group.
+    """
+
+    group: GroupDescription
+    seats: tuple[Seat, ...]
+    broker: int
+    serves_heartbeat: bool
+    group_version: int | None
+    settings: Mapping[str, str] | None
+    settings_error: str | None
+    own_settings: Mapping[str, str] | None
+    topic_names: frozenset[str] | None = None
+    logged: Logged | None = None
+    member_types: bool = True
+    kind: Kind = Kind(CONSUMERS, "")
+    settings_code: str | None = None
+    own_error: str | None = None
+
+    def number(self, name: str) -> int | None:
+        """A numeric setting of the coordinator; None when unknown."""
+        text = (self.settings or {}).get(name)
+        return int(text) if text is not None and text.lstrip("-").isdigit() else None

@@ -1,0 +1,312 @@
+"""Rehearse a migration on a copy: the group's records in a shard in memory, upgraded and taken back there.
+
+The coordinator is kgroup's, which decides as Kafka 4.3.1 does; clients are stand-ins (migrate_puppets). What
+their assignors would compute is theirs: here a leader lets everybody keep what it has and gives the rest to
+those with least, with the user data it found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
+from kgroup.admin.migrate.puppets import ClassicPuppet, ConsumerPuppet, Puppet, Refusal
+from kgroup.admin.migrate.stage import Stage, copy_of, image_from
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.domain import TopicPartition, uuid_text
+from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
+from kgroup.history.items import RawRecord
+from kgroup.history.raw import raw_row
+from kgroup.history.sources import PartitionLog
+from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
+from kgroup.protocol.subscription import Assignment, Subscription
+from kgroup.runtime.shard import Shard
+
+BEAT_MS = 1000
+MOST_BEATS = 60
+DEFAULT_SESSION_MS = 45_000
+CONVERTED, REFUSED, NOT_NEEDED, UNFINISHED = "converted", "refused", "not-needed", "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One act of the rehearsal and the records it led to, as `replay-log --raw` shows records.
+
+    `epoch` is the group epoch, or the generation of a classic group; `error_code` the refusal, if any.
+    """
+
+    phase: str
+    action: str
+    member: str
+    type: str
+    state: str
+    epoch: int
+    assignment_epoch: int | None
+    error_code: str | None
+    message: str | None
+    records: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What became of the copy; `upgrade` and `downgrade` are converted, refused, not-needed or unfinished."""
+
+    group_id: str
+    source: str
+    copied: int
+    upgrade: str
+    downgrade: str
+    offsets_kept: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True)
+class _Play:
+    """The group's members as puppets, and what they do one after the other."""
+
+    stage: Stage
+    topic_names: Mapping[bytes, str]
+    puppets: list[Puppet] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    _shown: int = 0
+    _was: dict[str, ClassicPuppet] = field(default_factory=dict)
+
+    def cast(self) -> None:
+        """A puppet for each member the records describe."""
+        group = self.stage.group
+        if isinstance(group, ClassicGroup):
+            for member in group.members.values():
+                self.puppets.append(
+                    ClassicPuppet(
+                        member.member_id,
+                        member.instance_id,
+                        member.client_id,
+                        member.client_host,
+                        member.protocols,
+                        member.session_timeout_ms,
+                        member.rebalance_timeout_ms,
+                        self._assign,
+                        group.generation,
+                        _assignment(member.assignment),
+                    )  # fmt: skip
+                )
+        else:
+            self.puppets += [self._of_consumer_group(member) for member in group.members.values()]
+        self._shown = self.stage.shard.log.end_offset
+
+    def _of_consumer_group(self, member: Any) -> Puppet:
+        about, classic = member.metadata, member.metadata.classic_member_metadata
+        owned = {topic: tuple(sorted(epochs)) for topic, epochs in member.current.assigned.items()}
+        if classic is None:
+            return ConsumerPuppet(
+                member.member_id, about.instance_id, about.client_id, about.client_host,
+                about.subscribed_topic_names, member.regex, about.rebalance_timeout_ms, member.epoch, owned,
+            )  # fmt: skip
+        protocols = tuple(
+            JoinGroupRequestProtocol(name=p.name, metadata=p.metadata) for p in classic.supported_protocols
+        )
+        places = tuple(
+            TopicPartition(self.topic_names[topic], number)
+            for topic, numbers in owned.items()
+            if topic in self.topic_names
+            for number in numbers
+        )
+        return ClassicPuppet(
+            member.member_id, about.instance_id, about.client_id, about.client_host,
+            protocols,
+            classic.session_timeout_ms, about.rebalance_timeout_ms,
+            self._assign, member.epoch, Assignment(places),
+        )  # fmt: skip
+
+    def roll(self, phase: str) -> str:
+        """Replace every puppet of the old protocol, static ones first; how that ended."""
+        old_kind = ClassicPuppet if phase == UPGRADE else ConsumerPuppet
+        leavers = sorted(
+            (p for p in self.puppets if isinstance(p, old_kind)),
+            key=lambda p: (p.instance_id is None, p.host, p.name),
+        )
+        if not leavers and self.stage.type == (CONSUMER if phase == UPGRADE else CLASSIC):
+            return NOT_NEEDED
+        try:
+            if not leavers:
+                self._convert_empty(phase)
+            for number, leaver in enumerate(leavers):
+                self._replace(phase, leaver, number)
+        except Refusal:
+            return REFUSED
+        return CONVERTED if self.stage.type == (CONSUMER if phase == UPGRADE else CLASSIC) else UNFINISHED
+
+    def _replace(self, phase: str, leaver: Puppet, number: int) -> None:
+        self.puppets.remove(leaver)
+        leaver.leave(self.stage)
+        self._settle()
+        gone = "falls silent" if leaver.instance_id and phase == UPGRADE else "leaves"
+        self._show(phase, f"{leaver.name} {gone}", leaver)
+        self._enter(phase, self._successor(phase, leaver, number))
+
+    def _enter(self, phase: str, puppet: Puppet) -> None:
+        """The newcomer joins and all follow until nothing moves; a Refusal becomes the step's."""
+        kind = "consumer" if isinstance(puppet, ConsumerPuppet) else "classic"
+        action = f"{puppet.name or puppet.client_id} joins with the {kind} protocol"
+        try:
+            puppet.join(self.stage)
+            self.puppets.append(puppet)
+            self._settle()
+        except Refusal as refusal:
+            self._show(phase, action, puppet, refusal)
+            raise
+        self._show(phase, action, puppet)
+
+    def _convert_empty(self, phase: str) -> None:
+        """As `upgrade execute` does: one member joins, subscribes to nothing and leaves."""
+        member: Puppet
+        if phase == UPGRADE:
+            member = ConsumerPuppet(_member_id(self.stage.group_id), None, "kgroup", "/127.0.0.1", ())
+        else:
+            member = ClassicPuppet(
+                "",
+                None,
+                "kgroup",
+                "/127.0.0.1",
+                _range(()),
+                DEFAULT_SESSION_MS,
+                DEFAULT_SESSION_MS,
+                self._assign,
+            )
+        self._enter(phase, member)
+        self.puppets.remove(member)
+        member.leave(self.stage)
+        self._settle()
+        self._show(phase, f"{member.name} leaves", member)
+
+    def _successor(self, phase: str, leaver: Puppet, number: int) -> Puppet:
+        if isinstance(leaver, ClassicPuppet):
+            member_id = _member_id(f"{self.stage.group_id}/{number}/{leaver.name}")
+            self._was[member_id] = leaver
+            return ConsumerPuppet(
+                member_id, leaver.instance_id, leaver.client_id, leaver.host, leaver.topics,
+                rebalance_timeout_ms=leaver.rebalance_timeout_ms,
+            )  # fmt: skip
+        was = self._was.get(leaver.member_id)
+        protocols = was.protocols if was is not None else _range(leaver.topics)
+        session = was.session_timeout_ms if was is not None else DEFAULT_SESSION_MS
+        return ClassicPuppet(
+            "", leaver.instance_id, leaver.client_id, leaver.host, protocols, session,
+            leaver.rebalance_timeout_ms, self._assign,
+        )  # fmt: skip
+
+    def _settle(self) -> None:
+        """Heartbeats of all, second by second, until two rounds in a row change nothing."""
+        quiet = 0
+        for _ in range(MOST_BEATS):
+            before = self._moment()
+            for puppet in list(self.puppets):
+                puppet.beat(self.stage)
+            self.stage.pass_time(BEAT_MS)
+            quiet = quiet + 1 if self._moment() == before else 0
+            if quiet == 2:
+                return
+
+    def _moment(self) -> object:
+        group = self.stage.shard.coordinator.state.groups.get(self.stage.group_id)
+        return self.stage.shard.log.end_offset, None if group is None else group.state
+
+    def _assign(self, member_ids: Collection[str]) -> Mapping[str, Assignment]:
+        """Everybody keeps what it has, with its user data; what is free goes to those with least."""
+        classic = {p.member_id: p for p in self.puppets if isinstance(p, ClassicPuppet)}
+        given = {m: list(classic[m].assignment.partitions) if m in classic else [] for m in member_ids}
+        held = {place for places in given.values() for place in places}
+        image = self.stage.shard.coordinator.state.image
+        topics = {topic for m in member_ids if m in classic for topic in classic[m].topics}
+        for topic in sorted(topics & image.by_name.keys()):
+            able = [m for m in sorted(given) if m in classic and topic in classic[m].topics]
+            for number in range(image.by_name[topic].partitions):
+                place = TopicPartition(topic, number)
+                if place not in held:
+                    given[min(able, key=lambda m: len(given[m]))].append(place)
+        data = {m: classic[m].assignment.user_data if m in classic else None for m in given}
+        return {m: Assignment(tuple(sorted(places)), data[m]) for m, places in given.items()}
+
+    def _show(self, phase: str, action: str, puppet: Puppet, refusal: Refusal | None = None) -> None:
+        """Keep what was done, with the records that have come since the last time."""
+        group = self.stage.shard.coordinator.state.groups.get(self.stage.group_id)
+        consumer = isinstance(group, ConsumerGroup)
+        epoch = 0
+        if isinstance(group, ConsumerGroup):
+            epoch = group.epoch
+        elif isinstance(group, ClassicGroup):
+            epoch = group.generation
+        self.steps.append(
+            Step(
+                phase=phase,
+                action=action,
+                member=puppet.name,
+                type=CONSUMER if consumer else CLASSIC,
+                state=str(group.state.value) if group is not None else DEAD,
+                epoch=epoch,
+                assignment_epoch=group.assignment_epoch if isinstance(group, ConsumerGroup) else None,
+                error_code=None if refusal is None else ErrorCode.name_of(refusal.code),
+                message=None if refusal is None else refusal.message,
+                records=tuple(self._new_records()),
+            )
+        )
+
+    def _new_records(self) -> Iterator[Mapping[str, Any]]:
+        log = self.stage.shard.log
+        for batch in log.batches(self._shown):
+            for r in batch.records:
+                record = RawRecord(r.offset, r.timestamp_ms, r.key, r.value, batch.base_offset, -1)
+                yield raw_row(record, self.stage.shard.partition, batch.control, self.topic_names)
+        self._shown = log.end_offset
+
+
+def rehearse(
+    log: PartitionLog,
+    group_id: str,
+    *,
+    settings: Mapping[str, str],
+    topic_names: Mapping[bytes, str],
+    partition_counts: Mapping[str, int],
+) -> Rehearsal:
+    """Upgrade a copy of the group and take it back; the source is only read.
+
+    `settings` are the coordinator's, under Kafka's names (unknown ones are left out); topics are those of
+    `topic_names` with `partition_counts`. BrokerRefused when the log has no record of the group.
+    """
+    copy, count, last_ms = copy_of(log, group_id)
+    known = {name: value for name, value in settings.items() if name in GroupConfig.names()}
+    image = image_from(topic_names, partition_counts)
+    shard = Shard(log.partition, copy, GroupConfig.of(known), 0, image)
+    shard.load(last_ms)
+    stage = Stage(group_id, shard, last_ms)
+    if group_id not in shard.coordinator.state.groups:
+        raise BrokerRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is deleted, or only has offsets")
+    before = stage.offsets()
+    play = _Play(stage, topic_names)
+    play.cast()
+    upgraded = play.roll(UPGRADE)
+    back = NOT_NEEDED if upgraded == REFUSED else play.roll(DOWNGRADE)
+    kept = sorted(map(str, before)) == sorted(map(str, stage.offsets()))
+    return Rehearsal(group_id, log.source, count, upgraded, back, kept, tuple(play.steps))
+
+
+def _member_id(text: str) -> str:
+    """A member id as clients make them, the same in every rehearsal."""
+    return uuid_text(hashlib.sha256(text.encode()).digest()[:16])
+
+
+def _range(topics: tuple[str, ...]) -> tuple[JoinGroupRequestProtocol, ...]:
+    return (JoinGroupRequestProtocol(name="range", metadata=Subscription(topics).encode()),)
+
+
+def _assignment(data: bytes) -> Assignment:
+    try:
+        return Assignment.decode(data) if data else Assignment()
+    except DecodeError:
+        return Assignment()

@@ -1,0 +1,302 @@
+"""Watch a migration happen: who has changed over, who remains, who owns nothing meanwhile, what holds it up.
+
+Looks are samples of the describe answers. What lies between two looks is bounded, not guessed: a partition
+that changed its owner in between had none for anything from no time at all to the time between the looks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.migrate.models import UPGRADE, target_of
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    EMPTY,
+    LEFT_FOR_NOW,
+    PREPARING,
+    REBALANCING,
+    STABLE,
+    Assignment,
+    GroupDescription,
+    Member,
+    TopicDescription,
+)
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.members import assignment_of, partitions_of
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+from kgroup.shell import command, list_item
+
+WATCHING, DONE, STUCK = "watching", "done", "stuck"
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Unowned:
+    """Partition-milliseconds without an owner, between these bounds."""
+
+    at_least: int = 0
+    at_most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One thing the migration waits for, since when it was seen."""
+
+    code: str
+    message: str
+    hint: str | None
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The migration at one moment; times in ms since 1970. `moved` of `members` speak the new protocol."""
+
+    timestamp_ms: int
+    group_id: str
+    direction: str
+    status: str
+    type: str | None
+    state: str | None
+    members: int
+    moved: int
+    remaining: tuple[str, ...]
+    group_epoch: int | None
+    assignment_epoch: int | None
+    unowned: Assignment
+    unowned_partition_ms: Unowned
+    waits: tuple[Wait, ...]
+    stalled_ms: int
+
+
+@dataclass(slots=True)
+class Tracker:
+    """Makes looks out of descriptions; the host gives the moment and what the topics hold.
+
+    `stuck_after_ms` without any change is stuck; a group that shows nobody of the old protocol is done when
+    as many members are there as ever were, or after `settle_ms` without a change.
+    """
+
+    group_id: str
+    direction: str
+    stuck_after_ms: int
+    settle_ms: int = 10_000
+    _owners: dict[TopicPartition, str | None] = field(default_factory=dict)
+    _known: set[TopicPartition] = field(default_factory=set)
+    _unowned: Unowned = field(default_factory=Unowned)
+    _last_ms: int | None = None
+    _signature: object = None
+    _changed_ms: int = 0
+    _most: int = 0
+    _since: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def observe(
+        self,
+        now_ms: int,
+        group: GroupDescription,
+        partitions: Collection[TopicPartition],
+        blockers: Mapping[str, tuple[str, str | None]],
+    ) -> Look:
+        """What a description shows; `blockers` are the plan's, by code, as message and hint."""
+        self._account(now_ms, group, partitions)
+        self._notice(now_ms, _signature(group))
+        self._most = max(self._most, len(group.known_members))
+        remaining = [member for member in group.known_members if not self._has_moved(member)]
+        waits = self._since_when(now_ms, self._waits(group, remaining, blockers))
+        stalled_ms = now_ms - self._changed_ms
+        status = WATCHING
+        if self._is_done(group, remaining, stalled_ms):
+            status, waits = DONE, ()
+        elif stalled_ms >= self.stuck_after_ms:
+            status = STUCK
+        return Look(
+            timestamp_ms=now_ms,
+            group_id=self.group_id,
+            direction=self.direction,
+            status=status,
+            type=group.type,
+            state=group.state,
+            members=len(group.known_members),
+            moved=len(group.known_members) - len(remaining),
+            remaining=tuple(sorted(member.name for member in remaining)),
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            unowned=assignment_of(p for p, owner in self._owners.items() if owner is None),
+            unowned_partition_ms=self._unowned,
+            waits=waits,
+            stalled_ms=stalled_ms,
+        )
+
+    def failed(self, now_ms: int, error: KgroupError) -> Look:
+        """A look that could not be taken; enough of them in a row are stuck."""
+        self._notice(now_ms, self._signature)
+        waits = self._since_when(now_ms, [("unreachable", error.message, error.hint)])
+        stalled_ms = now_ms - self._changed_ms
+        status = STUCK if stalled_ms >= self.stuck_after_ms else WATCHING
+        return Look(
+            now_ms, self.group_id, self.direction, status, None, None, 0, 0, (), None, None, (),
+            self._unowned, waits, stalled_ms,
+        )  # fmt: skip
+
+    def _has_moved(self, member: Member) -> bool:
+        return member.protocol == (CONSUMER if self.direction == UPGRADE else CLASSIC)
+
+    def _notice(self, now_ms: int, signature: object) -> None:
+        if self._last_ms is None or signature != self._signature:
+            self._signature, self._changed_ms = signature, now_ms
+        self._last_ms = now_ms
+
+    def _account(self, now_ms: int, group: GroupDescription, partitions: Collection[TopicPartition]) -> None:
+        """Bound the time without owner since the last look, partition by partition."""
+        # What a member that left for now keeps is read by nobody (as replay-log counts it).
+        present = [m for m in group.known_members if m.member_epoch != LEFT_FOR_NOW]
+        owners = {p: m.member_id for m in present for p in partitions_of(m.assignment)}
+        self._known |= set(partitions) | owners.keys()
+        if self._last_ms is not None:
+            passed = now_ms - self._last_ms
+            least = most = 0
+            for partition, before in self._owners.items():
+                after = owners.get(partition)
+                least += passed if before is None and after is None else 0
+                most += passed if before is None or before != after else 0
+            total = self._unowned
+            self._unowned = Unowned(total.at_least + least, total.at_most + most)
+        self._owners = {partition: owners.get(partition) for partition in self._known}
+
+    def _is_done(self, group: GroupDescription, remaining: Collection[Member], stalled_ms: int) -> bool:
+        if group.type != target_of(self.direction) or remaining or group.state not in (STABLE, EMPTY):
+            return False
+        return len(group.known_members) >= self._most or stalled_ms >= self.settle_ms
+
+    def _waits(
+        self,
+        group: GroupDescription,
+        remaining: Collection[Member],
+        blockers: Mapping[str, tuple[str, str | None]],
+    ) -> list[tuple[str, str, str | None]]:
+        found = [(f"blocked:{code}", message, hint) for code, (message, hint) in blockers.items()]
+        if group.state in REBALANCING:
+            what = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
+            found.append(("rebalancing", f"{group.state}: the coordinator waits for {what}", None))
+        if group.state == EMPTY and group.type != target_of(self.direction):
+            hint = command(f"{self.direction} execute", group.group_id)
+            found.append(("empty", "the group is empty and has not changed over", hint))
+        for member in group.known_members:
+            found += _held_up(group, member)
+        away = [m for m in remaining if m.member_epoch != LEFT_FOR_NOW]
+        if away:
+            names = ", ".join(sorted(m.name for m in away)[:SHOWN]) + (" …" if len(away) > SHOWN else "")
+            found.append(
+                ("not_rolled", f"{len(away)} of {len(group.known_members)} to be restarted: {names}", None)
+            )
+        elif 0 < len(group.known_members) < self._most:
+            there = f"{len(group.known_members)} members, {self._most} were there"
+            found.append(("fewer_members", f"{there}: a successor has not joined yet", None))
+        return found
+
+    def _since_when(self, now_ms: int, waits: list[tuple[str, str, str | None]]) -> tuple[Wait, ...]:
+        """The waits, each with the moment since which it has been seen without a break."""
+        self._since = {(c, m): self._since.get((c, m), now_ms) for c, m, _ in waits}
+        return tuple(Wait(c, m, hint, self._since[c, m]) for c, m, hint in waits)
+
+
+def _held_up(group: GroupDescription, member: Member) -> Iterator[tuple[str, str, str | None]]:
+    owned, wanted = partitions_of(member.assignment), partitions_of(member.target_assignment)
+    if member.state == "left":
+        hint = "start its successor under the same instance id, or: "
+        hint += command("remove-members", group.group_id, options=f"--instance-id {list_item(member.name)}")
+        yield "left", f"{member.name} left for now and keeps {_some(owned)}", hint
+    elif member.state == "revoking":
+        yield "revoking", f"{member.name} has not given up {_some(owned - wanted)}", None
+    elif member.state == "waiting":
+        missing, members = wanted - owned, group.known_members
+        holders = sorted({m.name for m in members if partitions_of(m.assignment) & missing})
+        by = f", held by {', '.join(holders)}" if holders else ""
+        yield "waiting", f"{member.name} waits for {_some(wanted - owned)}{by}", None
+
+
+def _some(partitions: Collection[TopicPartition]) -> str:
+    shown = ", ".join(map(str, sorted(partitions)[:SHOWN])) or "nothing"
+    return shown + (f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else "")
+
+
+def _signature(group: GroupDescription) -> object:
+    """What changes when something moves."""
+    members = {(m.member_id, m.protocol, m.member_epoch, m.state, m.assignment) for m in group.known_members}
+    return group.type, group.state, group.group_epoch, group.assignment_epoch, frozenset(members)
+
+
+def watch(
+    cluster: Cluster,
+    group_id: str,
+    direction: str,
+    *,
+    interval_s: float,
+    stuck_after_s: float,
+    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+) -> Iterator[Look]:
+    """Look again and again until the migration is done or stuck; the last look says which.
+
+    Looks that cannot be taken are told as such; only what keeps the first from being taken is raised.
+    """
+    tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
+    eyes = _Eyes(cluster, group_id, direction)
+    first = True
+    for _ in cluster.retry.looks(interval_s):
+        try:
+            group = eyes.describe()
+            partitions, blockers = eyes.partitions(group), eyes.blockers(group)
+            look = tracker.observe(now_ms(), group, partitions, blockers)
+        except KgroupError as error:
+            if first:
+                raise
+            look = tracker.failed(now_ms(), error)
+        first = False
+        yield look
+        if look.status != WATCHING:
+            return
+
+
+@dataclass(slots=True)
+class _Eyes:
+    """What a look asks the cluster; the plan is made again only when the group has changed."""
+
+    cluster: Cluster
+    group_id: str
+    direction: str
+    _planned_for: object = None
+    _blockers: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+
+    def describe(self) -> GroupDescription:
+        group = groups_only(self.cluster, [self.group_id])[self.group_id]
+        if isinstance(group, KgroupError):
+            raise group
+        return group
+
+    def partitions(self, group: GroupDescription) -> set[TopicPartition]:
+        """Every partition of the topics the members name."""
+        names = {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+        return {
+            TopicPartition(name, known.partition)
+            for name, topic in self.cluster.topics(names).items()
+            if isinstance(topic, TopicDescription)
+            for known in topic.partitions
+        }
+
+    def blockers(self, group: GroupDescription) -> Mapping[str, tuple[str, str | None]]:
+        """What the plan says blocks, as long as the group has not changed over."""
+        from kgroup.admin.migrate.plan import plan
+
+        if group.type == target_of(self.direction):
+            return {}
+        signature = _signature(group)
+        if signature != self._planned_for:
+            made = plan(self.cluster, self.group_id, self.direction)
+            self._blockers = {check.code: (check.message, check.hint) for check in made.blockers}
+            self._planned_for = signature
+        return self._blockers

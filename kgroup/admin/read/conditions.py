@@ -1,0 +1,261 @@
+"""What one may wait for: a condition on a group, and the waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.visibility import RIGHTS
+from kgroup.admin.refusals import item_error
+from kgroup.client.retry import OutcomeUnknown, may_repeat
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
+
+GONE = "gone"
+SHORTEST_LOOK_S = 1.0
+"""A look gets as much time as is left of the waiting, but not less than a broker far away needs."""
+KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`stable`, `empty`, `gone`, `lag=N` (at most N records), `members=N`, `member=ID` (in and settled).
+
+    For `empty` a group that does not exist will do; for the others it has to. What is not known is not so; an
+    instance id where the broker never tells any is refused.
+    """
+
+    kind: str
+    number: int = 0
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """The condition in words; ConfigError for anything else."""
+        kind, equals, value = text.strip().partition("=")
+        if kind in ("stable", "empty", GONE) and not equals:
+            return cls(kind)
+        if kind in ("lag", "members") and value.isdigit():
+            return cls(kind, int(value))
+        if kind == "member" and value:
+            return cls(kind, name=value)
+        raise ConfigError(f"{text!r} is nothing to wait for", "one of " + ", ".join(KINDS))
+
+    @property
+    def needs_offsets(self) -> bool:
+        return self.kind == "lag"
+
+    def holds(self, group: GroupDescription | None) -> bool:
+        """Whether a group, or None for one that does not exist, is as wanted.
+
+        BrokerRefused for `member=ID` that is no member id, on brokers before Kafka 2.4: they tell no others.
+        """
+        if group is None:
+            return self.kind in ("empty", GONE)
+        if self.kind == "lag":
+            return group.total_lag is not None and group.total_lag <= self.number
+        if self.kind == "members":
+            return group.member_count == self.number
+        if self.kind == "member":
+            return self._is_in(group)
+        return group.state.lower() in ({"empty", "dead"} if self.kind == "empty" else {self.kind})
+
+    def _is_in(self, group: GroupDescription) -> bool:
+        named = [m for m in group.known_members if self.name in (m.instance_id, m.member_id)]
+        if not named and not all(m.instance_id_known for m in group.known_members):
+            raise BrokerRefused(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"whether {self.name} is in {group.group_id} is not known: the broker tells no instance ids",
+                hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
+            )
+        return any(m.state == "stable" for m in named)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How waiting for one group ended: whether the condition held, the last state seen, and how long.
+
+    `state` is None for a group never seen, "absent" for one that does not exist; `members` and `total_lag`
+    are None where they are not known. `unseen` is why the last look failed.
+    """
+
+    group_id: str
+    held: bool
+    state: str | None
+    members: int | None
+    total_lag: int | None
+    waited_s: float
+    lag_at_least: int | None = None
+    unseen: ItemError | None = None
+
+
+Find = Callable[[], tuple[Sequence[str], Sequence[ItemError]]]
+"""The groups meant now, and why there may be more of them."""
+
+
+class Looks:
+    """One look after the other at the same groups, through the outages between them.
+
+    A look that fails for a passing reason (a broker restarts, a coordinator moves) leaves what was seen
+    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look,
+    which was at all groups, or at those `pending`, and over after `passed_s`.
+    """
+
+    def __init__(self, cluster: Cluster, find: Find, *, offsets: bool, until: float) -> None:
+        self._cluster = cluster
+        self._find = find
+        self._offsets = offsets
+        self._until = until
+        self._names: Sequence[str] | None = None
+        self.seen: dict[str, GroupDescription | None] = {}
+        self.unseen: tuple[ItemError, ...] = ()
+        self.failed: dict[str, ItemError] = {}
+        self.pending: Collection[str] | None = None
+        self.passed_s = 0.0
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The groups meant; none as long as the cluster was not reached to tell."""
+        return self._names or ()
+
+    @property
+    def problems(self) -> dict[str, ItemError]:
+        """What the last look could not see, by group, and by what else hides groups."""
+        return {error.item: error for error in self.unseen} | self.failed
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last look told everything that more looks can tell."""
+        return not self.failed and self._seen_in_full
+
+    @property
+    def _listed(self) -> bool:
+        """Whether the groups meant are found, and finding them again would tell no more of them."""
+        return bool(self._names) and self._seen_in_full
+
+    @property
+    def _seen_in_full(self) -> bool:
+        """Whether all that hides groups is missing rights: those do not come by waiting."""
+        return all(error.code in RIGHTS for error in self.unseen)
+
+    def again(self) -> None:
+        """Look at the groups, or at the pending ones of them, in the time that is left."""
+        pending = self.pending
+        left = max(self._until - self._cluster.retry.clock(), SHORTEST_LOOK_S)
+        with self._cluster.within(left):
+            try:
+                if not self._listed:
+                    names, unseen = self._find()
+                    self._names, self.unseen = names, tuple(unseen)
+                    pending = None
+            except KgroupError as error:
+                if not is_passing(error):
+                    raise
+                self.unseen = (item_error("cluster", error),)
+                return
+            wanted = self.names if pending is None else [name for name in self.names if name in pending]
+            now = groups_now(self._cluster, wanted, offsets=self._offsets)
+        self.failed = {
+            name: item_error(name, found) for name, found in now.items() if isinstance(found, KgroupError)
+        }
+        self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
+
+
+def look_until(
+    cluster: Cluster, find: Find, limit_s: float, interval_s: float, *, offsets: bool
+) -> Iterator[Looks]:
+    """The same looks after each look at the groups that `find` means, the last when time is up."""
+    looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
+    start = cluster.retry.clock()
+    for _ in cluster.retry.looks(interval_s, limit_s):
+        looks.again()
+        looks.passed_s = cluster.retry.clock() - start
+        yield looks
+
+
+def wait_for(
+    cluster: Cluster,
+    groups: Iterable[str] | Find,
+    condition: Condition,
+    timeout_s: float,
+    interval_s: float = 0.2,
+    note: Callable[[str], None] = lambda text: None,
+) -> tuple[tuple[Waited, ...], tuple[ItemError, ...]]:
+    """Look at the groups until the condition holds for all of them, or time is up; at least once.
+
+    How it ended for each, and what could not be seen at the end. Lives through outages, which it gives to
+    `note`; raises what more looks would not change, but not for a group that does not exist.
+    """
+    wanted = () if callable(groups) else tuple(dict.fromkeys(groups))
+    find = groups if callable(groups) else lambda: (wanted, ())
+    ended: dict[str, Waited] = {}
+    told: str | None = None
+    for looks in look_until(cluster, find, timeout_s, interval_s, offsets=condition.needs_offsets):
+        for name in looks.names:
+            if name not in ended or not ended[name].held:
+                ended[name] = _waited(name, looks, condition)
+        reason = next((error.message for error in (*looks.unseen, *looks.failed.values())), None)
+        if reason and reason != told:
+            note(f"not all can be seen now: {reason}")
+        told = reason
+        looks.pending = [name for name in looks.names if not ended[name].held]
+        if ended and not looks.pending and looks.complete:
+            break
+    return tuple(ended[name] for name in looks.names), looks.unseen
+
+
+def groups_now(
+    cluster: Cluster, group_ids: Iterable[str], *, offsets: bool
+) -> Mapping[str, GroupDescription | None | KgroupError]:
+    """Each group, None for one that does not exist, or the passing reason why it cannot be described now.
+
+    Raises reasons that do not pass.
+    """
+    wanted = list(group_ids)
+    try:
+        told = describe(cluster, wanted, offsets=offsets)
+    except KgroupError as error:
+        if not is_passing(error):
+            raise
+        return dict.fromkeys(wanted, error)
+    found: dict[str, GroupDescription | None | KgroupError] = dict.fromkeys(wanted)
+    found |= {group.group_id: group for group in told.groups}
+    for failed in told.errors:
+        if failed.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
+            found[failed.item] = _passing(raised(failed))
+    return found
+
+
+def is_passing(error: KgroupError) -> bool:
+    """Whether another look a little later may succeed without anybody changing anything."""
+    if isinstance(error, Unreachable) and not isinstance(error, OutcomeUnknown):
+        return True  # not asked again within a request, as an address may be mistyped; brokers do come back
+    return isinstance(error, (Unreachable, BrokerRefused)) and may_repeat(error, idempotent=True)
+
+
+def _passing(error: KgroupError) -> KgroupError:
+    if not is_passing(error):
+        raise error
+    return error
+
+
+def raised(error: ItemError) -> KgroupError:
+    """The exception behind an entry of a description's errors."""
+    if error.code == "UNREACHABLE":
+        return Unreachable(error.message, error.hint)
+    code = ErrorCode.__members__.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    return BrokerRefused(code, error.message, hint=error.hint)
+
+
+def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
+    failed, waited_s = looks.failed.get(group_id), round(looks.passed_s, 3)
+    if group_id not in looks.seen:
+        return Waited(group_id, False, None, None, None, waited_s, unseen=failed)
+    group = looks.seen[group_id]
+    held = failed is None and condition.holds(group)
+    if group is None:
+        return Waited(group_id, held, "absent", 0, None, waited_s, unseen=failed)
+    members, total, least = group.member_count, group.total_lag, group.lag_at_least
+    return Waited(group_id, held, group.state, members, total, waited_s, least, failed)

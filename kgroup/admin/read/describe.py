@@ -1,0 +1,250 @@
+"""Groups in full, with their type found out and one view for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    DEAD,
+    SHARE,
+    Description,
+    GroupDescription,
+    ItemError,
+    Node,
+    OffsetRow,
+    TopicDescription,
+)
+from kgroup.admin.read.members import classic_member, consumer_member, described, partitions_of
+from kgroup.admin.read.visibility import may_see, topics_asked, unseen_positions
+from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, refused
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.protocol.codec import Message
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.lag import Ends
+    from kgroup.admin.read.offsets import Committed
+
+DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
+INSTANCE_IDS_SINCE = 4
+_ANOTHER_TYPE = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
+)
+
+
+def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
+    """Each group with members, and with offsets, lag and findings unless `offsets` is False.
+
+    Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
+    """
+    wanted = list(dict.fromkeys(group_ids))
+    answers = groups_only(cluster, wanted)
+    found = [group for group in answers.values() if isinstance(group, GroupDescription)]
+    if offsets:
+        found = _with_offsets(cluster, found)
+    errors = tuple(
+        item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
+    )
+    return Description(tuple(found), errors)
+
+
+def groups_only(cluster: Cluster, group_ids: Iterable[str]) -> Answers[GroupDescription]:
+    """Each group with its members and coordinator, without anything about offsets."""
+    answers = cluster.ask_coordinators(
+        group_ids, lambda node, groups, left_s: _ask(cluster, node, groups, left_s), idempotent=True
+    )
+    coordinators = cluster.coordinators(answers) if answers else {}
+    return {
+        group_id: replace(answer, coordinator=node)
+        if isinstance(answer, GroupDescription) and isinstance(node := coordinators[group_id], Node)
+        else answer
+        for group_id, answer in answers.items()
+    }
+
+
+def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
+    """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type."""
+
+    def request(message: Message) -> Any:
+        return cluster.transport.request(node, message, timeout_s=left_s)
+
+    answers: Answers[GroupDescription] = {}
+    rest = list(groups)
+    if cluster.transport.versions(node, CONSUMER_GROUP_DESCRIBE) is not None:
+        answers.update(_as_consumer(request, rest))
+        rest = [group for group in rest if _is_another_type(answers[group])]
+    if rest:
+        answers.update(_as_classic(request, rest, tells_instances(cluster, node)))
+        rest = [group for group in rest if _is_another_type(answers[group])]
+    if rest:
+        from kgroup.admin.read.describe_listed import as_listed
+
+        answers.update(as_listed(cluster, node, request, rest))
+    return answers
+
+
+def tells_instances(cluster: Cluster, node: int) -> bool:
+    """Whether DescribeGroups carries instance ids: from Kafka 2.4 on, a version after static members came."""
+    served = cluster.transport.versions(node, DESCRIBE_GROUPS)
+    return served is None or served[-1] >= INSTANCE_IDS_SINCE
+
+
+def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
+    return isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE
+
+
+def _as_consumer(request: Callable[[Message], Any], groups: Sequence[str]) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+
+    answers: Answers[GroupDescription] = dict.fromkeys(groups, not_found(""))
+    asked = tuple(group for group in groups if group)  # an empty id is an error for all of the batch
+    for told in request(ConsumerGroupDescribeRequest(group_ids=asked)).groups if asked else ():
+        if told.error_code:
+            answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
+            continue
+        members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
+        answers[told.group_id] = described(
+            told.group_id,
+            CONSUMER,
+            CONSUMER,
+            told.group_state,
+            assignor=told.assignor_name or None,
+            group_epoch=told.group_epoch,
+            assignment_epoch=told.assignment_epoch,
+            members=members,
+        )
+    return answers
+
+
+def _as_classic(
+    request: Callable[[Message], Any], groups: Sequence[str], tells_instances: bool
+) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+
+    answers: Answers[GroupDescription] = {}
+    for told in request(DescribeGroupsRequest(groups=tuple(groups))).groups:
+        if told.error_code:
+            answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
+        elif told.group_state == DEAD:  # what an unknown group is before version 6
+            answers[told.group_id] = not_found(told.group_id)
+        else:
+            answers[told.group_id] = described(
+                told.group_id,
+                CLASSIC,
+                told.protocol_type,
+                told.group_state,
+                assignor=told.protocol_data or None,
+                members=tuple(
+                    classic_member(m, told.group_state, told.protocol_type, tells_instances)
+                    for m in told.members
+                ),
+            )
+    return answers
+
+
+def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
+    """The groups with offsets, lag and findings: one round for all of them."""
+    # Not at the top: listing counts members with this module and pays for its imports.
+    from kgroup.admin.read.lag import log_ends, log_starts, never_committed
+    from kgroup.admin.read.offsets import committed
+
+    with_positions = [group.group_id for group in groups if group.type != SHARE]
+    positions: Answers[Committed] = committed(cluster, with_positions) if with_positions else {}
+    relevant, never = set(), set()
+    for group in groups:
+        stored = positions.get(group.group_id)
+        known = {} if stored is None or isinstance(stored, KgroupError) else stored
+        unread = never_committed(known, group.known_members)
+        never |= unread
+        relevant |= known.keys() | unread
+    subscribed = {topic for group in groups for topic in _subscribed(group)}
+    wanted = {p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}
+    topics, all_seen = topics_asked(cluster, wanted) if groups else ({}, True)
+    ends = log_ends(cluster, relevant, topics)
+    seen = _Seen(topics, all_seen, ends, log_starts(cluster, never, ends, topics), _partition_counts(topics))
+    return [_complete(group, positions.get(group.group_id), seen) for group in groups]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the cluster told of the topics that some groups have to do with."""
+
+    topics: Answers[TopicDescription]
+    all_topics: bool
+    ends: Ends
+    starts: Ends
+    counts: Mapping[str, int | None]
+
+
+def _subscribed(group: GroupDescription) -> set[str]:
+    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+
+
+def _complete(
+    group: GroupDescription, positions: Committed | KgroupError | None, seen: _Seen
+) -> GroupDescription:
+    from kgroup.admin.read import findings, lag
+
+    errors = list(group.errors)
+    if isinstance(positions, KgroupError):
+        errors.append(item_error("offsets", positions))
+        stored = None
+    else:
+        stored = positions or {}
+    # Share groups have no owner of a partition and keep their positions elsewhere (KIP-932).
+    offsets = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
+    errors += _unreadable(group.group_id, offsets)
+    left_out = group.type != SHARE and not _all_positions(group, seen)
+    if left_out:
+        errors.append(unseen_positions(group.group_id))
+    known = stored is not None and not left_out and lag.readers_known(group)
+    total = lag.total(offsets, all_rows=known)
+    partitions = seen.counts.get(OFFSETS_TOPIC)
+    complete = replace(
+        group,
+        offsets=offsets,
+        total_lag=total.lag,
+        lag_at_least=total.at_least,
+        unknown_partitions=total.unknown,
+        errors=tuple(errors),
+        offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
+    )
+    return replace(complete, findings=findings.find(complete, seen.counts))
+
+
+def _all_positions(group: GroupDescription, seen: _Seen) -> bool:
+    """Whether no position that matters was left out for lack of rights.
+
+    Where the members' topics are all seen, what is left of former topics does not matter to any reader.
+    """
+    read = _subscribed(group) | {p.topic for m in group.known_members for p in partitions_of(m.assignment)}
+    return seen.all_topics or (bool(read) and may_see(read, seen.topics))
+
+
+def _unreadable(group_id: str, offsets: Sequence[OffsetRow]) -> Iterator[ItemError]:
+    """The log ends that could not be read, by reason; partitions that are gone are no failure."""
+    by_code: dict[str, list[OffsetRow]] = {}
+    for row in offsets:
+        if row.error_code and not row.gone:
+            by_code.setdefault(row.error_code, []).append(row)
+    for code, rows in by_code.items():
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        where = f"{rows[0].topic}-{rows[0].partition}{more}"
+        message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
+        yield ItemError("offsets", code, message, hint_of(code))
+
+
+def _partition_counts(topics: Answers[TopicDescription]) -> dict[str, int | None]:
+    """Partitions of the topics that are known to exist or known not to."""
+    counts: dict[str, int | None] = {}
+    for name, topic in topics.items():
+        if isinstance(topic, TopicDescription):
+            counts[name] = len(topic.partitions)
+        elif is_gone(topic):
+            counts[name] = None
+    return counts

@@ -1,0 +1,151 @@
+"""Groups that are neither classic nor consumer: share groups (KIP-932) and streams groups (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
+from kgroup.admin.read.members import Sources, described, share_member, streams_member
+from kgroup.admin.refusals import check, not_found, refused
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode, KgroupError
+from kgroup.protocol.codec import Message
+from kgroup.protocol.releases import first_release
+
+SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 77, 89
+Ask = Callable[[Message], Any]
+Topics = Mapping[str, tuple[str, ...]]
+"""What each subtopology reads."""
+
+
+def as_listed(cluster: Cluster, node: int, ask: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
+    """The groups as what their coordinator lists them as; not found for those that it does not list.
+
+    Where the coordinator does not serve the request that tells them, members are None and an error says so.
+    """
+    from kgroup.protocol.messages.list_groups import ListGroupsRequest
+
+    listing = ask(ListGroupsRequest())
+    check(listing.error_code, f"listing the groups of broker {node}")
+    listed = {group.group_id: group for group in listing.groups}
+    answers: Answers[GroupDescription] = {}
+    by_kind: dict[str, list[str]] = {}
+    for group_id in groups:
+        kind = listed[group_id].group_type.lower() if group_id in listed else ""
+        if kind in _READERS:
+            by_kind.setdefault(kind, []).append(group_id)
+        else:
+            answers[group_id] = not_found(group_id)
+    for kind, named in by_kind.items():
+        if cluster.transport.versions(node, _READERS[kind][0]) is not None:
+            answers |= _READERS[kind][1](cluster, ask, named)
+        else:
+            answers |= {group_id: _untold(node, kind, listed[group_id]) for group_id in named}
+    return answers
+
+
+def _untold(node: int, kind: str, listed: Any) -> GroupDescription:
+    name = f"{kind.capitalize()}GroupDescribe"
+    api, lowest = _READERS[kind][0], 1 if kind == SHARE else 0
+    message = f"broker {node} does not serve {name}: who is in the group is unknown"
+    hint = f"Kafka {first_release(api, lowest)} and later serve it"
+    left_out = ItemError("members", ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
+    group = described(listed.group_id, kind, listed.protocol_type, listed.group_state)
+    return replace(group, errors=(left_out,))
+
+
+def _as_share(cluster: Cluster, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+
+    told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids))).groups
+    return {group.group_id: _refusal(group) or _share(group) for group in told}
+
+
+def _share(told: Any) -> GroupDescription:
+    return described(
+        told.group_id,
+        SHARE,
+        SHARE,
+        told.group_state,
+        assignor=told.assignor_name or None,
+        group_epoch=told.group_epoch,
+        assignment_epoch=told.assignment_epoch,
+        members=tuple(share_member(member) for member in told.members),
+    )
+
+
+def _refusal(told: Any) -> KgroupError | None:
+    what = f"group {told.group_id}"
+    return refused(told.error_code, what, told.error_message) if told.error_code else None
+
+
+def _as_streams(cluster: Cluster, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+
+    told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids))).groups
+    topics = {group.group_id: _topics_of(group.topology) for group in told}
+    sizes = _sizes(cluster, topics.values())
+    return {
+        group.group_id: _refusal(group) or _streams(group, topics[group.group_id], sizes) for group in told
+    }
+
+
+def _streams(told: Any, topics: Topics | None, sizes: Mapping[str, int]) -> GroupDescription:
+    sources = _sources(topics or {}, sizes, told.members)
+    read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
+    return described(
+        told.group_id,
+        STREAMS,
+        STREAMS,
+        told.group_state,
+        group_epoch=told.group_epoch,
+        assignment_epoch=told.assignment_epoch,
+        members=tuple(
+            streams_member(member, told.assignment_epoch, read, sources) for member in told.members
+        ),
+    )
+
+
+_READERS = {SHARE: (SHARE_GROUP_DESCRIBE, _as_share), STREAMS: (STREAMS_GROUP_DESCRIBE, _as_streams)}
+
+
+def _topics_of(topology: Any) -> Topics | None:
+    """What each subtopology reads; None while the group has no topology that can run."""
+    if topology is None or topology.subtopologies is None:
+        return None
+    return {
+        sub.subtopology_id: (*sub.source_topics, *(topic.name for topic in sub.repartition_source_topics))
+        for sub in topology.subtopologies
+    }
+
+
+def _sizes(cluster: Cluster, topologies: Iterable[Topics | None]) -> dict[str, int]:
+    """Partitions of the topics that a subtopology reads beside others: one topic alone needs no counting."""
+    several = {
+        name for topics in topologies for names in (topics or {}).values() if len(names) > 1 for name in names
+    }
+    return {
+        name: len(topic.partitions)
+        for name, topic in cluster.topics(several).items()
+        if isinstance(topic, TopicDescription)
+    }
+
+
+def _sources(topics: Topics, sizes: Mapping[str, int], members: Iterable[Any]) -> Sources:
+    """Task n of a subtopology reads partition n of each of its topics that has so many partitions."""
+    found: dict[tuple[str, int], tuple[TopicPartition, ...]] = {}
+    for task in {task for member in members for task in _active(member)}:
+        names = topics.get(task[0], ())
+        if len(names) == 1:
+            found[task] = (TopicPartition(names[0], task[1]),)
+        elif names and all(name in sizes for name in names):
+            found[task] = tuple(TopicPartition(n, task[1]) for n in names if task[1] < sizes[n])
+    return found
+
+
+def _active(member: Any) -> set[tuple[str, int]]:
+    both = (*member.assignment.active_tasks, *member.target_assignment.active_tasks)
+    return {(entry.subtopology_id, number) for entry in both for number in entry.partitions}

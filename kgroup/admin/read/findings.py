@@ -1,0 +1,294 @@
+"""What a description proves about a group, as findings with stable codes.
+
+KG1xx members and assignment · KG2xx migration between protocols · KG3xx offsets and topics.
+A code, once released, keeps its meaning. Nothing is guessed: no finding needs history or a second look.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kgroup.admin.models import (
+    CLASSIC,
+    CONSUMER,
+    EMPTY,
+    PREPARING,
+    REBALANCING,
+    SHARE,
+    STABLE,
+    Finding,
+    GroupDescription,
+    Member,
+)
+from kgroup.admin.read.members import partitions_of
+from kgroup.domain import TopicPartition
+from kgroup.shell import command, list_item, word
+
+INFO, WARN, ERROR = "info", "warn", "error"
+STREAM_ASSIGNOR = "stream"
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A finding's fixed parts: how bad it is, and what it means."""
+
+    severity: str
+    title: str
+
+
+CODES: dict[str, Meaning] = {
+    "KG101": Meaning(WARN, "A member has not reached its target assignment"),
+    "KG102": Meaning(WARN, "The group is rebalancing"),
+    "KG103": Meaning(WARN, "A static member left for now and keeps its partitions"),
+    "KG104": Meaning(ERROR, "Partitions of subscribed topics are assigned to nobody"),
+    "KG105": Meaning(INFO, "Members have no partitions"),
+    "KG106": Meaning(INFO, "Members share a client id"),
+    "KG107": Meaning(INFO, "Static and dynamic members are mixed"),
+    "KG201": Meaning(INFO, "Members of a consumer group still speak the classic protocol"),
+    "KG211": Meaning(WARN, "Assignments carry user data: the broker will refuse consumer-protocol members"),
+    "KG301": Meaning(
+        ERROR, "A committed offset lies beyond the end of the log: topic recreated, or records lost"
+    ),
+    "KG302": Meaning(WARN, "Offsets are committed for partitions that do not exist"),
+    "KG303": Meaning(WARN, "A subscribed topic does not exist"),
+    "KG304": Meaning(INFO, "The group is empty and holds offsets, which will expire"),
+    "KG305": Meaning(INFO, "Offsets are committed for topics nobody in the group subscribes to"),
+    "KG306": Meaning(WARN, "An assigned partition has no committed offset"),
+}
+
+PartitionCounts = Mapping[str, int | None]
+"""Partitions of each topic that was looked up; None for a topic that does not exist."""
+
+Pair = tuple[str, str | None]
+
+
+def find(group: GroupDescription, topics: PartitionCounts) -> tuple[Finding, ...]:
+    """The findings of a group described with members and offsets, by code."""
+    found = [
+        Finding(code, CODES[code].severity, message, hint)
+        for code, check in _CHECKS.items()
+        for message, hint in check(group, topics)
+    ]
+    return tuple(found)
+
+
+def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    for member in group.known_members:
+        surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
+        missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
+        if member.state == "revoking":
+            yield f"{member.name} is to give up {_some(surplus)} and has not confirmed it", None
+        elif member.state == "waiting":
+            yield f"{member.name} waits for {_some(missing)}, not yet given up by the owner before", None
+        elif member.state == "behind":
+            epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
+            yield f"{member.name} has not confirmed its assignment ({epochs})", None
+
+
+def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    if group.type == CLASSIC and group.state in REBALANCING:
+        waits = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
+        hint = command("wait", group.group_id, options="--for stable")
+        yield f"{group.state}: the coordinator waits for {waits}; nothing is consumed until then", hint
+
+
+def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    for member in group.known_members:
+        if member.state == "left":
+            held = _some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
+            away = f"--instance-id {list_item(member.name)}"
+            remove = command("remove-members", group.group_id, options=away)
+            yield (
+                f"{member.name} shut down without leaving for good: {held} wait for it",
+                f"bring it back, or: {remove}",
+            )
+
+
+def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    known = _subscriptions_known(group) and _assignments_known(group)
+    if group.type == SHARE or group.state != STABLE or not known:
+        return
+    held = frozenset().union(
+        *(partitions_of(m.assignment) | partitions_of(m.target_assignment) for m in group.known_members)
+    )
+    wanted = {
+        TopicPartition(topic, number)
+        for topic in _subscribed(group)
+        for number in range(topics.get(topic) or 0)
+    }
+    if free := wanted - held:
+        yield f"{_some(free)} {_are(free)} assigned to nobody although the group is Stable", None
+
+
+def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    idle = [m for m in group.known_members if m.assignment == () and not m.target_assignment]
+    if group.type != SHARE and group.state == STABLE and idle:
+        yield f"{len(idle)} of {len(group.known_members)} members have no partitions: {_names(idle)}", None
+
+
+def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    for client_id, count in Counter(m.client_id for m in group.known_members).items():
+        if count > 1:
+            hint = "distinct client.id settings make quotas and broker logs tell them apart"
+            yield f"{count} members share the client id {client_id!r}", hint
+
+
+def _mixed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    static = [m for m in group.known_members if m.instance_id is not None]
+    if static and len(static) < len(group.known_members):
+        dynamic = [m for m in group.known_members if m.instance_id is None]
+        yield f"{len(static)} static and {len(dynamic)} dynamic members: {_names(dynamic)} dynamic", None
+
+
+def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    classic = [m for m in group.known_members if m.protocol == CLASSIC]
+    if group.type == CONSUMER and classic:
+        yield (
+            f"{len(classic)} of {group.member_count} members speak the classic protocol: {_names(classic)}",
+            command("upgrade watch", group.group_id),
+        )
+
+
+def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    carrying = [m for m in group.known_members if m.user_data_bytes]
+    # Kafka Streams carries user data always, and does not move to the consumer protocol.
+    if group.type == CLASSIC and group.assignor != STREAM_ASSIGNOR and carrying:
+        sizes = ", ".join(f"{m.user_data_bytes} B" for m in carrying[:SHOWN])
+        yield (
+            f"{len(carrying)} of {len(group.known_members)} assignments carry user data ({sizes})",
+            command("upgrade plan", group.group_id),
+        )
+
+
+def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    for row in group.offsets:
+        committed, end = row.committed_offset, row.log_end_offset
+        if committed is not None and end is not None and committed > end:
+            place = word(f"{row.topic}:{row.partition}")
+            reset = command("reset-offsets", group.group_id, options=f"--topic {place} --to-latest")
+            hint = f"once the group is empty: {reset}"
+            yield f"{row.topic}-{row.partition}: {committed} is {committed - end} beyond the end {end}", hint
+
+
+def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    gone = [
+        TopicPartition(row.topic, row.partition)
+        for row in group.offsets
+        if row.committed_offset is not None and _is_gone(row.topic, row.partition, topics)
+    ]
+    if gone:
+        names = sorted({p.topic for p in gone})
+        hint = command("offsets delete", group.group_id, options=_topic_options(names))
+        yield f"offsets are committed for {_some(gone)}, which {_do(gone)} not exist", hint
+
+
+def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    missing = sorted(t for t in _subscribed(group) if t in topics and topics[t] is None)
+    if missing:
+        yield f"subscribed, but not there: {' '.join(missing)}", None
+
+
+def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    committed = sum(row.committed_offset is not None for row in group.offsets)
+    if group.state == EMPTY and committed:
+        yield (
+            f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
+            f"{command('offsets export', group.group_id)} keeps a copy",
+        )
+
+
+def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    if not group.known_members or not _subscriptions_known(group):
+        return
+    wanted = _subscribed(group)
+    stale = {r.topic for r in group.offsets if r.committed_offset is not None and r.topic not in wanted}
+    if stale:
+        names = sorted(stale)
+        hint = command("offsets delete", group.group_id, options=_topic_options(names))
+        yield f"offsets are committed for topics nobody subscribes to: {' '.join(names)}", hint
+
+
+def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    bare = [
+        TopicPartition(row.topic, row.partition)
+        for row in group.offsets
+        if row.committed_offset is None and row.member_id is not None and row.log_end_offset
+    ]
+    if bare:
+        yield (
+            f"{_some(bare)} {_have(bare)} records, a reader, and no committed offset",
+            "auto.offset.reset decides where the next owner starts",
+        )
+
+
+_CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]] = {
+    "KG101": _behind,
+    "KG102": _rebalancing,
+    "KG103": _left,
+    "KG104": _unassigned,
+    "KG105": _idle,
+    "KG106": _shared_client_ids,
+    "KG107": _mixed,
+    "KG201": _upgrading,
+    "KG211": _user_data,
+    "KG301": _beyond_end,
+    "KG302": _gone,
+    "KG303": _missing_topics,
+    "KG304": _expiring,
+    "KG305": _unsubscribed,
+    "KG306": _uncommitted,
+}
+
+
+def _topic_options(topics: Iterable[str]) -> str:
+    return " ".join(f"--topic {word(topic)}" for topic in topics)
+
+
+def _subscriptions_known(group: GroupDescription) -> bool:
+    """Whether every member's topics are told; a regex or another protocol type hides them."""
+    members = group.known_members
+    return bool(members) and all(m.subscribed_topics and not m.subscribed_regex for m in members)
+
+
+def _assignments_known(group: GroupDescription) -> bool:
+    """Whether it is told who owns what."""
+    return group.members is not None and all(m.assignment is not None for m in group.members)
+
+
+def _subscribed(group: GroupDescription) -> set[str]:
+    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+
+
+def _is_gone(topic: str, partition: int, topics: PartitionCounts) -> bool:
+    if topic not in topics:
+        return False
+    count = topics[topic]
+    return count is None or partition >= count
+
+
+def _some(partitions: Iterable[TopicPartition]) -> str:
+    ordered = sorted(partitions)
+    shown = " ".join(str(p) for p in ordered[:SHOWN])
+    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
+    noun = "partition" if len(ordered) == 1 else "partitions"
+    return f"{noun} {shown}{more}" if ordered else "no partitions"
+
+
+def _names(members: list[Member]) -> str:
+    more = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
+    return ", ".join(m.name for m in members[:SHOWN]) + more
+
+
+def _are(items: Iterable[object]) -> str:
+    return "is" if len(list(items)) == 1 else "are"
+
+
+def _do(items: Iterable[object]) -> str:
+    return "does" if len(list(items)) == 1 else "do"
+
+
+def _have(items: Iterable[object]) -> str:
+    return "has" if len(list(items)) == 1 else "have"

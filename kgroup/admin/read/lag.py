@@ -1,0 +1,172 @@
+"""How far each group is behind, partition by partition, and who reads the partition now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import (
+    CLASSIC,
+    DEAD,
+    EMPTY,
+    STABLE,
+    GroupDescription,
+    Member,
+    OffsetRow,
+    TopicDescription,
+)
+from kgroup.admin.read.members import partitions_of
+from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
+from kgroup.admin.refusals import code_name, is_gone
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import KgroupError
+
+Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
+
+
+def log_ends(
+    cluster: Cluster, partitions: Iterable[TopicPartition], topics: Answers[TopicDescription] | None = None
+) -> Ends:
+    """The end of each partition's log, or why it is not known."""
+    return list_offsets(cluster, dict.fromkeys(partitions, LATEST), topics)
+
+
+def log_starts(
+    cluster: Cluster, unread: Iterable[TopicPartition], ends: Ends, topics: Answers[TopicDescription]
+) -> Ends:
+    """Where the logs of these partitions begin; asked only for those that may hold records."""
+    asked = {p for p in unread if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}
+    return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
+
+
+def never_committed(positions: Committed, members: Iterable[Member]) -> set[TopicPartition]:
+    """The partitions that somebody reads and nobody has committed."""
+    owned = {partition for member in members for partition in partitions_of(member.assignment)}
+    return owned - positions.keys()
+
+
+def rows(
+    positions: Committed | None, members: Iterable[Member], ends: Ends, starts: Ends
+) -> tuple[OffsetRow, ...]:
+    """A row for every partition that has a committed position or an owner, in order.
+
+    `positions` is None when they could not be read. `starts` has the log starts of owned partitions that were
+    never committed.
+    """
+    owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
+    stored = positions or {}
+    made = (
+        _row(p, stored.get(p), owners.get(p), ends.get(p), starts.get(p))
+        for p in sorted(stored.keys() | owners.keys())
+    )
+    if positions is not None:
+        return tuple(made)
+    return tuple(replace(row, lag=None, reason="what is committed could not be read") for row in made)
+
+
+def readers_known(group: GroupDescription) -> bool:
+    """Whether it is known which partitions the members read.
+
+    It is not while a classic group rebalances, nor where an assignment is told in another protocol's bytes.
+    """
+    if group.state in (EMPTY, DEAD):
+        return True
+    if group.members is None or (group.type == CLASSIC and group.state != STABLE):
+        return False
+    return all(member.assignment is not None for member in group.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What is known of a group's lag in all: `lag` only when no part of it is unknown.
+
+    `at_least` is the sum of the parts known, None when none is; `unknown` counts the partitions whose lag
+    is not known. A position beyond the end counts as no lag. Partitions that no longer exist hold nothing
+    to read and count nowhere.
+    """
+
+    lag: int | None
+    at_least: int | None
+    unknown: int
+
+
+class Behind(Protocol):
+    """A partition's row, as far as totals look at it."""
+
+    @property
+    def lag(self) -> int | None: ...
+
+    @property
+    def gone(self) -> bool: ...
+
+
+Row = TypeVar("Row", bound=Behind)
+
+
+def counted(offsets: Iterable[Row]) -> list[Row]:
+    """The rows that count: a partition that is gone holds nothing to read, and has no reader."""
+    return [row for row in offsets if row.lag is not None or not row.gone]
+
+
+def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
+    """The total of some rows; `all_rows` is off where there may be partitions without a row."""
+    those = counted(offsets)
+    known = [max(row.lag, 0) for row in those if row.lag is not None]
+    unknown = len(those) - len(known)
+    at_least = sum(known) if known else None
+    return Total(None if unknown or not all_rows else at_least, at_least, unknown)
+
+
+def _row(
+    partition: TopicPartition,
+    position: OffsetAndMetadata | None,
+    owner: Member | None,
+    end: ListedOffset | KgroupError | None,
+    start: ListedOffset | KgroupError | None,
+) -> OffsetRow:
+    log_end = end.offset if isinstance(end, ListedOffset) else None
+    # A log that ends at 0 begins there.
+    log_start = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
+    offset = position.offset if position else None
+    lag, reason = _lag(offset, log_start, log_end, _words(end) if isinstance(end, KgroupError) else None)
+    return OffsetRow(
+        topic=partition.topic,
+        partition=partition.partition,
+        committed_offset=offset,
+        log_end_offset=log_end,
+        lag=lag,
+        leader_epoch=position.leader_epoch if position and position.leader_epoch >= 0 else None,
+        metadata=position.metadata if position else None,
+        member_id=owner.member_id if owner else None,
+        instance_id=owner.instance_id if owner else None,
+        error=_words(end) if isinstance(end, KgroupError) else None,
+        log_start_offset=log_start if position is None else None,
+        reason=reason,
+        error_code=code_name(end) if isinstance(end, KgroupError) else None,
+    )
+
+
+def _lag(
+    offset: int | None, start: int | None, end: int | None, error: str | None
+) -> tuple[int | None, str | None]:
+    """The records between a position and the end, and why that is not known where it is not."""
+    if end is None:
+        return None, error or "the end of the log is not known"
+    if offset is not None:
+        # Below zero for a position beyond the end, as Kafka's tool shows it; finding KG301 says why.
+        return end - offset, None
+    if start is None:
+        return None, f"never committed, and where the log begins is not known; it ends at {end}"
+    if start >= end:
+        # Nothing to read wherever the reader begins.
+        return 0, None
+    earliest = f"earliest would read {end - start} records ({start} to {end}), latest none of them"
+    return None, f"never committed: auto.offset.reset decides, {earliest}"
+
+
+def _words(error: KgroupError) -> str:
+    if is_gone(error):
+        return error.detail or "the topic does not exist (deleted?)"
+    return error.message

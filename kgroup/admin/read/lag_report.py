@@ -1,0 +1,213 @@
+"""How far groups are behind: in records, in time, and whether they catch up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
+from kgroup.admin.read.describe import describe
+from kgroup.admin.read.lag import counted
+from kgroup.admin.refusals import code_name
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode, KgroupError
+
+_GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """One partition a group reads or has committed; lag, log start and `reason` as in OffsetRow.
+
+    `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
+    unknown. Rates are records a second over the interval measured. `error` says what could not be read.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    time_lag_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    instance_id: str | None
+    member_id: str | None
+    error: str | None
+    error_code: str | None = None
+    reason: str | None = None
+    log_start_offset: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the partition is known not to exist any more."""
+        return self.error_code == _GONE
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """One group; a total is None when any part of it is unknown.
+
+    Then the lag is at least `lag_at_least`, the oldest unread record at least `time_lag_at_least_ms` old;
+    `unknown_partitions` counts the rows that say why.
+    """
+
+    group_id: str
+    type: str
+    state: str
+    total_lag: int | None
+    max_time_lag_ms: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    offsets: tuple[PartitionLag, ...]
+    lag_at_least: int | None = None
+    unknown_partitions: int = 0
+    time_lag_at_least_ms: int | None = None
+    errors: tuple[ItemError, ...] = ()
+
+    @property
+    def catches_up_in_s(self) -> float | None:
+        """How long until the lag is gone at the rates measured; None when it does not shrink."""
+        if self.total_lag is None or self.consumed_per_s is None or self.produced_per_s is None:
+            return None
+        gain = self.consumed_per_s - self.produced_per_s
+        return 0.0 if not self.total_lag else self.total_lag / gain if gain > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class LagReport:
+    """The lag of several groups; `errors` says which of them, and which parts, could not be read.
+
+    `missing` are the groups not described at all.
+    """
+
+    groups: tuple[GroupLag, ...]
+    errors: tuple[ItemError, ...] = ()
+    missing: frozenset[str] = frozenset()
+
+
+def measure(
+    cluster: Cluster, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
+) -> LagReport:
+    """The lag of each group now; with `times` in time too, with `interval_s` looked at twice for rates."""
+    wanted = list(dict.fromkeys(group_ids))
+    first: Mapping[tuple[str, str, int], OffsetRow] = {}
+    if interval_s is not None:
+        began = cluster.retry.clock()
+        first = _by_partition(describe(cluster, wanted))
+        cluster.retry.sleep(interval_s)
+        interval_s = cluster.retry.clock() - began
+    told = describe(cluster, wanted)
+    ages = _ages(cluster, told.groups) if times else {}
+    groups = tuple(_report(group, first, interval_s, ages, times) for group in told.groups)
+    errors = told.errors + tuple(e for group in told.groups for e in group.errors)
+    return LagReport(groups, errors, frozenset(error.item for error in told.errors))
+
+
+def _by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
+    return {(g.group_id, row.topic, row.partition): row for g in told.groups for row in g.offsets}
+
+
+def _ages(
+    cluster: Cluster, groups: Sequence[GroupDescription]
+) -> dict[tuple[TopicPartition, int], int | KgroupError | None]:
+    """How old the record at each position is: positions of several groups in as few rounds as possible."""
+    from kgroup.admin.read.record_times import record_times
+
+    left = {
+        (TopicPartition(row.topic, row.partition), row.committed_offset)
+        for group in groups
+        for row in group.offsets
+        if row.lag and row.committed_offset is not None
+    }
+    found: dict[tuple[TopicPartition, int], int | KgroupError | None] = {}
+    while left:
+        # One position a partition at a time: a fetch request names a partition once.
+        positions = dict(left)
+        left -= set(positions.items())
+        now_ms = time.time_ns() // 1_000_000
+        for partition, written in record_times(cluster, positions).items():
+            age = max(now_ms - written, 0) if isinstance(written, int) and written >= 0 else written
+            found[partition, positions[partition]] = None if age == -1 else age
+    return found
+
+
+def _report(
+    group: GroupDescription,
+    first: Mapping[tuple[str, str, int], OffsetRow],
+    interval_s: float | None,
+    ages: Mapping[tuple[TopicPartition, int], int | KgroupError | None],
+    times: bool,
+) -> GroupLag:
+    rows = []
+    for row in group.offsets:
+        age: int | KgroupError | None = None
+        if times and row.lag is not None and row.committed_offset is not None:
+            key = TopicPartition(row.topic, row.partition), row.committed_offset
+            age = ages.get(key) if row.lag else 0
+        elif times and row.lag == 0:
+            age = 0
+        before = first.get((group.group_id, row.topic, row.partition))
+        rows.append(_row(row, age, before, interval_s))
+    those = counted(rows)
+    oldest, all_ages = oldest_of(those)
+    return GroupLag(
+        group_id=group.group_id,
+        type=group.type,
+        state=group.state,
+        total_lag=group.total_lag,
+        max_time_lag_ms=oldest if all_ages and group.total_lag is not None else None,
+        consumed_per_s=rate_of(row.consumed_per_s for row in those),
+        produced_per_s=rate_of(row.produced_per_s for row in those),
+        offsets=tuple(rows),
+        lag_at_least=group.lag_at_least,
+        unknown_partitions=group.unknown_partitions,
+        time_lag_at_least_ms=oldest,
+        errors=group.errors,
+    )
+
+
+def _row(
+    row: OffsetRow, age: int | KgroupError | None, before: OffsetRow | None, interval_s: float | None
+) -> PartitionLag:
+    consumed = produced = None
+    if before is not None and interval_s:
+        consumed = _rate(before.committed_offset, row.committed_offset, interval_s)
+        if consumed is None and row.lag == 0 == before.lag:
+            consumed = 0.0  # an empty log, never committed
+        produced = _rate(before.log_end_offset, row.log_end_offset, interval_s)
+    unread = f"the record there cannot be read: {age.message}" if isinstance(age, KgroupError) else None
+    return PartitionLag(
+        topic=row.topic,
+        partition=row.partition,
+        committed_offset=row.committed_offset,
+        log_end_offset=row.log_end_offset,
+        lag=row.lag,
+        time_lag_ms=age if isinstance(age, int) else None,
+        consumed_per_s=consumed,
+        produced_per_s=produced,
+        instance_id=row.instance_id,
+        member_id=row.member_id,
+        error=row.error or unread,
+        error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
+        reason=row.reason,
+        log_start_offset=row.log_start_offset,
+    )
+
+
+def _rate(before: int | None, after: int | None, interval_s: float) -> float | None:
+    return None if before is None or after is None else round((after - before) / interval_s, 3)
+
+
+def oldest_of(rows: Sequence[PartitionLag]) -> tuple[int | None, bool]:
+    """The age of the oldest unread record that is known, and whether that of every partition is."""
+    known = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
+    return max(known, default=None), len(known) == len(rows)
+
+
+def rate_of(rates: Iterable[float | None]) -> float | None:
+    """The sum of some rates; None when one of them is not known, or when there are none."""
+    known = list(rates)
+    return round(sum(r for r in known if r is not None), 3) if known and None not in known else None

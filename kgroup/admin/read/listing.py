@@ -1,0 +1,108 @@
+"""Every group of the cluster, broker by broker; one that does not answer does not hide the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
+from kgroup.admin.read.visibility import unseen_groups
+from kgroup.admin.refusals import check, item_error
+from kgroup.errors import KgroupError
+from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+
+def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
+    """The groups of every broker, by id, limited to states and types (in any case) where given.
+
+    What cannot be seen is in `errors`: brokers that fail, and whatever else hides groups (visibility.py).
+    Old brokers list no states and no types: where these are filtered by, the groups are described. Raises the
+    failure when no broker answers.
+    """
+    brokers = cluster.brokers()
+    groups: dict[str, GroupListing] = {}
+    failed: dict[int, KgroupError] = {}
+    for broker in brokers:
+        try:
+            found = _groups_of(cluster, broker)
+        except KgroupError as error:
+            failed[broker.id] = error
+        else:
+            groups.update((group.group_id, group) for group in found)
+    if failed and len(failed) == len(brokers):
+        raise next(iter(failed.values()))
+    cluster.learn({group.group_id: group.coordinator for group in groups.values()})
+    listed = {broker.id for broker in brokers} - failed.keys()
+    errors = [
+        *(item_error(f"broker {node}", error) for node, error in failed.items()),
+        *unseen_groups(cluster, listed, failed),
+    ]
+    listing = Listing(tuple(sorted(groups.values(), key=lambda group: group.group_id)), tuple(errors))
+    return _filtered(cluster, listing, _words(states), _words(types))
+
+
+def described(cluster: Cluster, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
+    """The same listing with members counted, and with states and types that no broker listed.
+
+    Groups that cannot be described keep what is known of them, and are among the errors. Asked for are those
+    neither in `known` nor counted already.
+    """
+    from kgroup.admin.read.describe import groups_only
+
+    found = dict(known or {})
+    missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in found]
+    asked = groups_only(cluster, missing)
+    errors = [item_error(name, error) for name, error in asked.items() if isinstance(error, KgroupError)]
+    found |= asked
+    groups = tuple(_filled(group, found.get(group.group_id)) for group in listing.groups)
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors))
+
+
+def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -> GroupListing:
+    if not isinstance(found, GroupDescription):
+        return group
+    return replace(
+        group,
+        type=group.type or found.type,
+        state=group.state or found.state,
+        members=found.member_count,
+    )
+
+
+def _filtered(cluster: Cluster, listing: Listing, states: set[str], types: set[str]) -> Listing:
+    """The groups in one of the states and of one of the types; what cannot be told is said."""
+
+    def untold(group: GroupListing) -> bool:
+        return bool((states and group.state is None) or (types and group.type is None))
+
+    def wanted(group: GroupListing) -> bool:
+        in_state = not states or (group.state or "").lower() in states
+        return in_state and (not types or group.type in types)
+
+    old = tuple(filter(untold, listing.groups))
+    if old:
+        filled = described(cluster, replace(listing, groups=old))
+        known = {group.group_id: group for group in filled.groups}
+        groups = tuple(known.get(group.group_id, group) for group in listing.groups)
+        listing = Listing(groups, filled.errors)
+    return replace(listing, groups=tuple(filter(wanted, listing.groups)))
+
+
+def _words(values: tuple[str, ...]) -> set[str]:
+    return {value.strip().lower() for value in values}
+
+
+def _groups_of(cluster: Cluster, broker: Node) -> list[GroupListing]:
+    def ask(left_s: float) -> ListGroupsResponse:
+        answer = cluster.transport.request(broker.id, ListGroupsRequest(), timeout_s=left_s)
+        assert isinstance(answer, ListGroupsResponse)
+        check(answer.error_code, f"listing the groups of broker {broker.id}")
+        return answer
+
+    answer = cluster.retry.call(ask, idempotent=True)
+    return [
+        GroupListing(
+            g.group_id, g.group_type.lower() or None, g.protocol_type, g.group_state or None, None, broker
+        )
+        for g in answer.groups
+    ]

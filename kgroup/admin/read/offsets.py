@@ -1,0 +1,232 @@
+"""Positions: what groups have committed, and where the logs begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import TopicDescription
+from kgroup.admin.refusals import refused
+from kgroup.client.retry import may_repeat
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+OFFSET_FETCH = 9
+STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
+NO_OFFSET = -1
+CONSUMER_REPLICA = -1
+_SINCE_VERSION = {MAX_TIMESTAMP: 7}
+_SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOffset:
+    """An offset of a log; -1 when no record matches. `timestamp_ms` is -1 for the ends of the log."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:
+    """All committed positions of each group, deleted topics included, or why they cannot be read."""
+
+    def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
+        told = fetched(cluster, node, dict.fromkeys(groups), left_s)
+        return {
+            g: found if isinstance(found, KgroupError) else _positions(found) for g, found in told.items()
+        }
+
+    return cluster.ask_coordinators(group_ids, ask, idempotent=True)
+
+
+def fetched(
+    cluster: Cluster,
+    node: int,
+    wanted: Mapping[str, Collection[TopicPartition] | None],
+    left_s: float,
+    *,
+    stable: bool = False,
+) -> Answers[Sequence[Any]]:
+    """What a broker tells of each group's partitions (None: of all it has committed), topic by topic.
+
+    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds a position open.
+    """
+    from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+    served = cluster.transport.versions(node, OFFSET_FETCH)
+    batches = served is None or served[-1] >= BATCH_VERSION
+    lowest = STABLE_SINCE if stable else 2
+    found: Answers[Sequence[Any]] = {}
+    for batch in (tuple(wanted),) if batches else tuple((group,) for group in wanted):
+        asked = _asked({group: wanted[group] for group in batch}, batches)
+        request = OffsetFetchRequest(require_stable=stable, **asked)
+        # Version 10 names topics by id, which says nothing of a topic that is deleted.
+        answer = cluster.transport.request(
+            node, request, min_version=lowest, max_version=NAMES_UNTIL, timeout_s=left_s
+        )
+        assert isinstance(answer, OffsetFetchResponse)
+        for told in answer.groups if batches else (answer,):
+            group = told.group_id if batches else batch[0]  # type: ignore[union-attr]
+            if told.error_code:
+                found[group] = refused(told.error_code, f"offsets of group {group}")
+            else:
+                found[group] = told.topics
+    return found
+
+
+def _asked(wanted: Mapping[str, Collection[TopicPartition] | None], batches: bool) -> dict[str, Any]:
+    """The fields of OffsetFetch that name groups and partitions, before version 8 for one group alone."""
+    from kgroup.protocol.messages.offset_fetch import (
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopic,
+        OffsetFetchRequestTopics,
+    )
+
+    make = OffsetFetchRequestTopics if batches else OffsetFetchRequestTopic
+    topics = {group: None if of is None else _named(of, make) for group, of in wanted.items()}
+    if batches:
+        return {"groups": tuple(OffsetFetchRequestGroup(group_id=g, topics=t) for g, t in topics.items())}
+    ((group, named),) = topics.items()
+    return {"group_id": group, "topics": named}
+
+
+def _named(partitions: Iterable[TopicPartition], make: Callable[..., Any]) -> tuple[Any, ...]:
+    return tuple(
+        make(name=topic, partition_indexes=tuple(p.partition for p in places))
+        for topic, places in by_topic(partitions)
+    )
+
+
+def _positions(topics: Sequence[Any]) -> Committed | KgroupError:
+    for topic in topics:
+        for p in topic.partitions:
+            if p.error_code:
+                return refused(p.error_code, f"the position of {topic.name}-{p.partition_index}")
+    return {
+        TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
+            p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+        )
+        for topic in topics
+        for p in topic.partitions
+        if p.committed_offset != NO_OFFSET
+    }
+
+
+def list_offsets(
+    cluster: Cluster,
+    wanted: Mapping[TopicPartition, int],
+    topics: Answers[TopicDescription] | None = None,
+) -> dict[TopicPartition, ListedOffset | KgroupError]:
+    """The offset for a time in ms, LATEST, EARLIEST or MAX_TIMESTAMP, of each partition.
+
+    Asked from the leaders, uncommitted transactions included, as Kafka's own tools count. A partition
+    that cannot be told has its error. `topics` saves asking for metadata that is known already.
+    """
+    retry = cluster.retry
+    deadline = retry.clock() + retry.timeout_s
+    found: dict[TopicPartition, ListedOffset | KgroupError] = {}
+    pending = dict(wanted)
+    for delay in retry.backoff.delays(retry.chance):
+        known = topics if topics is not None else cluster.topics({p.topic for p in pending})
+        left = max(deadline - retry.clock(), 0.001)
+        found.update(_list_once(cluster, pending, known, left))
+        pending = {p: when for p, when in pending.items() if _worth_repeating(found[p])}
+        if not pending or retry.clock() + delay >= deadline:
+            return found
+        topics = None
+        retry.sleep(delay)
+    return found
+
+
+def _list_once(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], topics: Answers[TopicDescription], left_s: float
+) -> dict[TopicPartition, ListedOffset | KgroupError]:
+    found: dict[TopicPartition, ListedOffset | KgroupError] = {}
+    by_leader: dict[int, dict[TopicPartition, int]] = {}
+    for partition, when in wanted.items():
+        leader = leader_of(partition, topics)
+        if isinstance(leader, KgroupError):
+            found[partition] = leader
+        else:
+            by_leader.setdefault(leader, {})[partition] = when
+    for leader, asked in by_leader.items():
+        try:
+            told = _ask_leader(cluster, leader, asked, left_s)
+        except (Unreachable, BrokerRefused) as error:
+            told = dict.fromkeys(asked, error)
+        for partition in asked:
+            missing = refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker left it out")
+            found[partition] = told.get(partition, missing)
+    return found
+
+
+def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:
+    """The broker that leads a partition, or why there is none."""
+    topic = topics.get(partition.topic)
+    if topic is None:
+        return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic}")
+    if isinstance(topic, KgroupError):
+        return topic
+    for known in topic.partitions:
+        if known.partition == partition.partition:
+            leaderless = refused(ErrorCode.LEADER_NOT_AVAILABLE, str(partition), "it has no leader now")
+            return leaderless if known.leader < 0 else known.leader
+    return refused(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        str(partition),
+        f"the topic has only {len(topic.partitions)} partitions",
+    )
+
+
+def _ask_leader(
+    cluster: Cluster, leader: int, asked: Mapping[TopicPartition, int], left_s: float
+) -> dict[TopicPartition, ListedOffset | KgroupError]:
+    from kgroup.protocol.messages.list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        ListOffsetsTopic,
+    )
+
+    by_topic: dict[str, list[ListOffsetsPartition]] = {}
+    for partition, when in sorted(asked.items()):
+        entry = ListOffsetsPartition(partition_index=partition.partition, timestamp=when)
+        by_topic.setdefault(partition.topic, []).append(entry)
+    request = ListOffsetsRequest(
+        replica_id=CONSUMER_REPLICA,
+        topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items()),
+        timeout_ms=int(left_s * 1000),
+    )
+    lowest = max((_SINCE_VERSION.get(when, 1) for when in asked.values()), default=1)
+    answer = cluster.transport.request(leader, request, min_version=lowest, timeout_s=left_s)
+    assert isinstance(answer, ListOffsetsResponse)
+    return {
+        TopicPartition(topic.name, p.partition_index): (
+            refused(p.error_code, f"{topic.name}-{p.partition_index}")
+            if p.error_code
+            else ListedOffset(p.offset, p.timestamp, p.leader_epoch)
+        )
+        for topic in answer.topics
+        for p in topic.partitions
+    }
+
+
+def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
+    """A leader may just have moved; that there is no topic or no leader is taken as said."""
+    if isinstance(answer, BrokerRefused) and answer.code in _SETTLED:
+        return False
+    return isinstance(answer, (Unreachable, BrokerRefused)) and may_repeat(answer, idempotent=True)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
+    """The partitions topic by topic, both in order."""
+    found: dict[str, list[TopicPartition]] = {}
+    for partition in sorted(partitions):
+        found.setdefault(partition.topic, []).append(partition)
+    return iter(found.items())

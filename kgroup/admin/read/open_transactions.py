@@ -1,0 +1,115 @@
+"""Offsets that a transaction holds open: which, and by whom where the cluster tells (KIP-447, KIP-664).
+
+Readers ask for stable offsets and wait until the transaction ends; one that never does blocks them for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
+from kgroup.admin.refusals import check, refused
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+
+ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
+
+
+def unstable(
+    cluster: Cluster, partitions: Mapping[str, Collection[TopicPartition]]
+) -> Answers[frozenset[TopicPartition]]:
+    """Those of each group's partitions whose offset a transaction holds open now.
+
+    BrokerRefused with UNSUPPORTED_VERSION for groups of brokers before Kafka 2.5, which do not tell.
+    """
+
+    def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[frozenset[TopicPartition]]:
+        served = cluster.transport.versions(node, OFFSET_FETCH)
+        if served is not None and served[-1] < STABLE_SINCE:
+            old = f"broker {node} does not tell which offsets are stable"
+            error = BrokerRefused(
+                ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later tell which are"
+            )
+            return dict.fromkeys(groups, error)
+        told = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)
+        return {
+            group: found if isinstance(found, KgroupError) else _unstable_of(found)
+            for group, found in told.items()
+        }
+
+    return cluster.ask_coordinators(partitions, ask, idempotent=True)
+
+
+def _unstable_of(topics: Iterable[Any]) -> frozenset[TopicPartition] | KgroupError:
+    """The partitions held open; the refusal of one that the broker does not tell of."""
+    held = set()
+    for topic in topics:
+        for p in topic.partitions:
+            place = TopicPartition(topic.name, p.partition_index)
+            if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                held.add(place)
+            elif p.error_code:
+                return refused(p.error_code, f"whether the offset of {place} is stable")
+    return frozenset(held)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that has not ended. Times in ms; -1 where the coordinator does not tell."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+    start_ms: int
+    timeout_ms: int
+
+
+def open_transactions(
+    cluster: Cluster, offsets_partitions: Iterable[int]
+) -> dict[int, tuple[OpenTransaction, ...]]:
+    """The transactions that wrote to these partitions of `__consumer_offsets` and have not ended.
+
+    Of those this principal may see; KgroupError when the brokers do not tell (before Kafka 3.0).
+    """
+    wanted = set(offsets_partitions)
+    found: dict[int, list[OpenTransaction]] = {number: [] for number in wanted}
+    for broker in cluster.brokers():
+        for told in _described(cluster, broker.id, _listed(cluster, broker.id)):
+            known = OpenTransaction(
+                told.transactional_id,
+                told.producer_id,
+                told.transaction_state,
+                told.transaction_start_time_ms,
+                told.transaction_timeout_ms,
+            )
+            numbers = {n for t in told.topics if t.topic == OFFSETS_TOPIC for n in t.partitions}
+            for number in numbers & wanted:
+                found[number].append(known)
+    return {number: tuple(each) for number, each in found.items()}
+
+
+def _listed(cluster: Cluster, node: int) -> list[str]:
+    from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+    answer = cluster.transport.request(node, ListTransactionsRequest(state_filters=ONGOING))
+    assert isinstance(answer, ListTransactionsResponse)
+    check(answer.error_code, f"listing the transactions of broker {node}")
+    return [told.transactional_id for told in answer.transaction_states]
+
+
+def _described(cluster: Cluster, node: int, transactional_ids: Sequence[str]) -> list[Any]:
+    """The broker that lists a transaction coordinates it."""
+    from kgroup.protocol.messages.describe_transactions import (
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
+    )
+
+    if not transactional_ids:
+        return []
+    request = DescribeTransactionsRequest(transactional_ids=tuple(transactional_ids))
+    answer = cluster.transport.request(node, request)
+    assert isinstance(answer, DescribeTransactionsResponse)
+    return [told for told in answer.transaction_states if not told.error_code]

@@ -1,0 +1,158 @@
+"""When the record at a position was written: what a lag in time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.models import TopicDescription
+from kgroup.admin.read.offsets import EARLIEST, ListedOffset, leader_of, list_offsets
+from kgroup.admin.refusals import refused
+from kgroup.domain import TopicPartition
+from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.fetch import PartitionData
+
+NAMES_UNTIL = 12
+PARTITION_BYTES = 64 * 1024
+ROUNDS = 8
+"""How many batches without a record to go past (markers of transactions, compacted away) before giving up."""
+
+RecordTimes = dict[TopicPartition, "int | None | KgroupError"]
+
+
+def record_times(cluster: Cluster, positions: Mapping[TopicPartition, int]) -> RecordTimes:
+    """The timestamp in ms of the first record at or after each position; None where there is none.
+
+    A position before the start of the log counts from the start: those records are the oldest unread.
+    A partition that cannot be read has its error; none is fatal for the others.
+    """
+    topics = cluster.topics({partition.topic for partition in positions})
+    found: RecordTimes = {}
+    pending = dict(positions)
+    for _ in range(ROUNDS):
+        if not pending:
+            break
+        found.update(dict.fromkeys(pending))
+        answers = _fetch_by_leader(cluster, pending, topics)
+        pending = _advance(cluster, pending, answers, found)
+    return found
+
+
+def _advance(
+    cluster: Cluster,
+    asked: Mapping[TopicPartition, int],
+    answers: Mapping[TopicPartition, PartitionData | KgroupError],
+    found: RecordTimes,
+) -> dict[TopicPartition, int]:
+    """Put what the answers tell into `found`; the positions to ask for next."""
+    following: dict[TopicPartition, int] = {}
+    before_start: list[TopicPartition] = []
+    for partition, answer in answers.items():
+        if isinstance(answer, KgroupError):
+            found[partition] = answer
+        elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            before_start.append(partition)
+        elif answer.error_code:
+            found[partition] = refused(answer.error_code, str(partition))
+        else:
+            try:
+                told, after = _first_time(answer.records or b"", asked[partition])
+            except DecodeError as error:
+                found[partition] = error
+                continue
+            found[partition] = told
+            if told is None and asked[partition] < after < answer.high_watermark:
+                following[partition] = after
+    starts = list_offsets(cluster, dict.fromkeys(before_start, EARLIEST)) if before_start else {}
+    for partition, start in starts.items():
+        if isinstance(start, ListedOffset) and start.offset > asked[partition]:
+            following[partition] = start.offset
+    return following
+
+
+def _first_time(data: bytes, position: int) -> tuple[int | None, int]:
+    """The timestamp of the first record from `position` on, and where to look next if there is none."""
+    from kgroup.protocol.batches import batches_in
+
+    after = position
+    for batch in batches_in(data):
+        after = max(after, batch.last_offset + 1)
+        if batch.control or batch.last_offset < position:
+            continue
+        for record in batch.records:
+            if record.offset >= position:
+                return record.timestamp_ms, after
+    return None, after
+
+
+def _fetch_by_leader(
+    cluster: Cluster, positions: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
+) -> dict[TopicPartition, PartitionData | KgroupError]:
+    found: dict[TopicPartition, PartitionData | KgroupError] = {}
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for partition in positions:
+        leader = leader_of(partition, topics)
+        if isinstance(leader, KgroupError):
+            found[partition] = leader
+        else:
+            by_leader.setdefault(leader, []).append(partition)
+    for leader, partitions in by_leader.items():
+        found.update(_fetch(cluster, leader, partitions, positions))
+        # Only the first partition of an answer may exceed its limit: a batch larger than that comes alone.
+        for partition in partitions:
+            answer = found[partition]
+            if len(partitions) > 1 and not isinstance(answer, KgroupError) and _cut_off(answer):
+                found.update(_fetch(cluster, leader, [partition], positions))
+    return found
+
+
+def _cut_off(answer: PartitionData) -> bool:
+    from kgroup.protocol.batches import batches_in
+
+    if answer.error_code or not answer.records:
+        return not answer.error_code
+    try:
+        return next(batches_in(answer.records), None) is None
+    except DecodeError:
+        return False
+
+
+def _fetch(
+    cluster: Cluster,
+    leader: int,
+    partitions: Iterable[TopicPartition],
+    positions: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, PartitionData | KgroupError]:
+    from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+
+    asked = list(partitions)
+    by_topic: dict[str, list[FetchPartition]] = {}
+    for partition in asked:
+        entry = FetchPartition(
+            partition=partition.partition,
+            fetch_offset=positions[partition],
+            partition_max_bytes=PARTITION_BYTES,
+        )
+        by_topic.setdefault(partition.topic, []).append(entry)
+    topics = tuple(FetchTopic(topic=name, partitions=tuple(entries)) for name, entries in by_topic.items())
+
+    def ask(left_s: float) -> FetchResponse:
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+        answer = cluster.transport.request(leader, request, max_version=NAMES_UNTIL, timeout_s=left_s)
+        assert isinstance(answer, FetchResponse)
+        return answer
+
+    try:
+        answer = cluster.retry.call(ask, idempotent=True)
+    except (Unreachable, BrokerRefused) as error:
+        return dict.fromkeys(asked, error)
+    told = {
+        TopicPartition(topic.topic, data.partition_index): data
+        for topic in answer.responses
+        for data in topic.partitions
+    }
+    missing = refused(answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR, "Fetch", "the broker left it out")
+    return {partition: told.get(partition, missing) for partition in asked}

@@ -1,0 +1,118 @@
+"""What changed in a group between two looks at it, as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.admin.models import GroupDescription, ItemError, Member
+from kgroup.admin.read.members import partitions_of
+
+NOT_SEEN, SEEN_AGAIN = "not_seen", "seen_again"
+GROUP_APPEARED, GROUP_GONE, STATE, EPOCH, TYPE = (
+    "group_appeared",
+    "group_gone",
+    "state_changed",
+    "epoch_changed",
+    "type_changed",
+)
+JOINED, LEFT, REPLACED = "member_joined", "member_left", "member_replaced"
+MEMBER_STATE, ASSIGNMENT, LAG = "member_state_changed", "assignment_changed", "lag_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference; `detail` holds what was (`before`) and is (`after`), or partitions gained and lost."""
+
+    event: str
+    group_id: str
+    member_id: str | None
+    instance_id: str | None
+    detail: Mapping[str, Any]
+
+
+def sight_changes(before: Mapping[str, ItemError], now: Mapping[str, ItemError]) -> tuple[Change, ...]:
+    """What got out of sight between two looks and why, and what is seen again."""
+    lost = [
+        Change(NOT_SEEN, name, None, None, {"code": error.code, "reason": error.message})
+        for name, error in now.items()
+        if name not in before
+    ]
+    again = [Change(SEEN_AGAIN, name, None, None, {}) for name in before if name not in now]
+    return (*lost, *again)
+
+
+def differences(
+    group_id: str, before: GroupDescription | None, after: GroupDescription | None, *, lag: bool = False
+) -> tuple[Change, ...]:
+    """Every difference between two looks at a group (None: it does not exist), the group's own first.
+
+    A look sees states, not steps: what began and ended between two looks leaves no event.
+    """
+    if before is None and after is None:
+        return ()
+    if before is None or after is None:
+        known = after or before
+        assert known is not None
+        event = GROUP_APPEARED if before is None else GROUP_GONE
+        detail = {"type": known.type, "state": known.state, "members": known.member_count}
+        return (Change(event, group_id, None, None, detail),)
+    return (*_of_group(before, after, lag), *_of_members(before, after))
+
+
+def _of_group(before: GroupDescription, after: GroupDescription, lag: bool) -> Iterator[Change]:
+    pairs: list[tuple[str, Any, Any]] = [
+        (TYPE, before.type, after.type),
+        (STATE, before.state, after.state),
+        (EPOCH, _epoch(before), _epoch(after)),
+    ]
+    if lag:
+        pairs.append((LAG, before.total_lag, after.total_lag))
+    for event, was, now in pairs:
+        if was != now:
+            yield Change(event, after.group_id, None, None, {"before": was, "after": now})
+
+
+def _epoch(group: GroupDescription) -> int | None:
+    return group.group_epoch if group.group_epoch is not None else group.generation
+
+
+def _of_members(before: GroupDescription, after: GroupDescription) -> Iterator[Change]:
+    old = {member.member_id: member for member in before.known_members}
+    new = {member.member_id: member for member in after.known_members}
+    gone = [m for m in before.known_members if m.member_id not in new]
+    gone_by_instance = {m.instance_id: m for m in gone if m.instance_id}
+    for member in after.known_members:
+        if member.member_id in old:
+            yield from _of_member(after.group_id, old[member.member_id], member)
+        elif member.instance_id in gone_by_instance:
+            was = gone_by_instance.pop(member.instance_id)
+            yield _change(REPLACED, after.group_id, member, before=was.member_id, after=member.member_id)
+            yield from _assignment(after.group_id, was, member)
+        else:
+            yield _change(JOINED, after.group_id, member, client_id=member.client_id, host=member.host)
+            yield from _assignment(after.group_id, None, member)
+    replaced = {m.instance_id for m in after.known_members if m.member_id not in old}
+    for member in before.known_members:
+        if member.member_id not in new and (member.instance_id is None or member.instance_id not in replaced):
+            held = sorted(map(str, partitions_of(member.assignment)))
+            yield _change(LEFT, after.group_id, member, held=held)
+
+
+def _of_member(group_id: str, was: Member, member: Member) -> Iterator[Change]:
+    if was.state != member.state:
+        yield _change(MEMBER_STATE, group_id, member, before=was.state, after=member.state)
+    yield from _assignment(group_id, was, member)
+
+
+def _assignment(group_id: str, was: Member | None, member: Member) -> Iterator[Change]:
+    had = partitions_of(was.assignment) if was else frozenset()
+    has = partitions_of(member.assignment)
+    if had != has:
+        gained, lost = sorted(map(str, has - had)), sorted(map(str, had - has))
+        yield _change(ASSIGNMENT, group_id, member, gained=gained, lost=lost)
+
+
+def _change(event: str, group_id: str, member: Member, **detail: Any) -> Change:
+    return Change(event, group_id, member.member_id, member.instance_id, detail)
