@@ -3,11 +3,12 @@
 The same sources are compiled, so there is nothing to keep equal. See docs/decisions/0010-compiled-loops.md.
 """
 
+import glob
 import os
 
 from setuptools import setup
 
-LOOPS = [f"kgroup/history/{name}.py" for name in ("decode", "places", "records", "scan", "slots")]
+LOOPS = sorted(glob.glob("kgroup/history/decode/[a-z]*.py"))
 
 
 def compiled() -> list[object]:

@@ -15,10 +15,10 @@ from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.history.chunks import Progress
-    from kgroup.history.events import Event
+    from kgroup.history.fold.events import Event
     from kgroup.history.replay import At, Coverage, Story
-    from kgroup.history.sources import PartitionLog
+    from kgroup.history.sources.chunks import Progress
+    from kgroup.history.sources.logs import PartitionLog
 
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
@@ -82,7 +82,7 @@ class Source:
 
     def try_again(self) -> None:
         """Ask brokers again that did not answer the last time."""
-        from kgroup.history.live import LiveLog
+        from kgroup.history.sources.live import LiveLog
 
         for log in self.logs:
             if isinstance(log, LiveLog):
@@ -152,7 +152,7 @@ def _no_cycles() -> Iterator[None]:
 def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[Source]:
     """The logs to read: of files, or of the cluster `env` names, only the partitions that matter."""
     if files:
-        from kgroup.history.sources import segment_logs, topic_names_near
+        from kgroup.history.sources.logs import segment_logs, topic_names_near
 
         logs = segment_logs(files)
         sizes = [log.size for log in logs]
@@ -161,7 +161,7 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
         return
     from kgroup.cli.session import identity, open_admin
     from kgroup.domain import offsets_partition_of
-    from kgroup.history.live import LiveLog, LiveTopic
+    from kgroup.history.sources.live import LiveLog, LiveTopic
 
     with open_admin(env) as admin:
         topic = LiveTopic(admin.transport, env.settings().timeout_s())
@@ -321,7 +321,7 @@ def foreign(story: "Story") -> set[int]:
     """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
     from collections import Counter
 
-    from kgroup.history.events import Kind
+    from kgroup.history.fold.events import Kind
 
     unreadable = Counter(e.log_partition for e in story.events if e.kind is Kind.RECORD_UNREADABLE)
     return {

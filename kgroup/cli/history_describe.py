@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from kgroup.admin.models import Assignment, GroupDescription, ItemError, Member, OffsetRow, TopicAssignment
 from kgroup.domain import TopicPartition
-from kgroup.history.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState
-from kgroup.history.state import Member as MemberState
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState
+from kgroup.history.fold.state import Member as MemberState
 
 
 def description(state: GroupState, partition: int) -> GroupDescription:

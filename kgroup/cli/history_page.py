@@ -9,8 +9,8 @@ from kgroup.cli.history import LIMITS, coverage_text, event_json
 from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
-    from kgroup.history.events import Event
-    from kgroup.history.fold import Holdings
+    from kgroup.history.fold.events import Event
+    from kgroup.history.fold.folding import Holdings
     from kgroup.history.replay import Story
 
 
@@ -53,7 +53,7 @@ def _event(event: "Event") -> dict[str, Any]:
 
 def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[dict[str, Any]]:
     """Bars by member: [from, to, what was held, state]; a replaced static member keeps its lane."""
-    from kgroup.history.events import partitions_text
+    from kgroup.history.fold.events import partitions_text
 
     lanes: dict[str, list[list[Any]]] = {}
     open_: dict[str, list[Any]] = {}

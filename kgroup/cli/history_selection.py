@@ -11,7 +11,7 @@ from kgroup.cli.times import Span, iso, parse_span
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.history.events import Event, Kind
+    from kgroup.history.fold.events import Event, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Selection:
 
     def chosen(self, events: "Sequence[Event]") -> "list[Event]":
         """The events that were asked for; what the log lacks is told whatever was asked for."""
-        from kgroup.history.events import Kind
+        from kgroup.history.fold.events import Kind
         from kgroup.history.replay import chosen
 
         kept = chosen(
@@ -131,7 +131,7 @@ def without_paths(names: Sequence[str], files: Sequence[Path]) -> tuple[list[str
     """
     if not files:
         return list(names), []
-    from kgroup.history.sources import looks_like_segments
+    from kgroup.history.sources.logs import looks_like_segments
 
     more = [name for name in names if looks_like_segments(Path(name))]
     return [name for name in names if name not in more], [*files, *map(Path, more)]
@@ -144,7 +144,7 @@ def note_span(env: Env, selection: Selection) -> None:
 
 
 def _kinds(text: str | None) -> "frozenset[Kind]":
-    from kgroup.history.events import Kind
+    from kgroup.history.fold.events import Kind
 
     chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
     unknown = sorted(chosen - {kind.value for kind in Kind})

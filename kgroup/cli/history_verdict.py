@@ -15,7 +15,7 @@ from kgroup.cli.tables import Column, Table
 
 if TYPE_CHECKING:
     from kgroup.admin.models import ItemError as Unseen
-    from kgroup.history.state import GroupState
+    from kgroup.history.fold.state import GroupState
 
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
@@ -160,7 +160,7 @@ def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[Unse
 
     Groups named one by one are asked for by name, so no list has to be whole for them.
     """
-    from kgroup.history.state import SHARE
+    from kgroup.history.fold.state import SHARE
 
     if selection.names is not None:
         return set(selection.names), ()
@@ -194,7 +194,7 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
 
 
 def _verdict(state: "GroupState | None", said: Mapping[str, Any]) -> Verdict:
-    from kgroup.history.state import SHARE
+    from kgroup.history.fold.state import SHARE
     from kgroup.history.verify import differences, hidden_positions, uncompared
 
     if state is None and said["type"] == SHARE:
@@ -205,7 +205,7 @@ def _verdict(state: "GroupState | None", said: Mapping[str, Any]) -> Verdict:
 
 
 def _unknown_to_the_cluster(state: "GroupState", why: str) -> Verdict:
-    from kgroup.history.state import UNDECODED
+    from kgroup.history.fold.state import UNDECODED
 
     # A broker that does not describe groups of this type says nothing against them.
     if state.kind in UNDECODED:

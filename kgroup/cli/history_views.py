@@ -31,7 +31,7 @@ from kgroup.cli.times import day_and_clock, iso
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.history.events import Event
+    from kgroup.history.fold.events import Event
     from kgroup.history.replay import At, Story
 
 _EVENT_COLUMNS = (
@@ -152,7 +152,7 @@ def _event_lines(events: "Sequence[Event]", day: str = "") -> Iterator[str]:
 
 def _unowned_text(event: "Event") -> str:
     from kgroup.domain import TopicPartition
-    from kgroup.history.events import duration_text, partitions_text
+    from kgroup.history.fold.events import duration_text, partitions_text
 
     places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
     longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)

@@ -92,8 +92,8 @@ def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str,
 
 def _mentioned(source: "Source", group: str) -> set[str]:
     """The topics that the group's records name: subscribed, owned or committed."""
-    from kgroup.history.live import LiveLog
     from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog
 
     # Logs of their own: one that has been read to its end gives nothing more.
     logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]

@@ -16,11 +16,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from kgroup.errors import KgroupError, StorageError
-from kgroup.history.chunks import Progress
-from kgroup.history.decode import Decoder
+from kgroup.history.decode.decoder import Decoder
 from kgroup.history.items import BadRange, Item, Packed, Seen, gap_between, packed, unpacked
-from kgroup.history.sources import SegmentLog
-from kgroup.history.splits import Split, SplitReader, plan_splits
+from kgroup.history.sources.chunks import Progress
+from kgroup.history.sources.logs import SegmentLog
+from kgroup.history.sources.splits import Split, SplitReader, plan_splits
 
 Options = dict[str, Any]
 """Keyword arguments of `Decoder`; they are pickled."""

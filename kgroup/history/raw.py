@@ -8,10 +8,10 @@ from typing import Any
 
 from kgroup.domain import ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
+from kgroup.history.decode.records import group_of, raw_records, type_name
+from kgroup.history.decode.scan import CONTROL
 from kgroup.history.items import RawRecord
-from kgroup.history.records import group_of, raw_records, type_name
-from kgroup.history.scan import CONTROL
-from kgroup.history.sources import PartitionLog
+from kgroup.history.sources.logs import PartitionLog
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
 from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription

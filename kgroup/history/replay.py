@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import KgroupError
-from kgroup.history.chunks import Progress
-from kgroup.history.decode import Decoder
-from kgroup.history.events import Event, Kind
-from kgroup.history.fold import Fold
+from kgroup.history.decode.decoder import Decoder
+from kgroup.history.decode.scan import BatchHeader
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.state import GroupState
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
-from kgroup.history.scan import BatchHeader
-from kgroup.history.sources import PartitionLog, SegmentLog
-from kgroup.history.state import GroupState
+from kgroup.history.sources.chunks import Progress
+from kgroup.history.sources.logs import PartitionLog, SegmentLog
 
 if TYPE_CHECKING:
     from kgroup.history.parallel import Workers

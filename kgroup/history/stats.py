@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kgroup.errors import DecodeError, KgroupError
-from kgroup.history.chunks import Progress
+from kgroup.history.decode.records import group_of, raw_records
+from kgroup.history.decode.scan import COMPRESSED, CONTROL
 from kgroup.history.items import BadRange
-from kgroup.history.records import group_of, raw_records
-from kgroup.history.scan import COMPRESSED, CONTROL
-from kgroup.history.sources import PartitionLog
+from kgroup.history.sources.chunks import Progress
+from kgroup.history.sources.logs import PartitionLog
 
 K = TypeVar("K")
 COMMIT_TYPES = frozenset({0, 1})

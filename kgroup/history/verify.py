@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import partitions_text
-from kgroup.history.state import CLASSIC, CONSUMER, KINDS, SHARE, UNDECODED, GroupState
+from kgroup.history.fold.events import partitions_text
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, UNDECODED, GroupState
 
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""

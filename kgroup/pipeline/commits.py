@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kgroup.domain import ZERO_UUID
-from kgroup.history.places import KEY, ROW, Places
-from kgroup.history.scan import MOST
+from kgroup.history.decode.places import KEY, ROW, Places
+from kgroup.history.decode.scan import MOST
 from kgroup.pipeline.schemas import COMMITS
 from kgroup.pipeline.values import CommitColumns, Ints, commit_columns
 

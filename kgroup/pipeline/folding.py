@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import StorageError
-from kgroup.history.events import Event, Kind, Unowned
-from kgroup.history.fold import Fold
+from kgroup.history.fold.events import Event, Kind, Unowned
+from kgroup.history.fold.folding import Fold
 from kgroup.history.items import gap_between, unpacked
 from kgroup.pipeline.rows import Edge
 from kgroup.pipeline.schemas import EVENTS

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
-from kgroup.history.splits import Split
+from kgroup.history.sources.splits import Split
 from kgroup.pipeline.folding import FoldShare, Share
 from kgroup.pipeline.inputs import Input, Segments
 from kgroup.pipeline.rows import SplitRows, SplitSummary

@@ -12,11 +12,11 @@ from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import StorageError
-from kgroup.history.chunks import file_chunks
-from kgroup.history.live import LiveLog, LiveTopic
-from kgroup.history.scan import BatchHeader, Scanner
-from kgroup.history.sources import SegmentLog, segments_of, topic_names_near
-from kgroup.history.splits import Split, SplitReader, plan_splits
+from kgroup.history.decode.scan import BatchHeader, Scanner
+from kgroup.history.sources.chunks import file_chunks
+from kgroup.history.sources.live import LiveLog, LiveTopic
+from kgroup.history.sources.logs import SegmentLog, segments_of, topic_names_near
+from kgroup.history.sources.splits import Split, SplitReader, plan_splits
 
 RECORD_BYTES = 100
 """What a commit takes in the log, more or less: so many bytes of a live partition are one offset."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from kgroup.history.events import Kind
+from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from kgroup.history.events import Event
+from kgroup.history.fold.events import Event
 from kgroup.pipeline.timeline import COLOURS, LANES, Timeline, told
 
 WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgroup.history.fold import Fold
+from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.store import Store

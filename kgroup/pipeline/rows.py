@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from kgroup.errors import DecodeError
-from kgroup.history.decode import Decoder
+from kgroup.history.decode.decoder import Decoder
+from kgroup.history.decode.places import Places
+from kgroup.history.decode.records import group_of, raw_records
+from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.items import Gap, Item, Marker, RawRecord, Undecodable, packed
-from kgroup.history.places import Places
-from kgroup.history.records import group_of, raw_records
-from kgroup.history.scan import CONTROL, BatchHeader
-from kgroup.history.splits import Split
+from kgroup.history.sources.splits import Split
 from kgroup.pipeline.commits import CommitRows, full
 from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE

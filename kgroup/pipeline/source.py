@@ -25,8 +25,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kgroup.errors import ConfigError, StorageError
-from kgroup.history.sources import SegmentLog
-from kgroup.history.splits import SPLIT_BYTES, Piece, Split, SplitReader
+from kgroup.history.sources.logs import SegmentLog
+from kgroup.history.sources.splits import SPLIT_BYTES, Piece, Split, SplitReader
 from kgroup.pipeline.inputs import (
     RECORD_BYTES,
     Input,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kgroup.history.events import Event
+from kgroup.history.fold.events import Event
 from kgroup.history.replay import Coverage, in_order
 from kgroup.pipeline.folding import event_of
 from kgroup.pipeline.store import OPEN_EVENTS, Store, number_in

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind, duration_text
+from kgroup.history.fold.events import Event, Kind, duration_text
 
 LANES: Mapping[str, frozenset[Kind]] = {
     "rebalances": frozenset(

@@ -10,8 +10,8 @@ from damage import INCIDENTS, NAME, RECORDED, batches_of, damaged_folder, faults
 from live import Client
 
 from kgroup.cli.history import closing_lines
-from kgroup.history.events import Event, Kind
-from kgroup.history.sources import segment_logs
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol.batches import LogRecord, encode_batch
 
 SEEDS = range(40)

@@ -12,8 +12,8 @@ import pytest
 from conftest import Kgroup
 from live import Client
 
-from kgroup.history.capture import DAY_MS, PartitionCapture
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.capture import DAY_MS, PartitionCapture
+from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

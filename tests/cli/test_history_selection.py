@@ -9,7 +9,7 @@ from conftest import Kgroup
 
 from kgroup.cli.history_selection import Selection
 from kgroup.cli.schemas import schema_for
-from kgroup.history.events import Event, Kind
+from kgroup.history.fold.events import Event, Kind
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

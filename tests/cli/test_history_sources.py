@@ -11,9 +11,9 @@ from live import Client
 from kgroup.cli.times import parse_span
 from kgroup.domain import offsets_partition_of
 from kgroup.errors import ConfigError, ErrorCode, Unreachable
-from kgroup.history.capture import PartitionCapture
-from kgroup.history.live import LiveTopic
-from kgroup.history.scan import Scanner
+from kgroup.history.decode.scan import Scanner
+from kgroup.history.sources.capture import PartitionCapture
+from kgroup.history.sources.live import LiveTopic
 from kgroup.protocol.batches import with_base_offset
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"

@@ -150,7 +150,7 @@ def test_the_embedded_cluster_is_replayed_verified_and_captured(
 
 
 def test_a_capture_goes_on_where_it_stopped_and_cuts_a_torn_tail(tmp_path: Path) -> None:
-    from kgroup.history.capture import PartitionCapture
+    from kgroup.history.sources.capture import PartitionCapture
 
     data = next(Path(UPGRADE).rglob("*.log")).read_bytes()
     part = PartitionCapture.resume(tmp_path, 6)

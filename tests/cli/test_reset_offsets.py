@@ -15,7 +15,7 @@ from positions import commit_fully, offsets, positions
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
-from kgroup.history.marks import MARK_LIMIT, mark_in
+from kgroup.history.fold.marks import MARK_LIMIT, mark_in
 
 _numbers = itertools.count()
 HOUR_MS = 3_600_000

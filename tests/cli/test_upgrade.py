@@ -18,7 +18,7 @@ from kgroup.cli.rehearsal import _of_cluster
 from kgroup.cli.schemas import schema_for
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
-from kgroup.history.live import LiveLog, LiveTopic
+from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.protocol.messages.metadata import MetadataResponse
 
 _numbers = itertools.count()

@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kgroup.domain import offsets_partition_of, uuid_bytes
-from kgroup.history.sources import write_topics_file
+from kgroup.history.sources.logs import write_topics_file
 
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer

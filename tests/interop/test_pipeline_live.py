@@ -11,8 +11,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
-from kgroup.history.live import LiveLog
 from kgroup.history.replay import replay
+from kgroup.history.sources.live import LiveLog
 
 from .conftest import require
 from .kafka import RealKafka

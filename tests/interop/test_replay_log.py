@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kgroup.history.raw import raw_rows
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol.subscription import Subscription
 
 from . import jvm

@@ -14,7 +14,7 @@ from statistics import fmean
 import pytest
 
 from kgroup.history.raw import raw_rows
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.logs import segment_logs
 from kgroup.simulation.play.planning import PlanResult, Size, play
 from kgroup.simulation.play.scenario import Scenario, Step
 

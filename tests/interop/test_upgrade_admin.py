@@ -15,10 +15,10 @@ from kgroup.admin.migrate.watch import DONE, Look
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import offsets_partition_of
-from kgroup.history.events import Kind
-from kgroup.history.live import LiveLog, LiveTopic
+from kgroup.history.fold.events import Kind
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
+from kgroup.history.sources.live import LiveLog, LiveTopic
 
 from .conftest import Case
 from .driver import Client, Member, settle

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kgroup.history.raw import raw_rows
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.logs import segment_logs
 
 from .conftest import Case
 from .driver import DriverError, Member, Partition

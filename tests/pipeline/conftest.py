@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from made_logs import write_log
 
-from kgroup.history.sources import TOPICS_FILE
+from kgroup.history.sources.logs import TOPICS_FILE
 from kgroup.pipeline.session import spark_session
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"

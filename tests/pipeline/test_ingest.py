@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from made_logs import START_MS, World, made_batches, write_log, write_names
 
 from kgroup.errors import ConfigError, KgroupError
-from kgroup.history import sources
-from kgroup.history.events import Event
+from kgroup.history.fold.events import Event
 from kgroup.history.replay import Story, replay
-from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.history.sources import logs as sources
+from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.pipeline import ingest as ingest_module
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.store import Store

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kgroup.cli.group_names import matches
 from kgroup.cli.pipeline_query import query_result
 from kgroup.errors import ConfigError
-from kgroup.history.events import Event, Kind
+from kgroup.history.fold.events import Event, Kind
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.jobs import QUERIES, _matches, query_named, rows_of, told_by_manifest
 from kgroup.pipeline.schemas import plain

@@ -22,9 +22,9 @@ from test_ingest import check_equal
 from kgroup.cli.schemas import schema_for
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.errors import ConfigError
-from kgroup.history.live import LiveLog
 from kgroup.history.replay import Story, replay
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.live import LiveLog
+from kgroup.history.sources.logs import segment_logs
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.inputs import LiveCluster, Segments, Since, connection_of, live_topic
 from kgroup.pipeline.source import NAME, OffsetsLogSource

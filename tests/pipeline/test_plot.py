@@ -12,7 +12,7 @@ from cli.live import Client, served
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.replay import replay
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.logs import segment_logs
 from kgroup.pipeline import picture
 from kgroup.pipeline.plot import page
 from kgroup.pipeline.timeline import Ends, Span, span_seconds, timeline

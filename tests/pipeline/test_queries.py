@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from kgroup.history.replay import At, replay
-from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.history.stats import scan
 from kgroup.pipeline.ingest import ingest
 from kgroup.pipeline.queries import (

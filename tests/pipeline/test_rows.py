@@ -15,10 +15,10 @@ from made_logs import made_batches, write_log
 
 from kgroup.domain import ZERO_UUID, uuid_bytes
 from kgroup.errors import DecodeError
-from kgroup.history.records import decode_commit, decode_commit_key, group_of, raw_records
-from kgroup.history.scan import CONTROL, Scanner
-from kgroup.history.sources import segment_logs
-from kgroup.history.splits import SplitReader, plan_splits
+from kgroup.history.decode.records import decode_commit, decode_commit_key, group_of, raw_records
+from kgroup.history.decode.scan import CONTROL, Scanner
+from kgroup.history.sources.logs import segment_logs
+from kgroup.history.sources.splits import SplitReader, plan_splits
 from kgroup.pipeline.rows import SplitRows
 from kgroup.pipeline.values import commit_columns
 from kgroup.protocol import group_records as r

@@ -8,7 +8,7 @@ pytest.importorskip("pyspark")
 
 from made_logs import made_batches
 
-import kgroup.history.sources as sources
+import kgroup.history.sources.logs as sources
 from kgroup.errors import StorageError
 from kgroup.pipeline.inputs import Segments
 from kgroup.pipeline.source import NAME, OffsetsLogSource, _StreamReader

@@ -23,7 +23,7 @@ from kgroup.admin.read.visibility import sees_every_topic, unseen_positions
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ConfigError, ErrorCode, KgroupError
-from kgroup.history.marks import Mark
+from kgroup.history.fold.marks import Mark
 from kgroup.shell import command
 
 ABSENT = "absent"

@@ -15,8 +15,8 @@ from kgroup.domain import TopicPartition
 from kgroup.shell import command, list_item
 
 if TYPE_CHECKING:
-    from kgroup.history.events import Event
-    from kgroup.history.state import Member, View
+    from kgroup.history.fold.events import Event
+    from kgroup.history.fold.state import Member, View
 
 DOCTOR_CODES: dict[str, Meaning] = {
     "KG110": Meaning(WARN, "An instance id changes hands again and again: two processes may share it"),

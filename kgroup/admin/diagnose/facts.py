@@ -21,9 +21,9 @@ from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.history.events import Event
-    from kgroup.history.live import LiveTopic
-    from kgroup.history.state import GroupState
+    from kgroup.history.fold.events import Event
+    from kgroup.history.fold.state import GroupState
+    from kgroup.history.sources.live import LiveTopic
 
 HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
 LAG, ASSIGNMENTS = "lag", "assignments"
@@ -185,7 +185,7 @@ def _places(group: GroupDescription) -> frozenset[TopicPartition]:
 
 def _history(cluster: Cluster, facts: Sequence[Facts]) -> None:
     """The events of all groups: the topic's metadata once, each of its partitions once."""
-    from kgroup.history.live import LiveTopic
+    from kgroup.history.sources.live import LiveTopic
 
     wanted = [each for each in facts if each.group.type != SHARE]
     try:
@@ -209,8 +209,8 @@ def _history(cluster: Cluster, facts: Sequence[Facts]) -> None:
 
 
 def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
-    from kgroup.history.live import LiveLog
     from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog
 
     events: dict[str, list[Event]] = {each.group.group_id: [] for each in groups}
     # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.

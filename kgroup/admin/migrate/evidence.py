@@ -193,8 +193,8 @@ def read_logged(cluster: Cluster, group_id: str) -> Logged | None:
 
     BrokerRefused when the topic may not be read.
     """
-    from kgroup.history.live import LiveLog, LiveTopic
     from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog, LiveTopic
 
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
     partition = offsets_partition_of(group_id, len(topic.partitions))

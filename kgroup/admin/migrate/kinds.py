@@ -98,8 +98,8 @@ def is_streams_metadata(text: str) -> bool:
 
 def _last_assignor(cluster: Cluster, group_id: str) -> str | None:
     """The assignor in the newest record of the group that names one; None when none is left."""
-    from kgroup.history.live import LiveLog, LiveTopic
     from kgroup.history.raw import raw_rows
+    from kgroup.history.sources.live import LiveLog, LiveTopic
 
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s, with_names=False)
     log = LiveLog(topic, offsets_partition_of(group_id, len(topic.partitions)))

@@ -23,7 +23,7 @@ from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.history.items import RawRecord
 from kgroup.history.raw import raw_row
-from kgroup.history.sources import PartitionLog
+from kgroup.history.sources.logs import PartitionLog
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.shard import Shard

@@ -11,9 +11,9 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.outcome import Reply, Request
 from kgroup.domain import Topic, TopicImage
 from kgroup.errors import BrokerRefused, ErrorCode
-from kgroup.history.records import group_of, raw_records
-from kgroup.history.scan import CONTROL, TRANSACTIONAL
-from kgroup.history.sources import PartitionLog
+from kgroup.history.decode.records import group_of, raw_records
+from kgroup.history.decode.scan import CONTROL, TRANSACTIONAL
+from kgroup.history.sources.logs import PartitionLog
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.codec import Message

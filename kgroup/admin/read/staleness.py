@@ -14,7 +14,7 @@ def last_written(cluster: Cluster, group_ids: Iterable[str]) -> Mapping[str, int
     Reads the partitions of `__consumer_offsets` that hold the groups. BrokerRefused when they cannot be
     read: that takes READ on the topic.
     """
-    from kgroup.history.live import LiveLog, LiveTopic
+    from kgroup.history.sources.live import LiveLog, LiveTopic
     from kgroup.history.stats import scan
 
     wanted = list(dict.fromkeys(group_ids))

@@ -10,7 +10,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
-    from kgroup.history.explain import Blame
+    from kgroup.history.fold.explain import Blame
 
 
 @make(
@@ -55,7 +55,7 @@ def command(
     from kgroup.cli.history_selection import Selection, note_span, without_paths
     from kgroup.cli.history_views import nothing_text, span_lines
     from kgroup.cli.output import Result, show
-    from kgroup.history.explain import blame
+    from kgroup.history.fold.explain import blame
 
     group, files = without_paths(group, files or ())
     selection = Selection.of(groups=group, since=since, until=until)

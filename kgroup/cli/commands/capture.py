@@ -12,7 +12,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
-    from kgroup.history.capture import Capture
+    from kgroup.history.sources.capture import Capture
 
 _TELL_S = 10.0
 """How often progress is told; with --verbose after each look that found something."""
@@ -41,8 +41,8 @@ def command(
     """
     from kgroup.cli.env import parse_duration
     from kgroup.cli.session import open_admin
-    from kgroup.history.capture import Capture
-    from kgroup.history.live import LiveTopic
+    from kgroup.history.sources.capture import Capture
+    from kgroup.history.sources.live import LiveTopic
 
     pause = max(0.05, parse_duration(every))
     with open_admin(env) as admin:

@@ -35,7 +35,7 @@ def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitC
     from kgroup.cli.output import Result, show
     from kgroup.cli.tables import Column, Table
     from kgroup.cli.times import iso
-    from kgroup.history.records import type_name
+    from kgroup.history.decode.records import type_name
 
     with opened(env, files or [], Selection()) as source:
         found, where = _scan(source), source.cluster

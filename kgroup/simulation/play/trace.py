@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kgroup.errors import KgroupError
-from kgroup.history.chunks import Progress
+from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.replay import replay
-from kgroup.history.scan import BatchHeader, Scanner
+from kgroup.history.sources.chunks import Progress
 from kgroup.log.memory import MemoryLog
 from kgroup.simulation.play.chaos import Run
 from kgroup.simulation.world.world import START_MS

@@ -18,7 +18,7 @@ from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.findings import CODES
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
-from kgroup.history.events import Event, Kind
+from kgroup.history.fold.events import Event, Kind
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.messages import describe_groups as dg

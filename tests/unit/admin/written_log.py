@@ -10,9 +10,9 @@ from kgroup.admin.migrate.stage import Stage, image_from
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
-from kgroup.history.chunks import Progress
+from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
-from kgroup.history.scan import BatchHeader, Scanner
+from kgroup.history.sources.chunks import Progress
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.batches import LogRecord, end_marker_record

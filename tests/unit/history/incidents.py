@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from kgroup.history.events import Event
+from kgroup.history.fold.events import Event
 from kgroup.history.replay import Story, replay
-from kgroup.history.sources import SegmentLog, segment_logs, topic_names_near
+from kgroup.history.sources.logs import SegmentLog, segment_logs, topic_names_near
 
 INCIDENTS = Path(__file__).resolve().parents[2] / "data" / "incidents"
 NAMES = sorted(folder.name for folder in INCIDENTS.iterdir() if folder.is_dir())

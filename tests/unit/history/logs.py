@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from google_crc32c import value as crc32c
 
 from kgroup.errors import KgroupError
-from kgroup.history.decode import Decoder
+from kgroup.history.decode.decoder import Decoder
+from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange, Item
-from kgroup.history.scan import BatchHeader, Scanner
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

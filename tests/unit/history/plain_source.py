@@ -12,13 +12,13 @@ COPIES = 20
 
 
 class PlainSource:
-    """Finds the modules of the history as source."""
+    """Finds the modules that are compiled as their source."""
 
     @staticmethod
     def find_spec(
         name: str, path: list[str] | None, _: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if not name.startswith("kgroup.history.") or path is None:
+        if not name.startswith("kgroup.history.decode.") or path is None:
             return None
         source = Path(path[0]) / f"{name.rpartition('.')[2]}.py"
         return importlib.util.spec_from_file_location(name, source)
@@ -40,9 +40,9 @@ def digests() -> list[str]:
 
 def items(data: bytes, check_crc: bool) -> str:
     """All items of a segment, what was counted, and where commits and other records lie, as text."""
-    from kgroup.history.decode import Decoder
-    from kgroup.history.places import Places
-    from kgroup.history.scan import Scanner
+    from kgroup.history.decode.decoder import Decoder
+    from kgroup.history.decode.places import Places
+    from kgroup.history.decode.scan import Scanner
 
     scanner, places = Scanner("segment", check_crc=check_crc), Places()
     decoder = Decoder(places=places)
@@ -55,9 +55,9 @@ def items(data: bytes, check_crc: bool) -> str:
 def main() -> None:
     """Print where the decoder comes from, then the digests."""
     sys.meta_path.insert(0, PlainSource)  # type: ignore[arg-type]
-    from kgroup.history import decode
+    from kgroup.history.decode import decoder
 
-    print(Path(decode.__file__).name, *digests(), sep="\n")
+    print(Path(decoder.__file__).name, *digests(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.history import decode
+from kgroup.history.decode import decoder
 
 from .plain_source import digests
 
 
 @pytest.mark.skipif(
-    decode.__file__.endswith(".py"), reason="nothing is compiled here: there was no C compiler"
+    decoder.__file__.endswith(".py"), reason="nothing is compiled here: there was no C compiler"
 )
 def test_compiled_loops_tell_what_their_source_tells() -> None:
     script = Path(__file__).with_name("plain_source.py")
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     source, *plain = run.stdout.splitlines()
-    assert source == "decode.py"
+    assert source == "decoder.py"
     assert plain == digests()

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgroup.history.decode import Decoder
+from kgroup.history.decode.decoder import Decoder
+from kgroup.history.decode.records import decode_commit, decode_commit_key, raw_records
+from kgroup.history.decode.scan import Scanner
 from kgroup.history.items import CommitRun, Gap, Marker, OtherRecord, PendingCommit, Undecodable
-from kgroup.history.records import decode_commit, decode_commit_key, raw_records
-from kgroup.history.scan import Scanner
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import encode_batch, end_marker_record
 from kgroup.protocol.compression import Compression

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgroup.domain import TopicPartition
-from kgroup.history.decode import Decoder
-from kgroup.history.events import Event, Kind, duration_text, partitions_text
-from kgroup.history.fold import Fold
-from kgroup.history.marks import Mark
+from kgroup.history.decode.decoder import Decoder
+from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
+from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.marks import Mark
 from kgroup.history.replay import At, Story, chosen, replay
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, batches_in, encode_batch, end_marker_record, rebuild_batch

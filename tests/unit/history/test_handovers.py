@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind
-from kgroup.history.explain import blame
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.explain import blame
 from kgroup.history.replay import replay
 from kgroup.protocol import group_records as r
 from kgroup.protocol.subscription import Assignment, Subscription

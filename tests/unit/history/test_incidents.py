@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.history.events import Event, Kind
-from kgroup.history.explain import blame
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.explain import blame
 
 from .incidents import KAFKA, NAMES, OURS, story_of, text_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode
-from kgroup.history.live import LiveTopic
+from kgroup.history.sources.live import LiveTopic
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgroup.history.capture import PartitionCapture
+from kgroup.history.decode.scan import COMPRESSED, PACKED
 from kgroup.history.items import CommitRun
 from kgroup.history.legacy import LEGACY
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
-from kgroup.history.scan import COMPRESSED, PACKED
-from kgroup.history.sources import SegmentLog, segment_logs
-from kgroup.history.splits import plan_splits
+from kgroup.history.sources.capture import PartitionCapture
+from kgroup.history.sources.logs import SegmentLog, segment_logs
+from kgroup.history.sources.splits import plan_splits
 
 from .incidents import text_of
 from .logs import MemoryLog, batch, commit, items

@@ -12,7 +12,7 @@ from kgroup.history import parallel
 from kgroup.history import replay as replaying
 from kgroup.history.parallel import Workers
 from kgroup.history.replay import Story, replay
-from kgroup.history.sources import segment_logs
+from kgroup.history.sources.logs import segment_logs
 
 from .incidents import INCIDENTS, KAFKA, NAMES, OURS
 

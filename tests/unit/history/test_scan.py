@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgroup.errors import DecodeError, StorageError
+from kgroup.history.decode.scan import Scanner
 from kgroup.history.items import Undecodable
 from kgroup.history.replay import replay
-from kgroup.history.scan import Scanner
-from kgroup.history.sources import SegmentLog, segment_logs
+from kgroup.history.sources.logs import SegmentLog, segment_logs
 
 from .incidents import INCIDENTS, log_of, text_of
 from .logs import MemoryLog, batch, commit, items, sealed
@@ -91,7 +91,7 @@ def test_offsets_and_times_that_cannot_be_are_damage(at: int, number: int) -> No
 
 @pytest.mark.parametrize("since", [2**53, -(2**62)])
 def test_a_record_at_no_possible_time_is_reported(since: int) -> None:
-    from kgroup.history.records import raw_records
+    from kgroup.history.decode.records import raw_records
     from kgroup.protocol.primitives import append_varint
 
     made = batch(7, [commit("t", 0, 1)])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kgroup.cli.history_describe import description
+from kgroup.history.fold.state import GroupState
 from kgroup.history.replay import replay
-from kgroup.history.state import GroupState
 from kgroup.history.verify import differences, hidden_positions, uncompared
 from kgroup.protocol import group_records as r
 

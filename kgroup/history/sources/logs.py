@@ -11,10 +11,10 @@ from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
 from kgroup.errors import KgroupError, StorageError
-from kgroup.history.chunks import Progress, file_chunks
-from kgroup.history.clusters import check_one_cluster
+from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
-from kgroup.history.scan import BatchHeader, Scanner
+from kgroup.history.sources.chunks import Progress, file_chunks
+from kgroup.history.sources.clusters import check_one_cluster
 
 TOPICS_FILE = "topics.json"
 """In a folder of segments: topic names and their ids, where no broker can be asked."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Unowned
-from kgroup.history.state import Member
+from kgroup.history.fold.events import Unowned
+from kgroup.history.fold.state import Member
 
 
 def owners(members: Mapping[str, Member]) -> dict[TopicPartition, str]:

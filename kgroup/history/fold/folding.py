@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgroup.domain import TopicPartition, uuid_text
-from kgroup.history.changes import tell_changes
-from kgroup.history.commits import Spans, epoch_of, rewound
-from kgroup.history.events import Event, Kind, partitions_text
-from kgroup.history.explain import MIN_RETENTION_MS
+from kgroup.history.fold.changes import tell_changes
+from kgroup.history.fold.commits import Spans, epoch_of, rewound
+from kgroup.history.fold.events import Event, Kind, partitions_text
+from kgroup.history.fold.explain import MIN_RETENTION_MS
+from kgroup.history.fold.ownership import GivenUp, Ownership
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, TopicNames, View, renamed
+from kgroup.history.fold.step import Carry, Step
 from kgroup.history.items import (
     RUN_OFFSETS,
     CommitRun,
@@ -29,9 +32,6 @@ from kgroup.history.items import (
     Rewind,
     Undecodable,
 )  # fmt: skip
-from kgroup.history.ownership import GivenUp, Ownership
-from kgroup.history.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, TopicNames, View, renamed
-from kgroup.history.step import Carry, Step
 
 
 class Holdings(NamedTuple):

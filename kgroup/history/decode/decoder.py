@@ -15,6 +15,19 @@ from librt.strings import read_i64_be
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
+from kgroup.history.decode.places import Places
+from kgroup.history.decode.records import (
+    body_of,
+    decode_commit,
+    decode_commit_key,
+    group_of,
+    optional_bytes,
+    raw_records,
+    read_delta,
+    type_name,
+)  # fmt: skip
+from kgroup.history.decode.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
+from kgroup.history.decode.slots import GroupRun, Slot
 from kgroup.history.items import (
     RUN_OFFSETS,
     Gap,
@@ -27,19 +40,6 @@ from kgroup.history.items import (
     RawRecord,
     Undecodable,
 )  # fmt: skip
-from kgroup.history.places import Places
-from kgroup.history.records import (
-    body_of,
-    decode_commit,
-    decode_commit_key,
-    group_of,
-    optional_bytes,
-    raw_records,
-    read_delta,
-    type_name,
-)  # fmt: skip
-from kgroup.history.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
-from kgroup.history.slots import GroupRun, Slot
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
 from kgroup.protocol.primitives import read_uvarint

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind, Unowned
-from kgroup.history.ownership import GivenUp
-from kgroup.history.state import Member, View
+from kgroup.history.fold.events import Event, Kind, Unowned
+from kgroup.history.fold.ownership import GivenUp
+from kgroup.history.fold.state import Member, View
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind, duration_text, partitions_text
-from kgroup.history.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
-from kgroup.history.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
-from kgroup.history.step import Carry, Step
+from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
+from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
+from kgroup.history.fold.step import Carry, Step
 
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import DecodeError, KgroupError, StorageError
-from kgroup.history.chunks import CHUNK_BYTES
-from kgroup.history.live import LiveTopic
-from kgroup.history.scan import CONTROL, PACKED, BatchHeader, Scanner
-from kgroup.history.sources import write_topics_file
+from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
+from kgroup.history.sources.chunks import CHUNK_BYTES
+from kgroup.history.sources.live import LiveTopic
+from kgroup.history.sources.logs import write_topics_file
 from kgroup.protocol.batches import Batch, encode_batch
 from kgroup.protocol.compression import Compression
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kgroup.history.scan import BatchHeader, Scanner
+from kgroup.history.decode.scan import BatchHeader, Scanner
 
 CHUNK_BYTES = 16 << 20
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind, partitions_text
+from kgroup.history.fold.events import Event, Kind, partitions_text
+from kgroup.history.fold.marks import Mark, mark_in
+from kgroup.history.fold.ownership import GivenUp, owners
+from kgroup.history.fold.state import CLASSIC, CONSUMER, GroupState
 from kgroup.history.items import CommitRun, PartProgress, Rewind
-from kgroup.history.marks import Mark, mark_in
-from kgroup.history.ownership import GivenUp, owners
-from kgroup.history.state import CLASSIC, CONSUMER, GroupState
 
 
 @dataclass(slots=True)

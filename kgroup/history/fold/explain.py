@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kgroup.domain import TopicPartition
-from kgroup.history.events import Event, Kind, Unowned, duration_text, partitions_text
-from kgroup.history.ownership import GivenUp
-from kgroup.history.state import Member, View
+from kgroup.history.fold.events import Event, Kind, Unowned, duration_text, partitions_text
+from kgroup.history.fold.ownership import GivenUp
+from kgroup.history.fold.state import Member, View
 
 MIN_RETENTION_MS = 60_000
 """The shortest retention a broker takes (offsets.retention.minutes): younger commits do not expire."""

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
-from kgroup.history.chunks import Progress
+from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
-from kgroup.history.scan import BatchHeader, Scanner
+from kgroup.history.sources.chunks import Progress
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

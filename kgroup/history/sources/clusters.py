@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from kgroup.errors import ConfigError, DecodeError
-from kgroup.history.chunks import file_chunks
-from kgroup.history.records import raw_records
-from kgroup.history.scan import CONTROL, BatchHeader, Scanner
+from kgroup.history.decode.records import raw_records
+from kgroup.history.decode.scan import CONTROL, BatchHeader, Scanner
+from kgroup.history.sources.chunks import file_chunks
 
 META_FILE = "meta.properties"
 """What Kafka keeps in each of its data folders: among others, `cluster.id`."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgroup.errors import StorageError
-from kgroup.history.chunks import CHUNK_BYTES
+from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
-from kgroup.history.scan import BatchHeader, Scanner
-from kgroup.history.sources import SegmentLog
+from kgroup.history.sources.chunks import CHUNK_BYTES
+from kgroup.history.sources.logs import SegmentLog
 
 SPLIT_BYTES = 64 << 20
 
