@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.decode import commands, run
-from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.queries import state_at, top_writers
-from kgroup.pipeline.session import spark_context, spark_session
-from kgroup.pipeline.store import Store
+from kgroup.pipeline.ask.queries import state_at, top_writers
+from kgroup.pipeline.spark.session import spark_context, spark_session
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
 
 PEER = "kafka-dump-log"
 

@@ -46,10 +46,10 @@ def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master:
     """The timeline that `replay-log` tells, folded by Spark."""
     from kgroup.cli.history_views import show_story
     from kgroup.cli.pipeline_session import opened_spark
-    from kgroup.pipeline.session import check_installed
+    from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
-    from kgroup.pipeline.replaying import replay_on_spark
+    from kgroup.pipeline.ask.replaying import replay_on_spark
 
     decoder: dict[str, Any] = {"names": selection.names, "wanted": selection.wanted}
     with opened_spark(env, master, sql=False) as context:

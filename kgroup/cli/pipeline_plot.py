@@ -10,8 +10,8 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.domain import TopicPartition
-    from kgroup.pipeline.store import Store
-    from kgroup.pipeline.timeline import Ends, Timeline
+    from kgroup.pipeline.ask.timeline import Ends, Timeline
+    from kgroup.pipeline.tables.store import Store
 
 EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]
 
@@ -22,14 +22,14 @@ def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
         return _write_page
     if out.suffix != ".png":
         raise ConfigError(f"--out {out} is neither a page nor a picture", "name it FILE.html or FILE.png")
-    from kgroup.pipeline.picture import check_installed, write_png
+    from kgroup.pipeline.ask.picture import check_installed, write_png
 
     check_installed()
     return write_png
 
 
 def _write_page(shown: "Timeline", out: Path) -> None:
-    from kgroup.pipeline.plot import page
+    from kgroup.pipeline.ask.plot import page
 
     out.write_text(page(shown), encoding="utf-8")
 
@@ -45,7 +45,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
     def ask(places: "Iterable[TopicPartition]") -> "Ends":
         from kgroup.admin.read.offsets import LATEST, ListedOffset
         from kgroup.cli.session import open_admin
-        from kgroup.pipeline.timeline import Ends
+        from kgroup.pipeline.ask.timeline import Ends
 
         with open_admin(env) as admin:
             found = admin.list_offsets(dict.fromkeys(places, LATEST))
@@ -60,9 +60,9 @@ def draw(spark: Any, store: "Store", group: str, ends_of: EndsOf | None) -> "Tim
     from kgroup.cli.exit_codes import ExitCode, Failure
     from kgroup.cli.history import coverage_text
     from kgroup.domain import TopicPartition
-    from kgroup.pipeline.queries import in_ms, progress
-    from kgroup.pipeline.story import story_in
-    from kgroup.pipeline.timeline import Span, span_seconds, timeline
+    from kgroup.pipeline.ask.queries import in_ms, progress
+    from kgroup.pipeline.ask.story import story_in
+    from kgroup.pipeline.ask.timeline import Span, span_seconds, timeline
 
     story = story_in(store, group)
     events = [event for event in story.events if event.group == group]

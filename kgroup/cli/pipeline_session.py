@@ -10,8 +10,8 @@ from kgroup.errors import ConfigError
 from kgroup.shell import word
 
 if TYPE_CHECKING:
-    from kgroup.pipeline.inputs import Input, Since
-    from kgroup.pipeline.store import Store
+    from kgroup.pipeline.read.inputs import Input, Since
+    from kgroup.pipeline.tables.store import Store
 
 LOCAL = "local[*]"
 
@@ -26,7 +26,7 @@ def opened_spark(
     """
     import sys
 
-    from kgroup.pipeline import session
+    from kgroup.pipeline.spark import session
 
     start: Any = session.spark_session if sql else session.spark_context
     settings = dict(_setting(text) for text in conf or ())
@@ -54,7 +54,7 @@ def opened_input(env: Env, sources: Sequence[Path], since: str | None) -> "Input
     An embedded cluster that nobody serves is read from its folder.
     """
     from kgroup.cli.session import connection_of
-    from kgroup.pipeline.inputs import LiveCluster, Segments
+    from kgroup.pipeline.read.inputs import LiveCluster, Segments
 
     begin = _since(since) if since else None
     if sources:
@@ -65,7 +65,7 @@ def opened_input(env: Env, sources: Sequence[Path], since: str | None) -> "Input
 
 def _since(text: str) -> "Since":
     from kgroup.cli.times import parse_time
-    from kgroup.pipeline.inputs import Since
+    from kgroup.pipeline.read.inputs import Since
 
     if text.isdigit() and len(text) < 13:
         return Since(offset=int(text))
@@ -81,10 +81,10 @@ def _setting(text: str) -> tuple[str, str]:
 
 def opened_store(folder: Path) -> "Store":
     """The tables in `folder`; ConfigError when there are none, or the extra is missing."""
-    from kgroup.pipeline.session import check_installed
+    from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
-    from kgroup.pipeline.store import Store
+    from kgroup.pipeline.tables.store import Store
 
     store = Store(folder)
     if store.empty:

@@ -63,12 +63,12 @@ def _in_transaction(kafka: RealKafka, offset: int) -> None:
 
 def test_runs_and_streams_over_a_live_kafka(kafka: RealKafka, tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
-    from kgroup.pipeline.ingest import ingest
-    from kgroup.pipeline.inputs import LiveCluster, live_topic
-    from kgroup.pipeline.session import spark_session
-    from kgroup.pipeline.source import NAME, OffsetsLogSource
-    from kgroup.pipeline.store import Store
-    from kgroup.pipeline.story import story_in
+    from kgroup.pipeline.ask.story import story_in
+    from kgroup.pipeline.read.inputs import LiveCluster, live_topic
+    from kgroup.pipeline.read.source import NAME, OffsetsLogSource
+    from kgroup.pipeline.spark.session import spark_session
+    from kgroup.pipeline.tables.ingest import ingest
+    from kgroup.pipeline.tables.store import Store
 
     live = LiveCluster(ConnectionSettings(parse_bootstrap(kafka.bootstrap)))
     with spark_session("local[1]", {"spark.sql.shuffle.partitions": "1"}) as spark:

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from made_logs import write_log
 
 from kgroup.history.sources.logs import TOPICS_FILE
-from kgroup.pipeline.session import spark_session
+from kgroup.pipeline.spark.session import spark_session
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from kgroup.pipeline.session import spark_session
-from kgroup.pipeline.source import NAME, OffsetsLogSource
+from kgroup.pipeline.read.source import NAME, OffsetsLogSource
+from kgroup.pipeline.spark.session import spark_session
 
 
 def started(spark: object, bootstrap: str, out: str, **trigger: object) -> object:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgroup.pipeline.ingest import fill
-from kgroup.pipeline.inputs import Segments
-from kgroup.pipeline.store import Store
+from kgroup.pipeline.read.inputs import Segments
+from kgroup.pipeline.tables.ingest import fill
+from kgroup.pipeline.tables.store import Store
 
 
 def run(paths: Sequence[Path], store: Store, split_bytes: int, buckets: int) -> None:

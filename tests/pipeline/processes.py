@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from kgroup.pipeline.java import java_home
+from kgroup.pipeline.spark.java import java_home
 
 DEPLOY = "org.apache.spark.deploy"
 

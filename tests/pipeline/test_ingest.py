@@ -19,10 +19,10 @@ from kgroup.history.fold.events import Event
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources import logs as sources
 from kgroup.history.sources.logs import segment_logs, topic_names_near
-from kgroup.pipeline import ingest as ingest_module
-from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.store import Store
-from kgroup.pipeline.story import story_in
+from kgroup.pipeline.ask.story import story_in
+from kgroup.pipeline.tables import ingest as ingest_module
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
 from kgroup.protocol.batches import LogRecord, encode_batch
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

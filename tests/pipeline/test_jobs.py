@@ -14,11 +14,11 @@ from kgroup.cli.group_names import matches
 from kgroup.cli.pipeline_query import query_result
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.jobs import QUERIES, _matches, query_named, rows_of, told_by_manifest
+from kgroup.pipeline.ask.jobs import QUERIES, _matches, query_named, rows_of, told_by_manifest
+from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.schemas import plain
-from kgroup.pipeline.store import Store
-from kgroup.pipeline.story import story_in
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]

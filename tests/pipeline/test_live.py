@@ -25,10 +25,10 @@ from kgroup.errors import ConfigError
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources.live import LiveLog
 from kgroup.history.sources.logs import segment_logs
-from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.inputs import LiveCluster, Segments, Since, connection_of, live_topic
-from kgroup.pipeline.source import NAME, OffsetsLogSource
-from kgroup.pipeline.store import Store
+from kgroup.pipeline.read.inputs import LiveCluster, Segments, Since, connection_of, live_topic
+from kgroup.pipeline.read.source import NAME, OffsetsLogSource
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
 from kgroup.runtime.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

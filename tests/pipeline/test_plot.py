@@ -13,9 +13,9 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.replay import replay
 from kgroup.history.sources.logs import segment_logs
-from kgroup.pipeline import picture
-from kgroup.pipeline.plot import page
-from kgroup.pipeline.timeline import Ends, Span, span_seconds, timeline
+from kgroup.pipeline.ask import picture
+from kgroup.pipeline.ask.plot import page
+from kgroup.pipeline.ask.timeline import Ends, Span, span_seconds, timeline
 from kgroup.runtime.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -19,9 +19,9 @@ from test_ingest import check_equal, in_process
 
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
-from kgroup.pipeline import java
-from kgroup.pipeline.package import build_package
-from kgroup.pipeline.store import Store
+from kgroup.pipeline.spark import java
+from kgroup.pipeline.spark.package import build_package
+from kgroup.pipeline.tables.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 KGROUP = [sys.executable, "-m", "kgroup"]
@@ -75,7 +75,7 @@ def test_ctrl_c_leaves_no_process(made, tmp_path):
 
 SLEEPER = """
 import sys, time
-from kgroup.pipeline.session import spark_session
+from kgroup.pipeline.spark.session import spark_session
 
 def say(done, known):
     print("running", flush=True)
@@ -217,9 +217,8 @@ def test_the_package_is_enough(tmp_path):
     package = build_package(tmp_path / "kgroup.zip")
     again = build_package(tmp_path / "again.zip")
     assert package.read_bytes() == again.read_bytes()
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import kgroup.pipeline.ingest as m; print(m.__file__)"
-    )
+    first = "import sys; sys.path.insert(0, sys.argv[1])"
+    code = f"{first}; import kgroup.pipeline.tables.ingest as m; print(m.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", code, str(package)], capture_output=True, text=True, check=True
     )

@@ -9,8 +9,7 @@ pytest.importorskip("pyspark")
 from kgroup.history.replay import At, replay
 from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.history.stats import scan
-from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.queries import (
+from kgroup.pipeline.ask.queries import (
     commit_rates,
     in_ms,
     progress,
@@ -20,9 +19,10 @@ from kgroup.pipeline.queries import (
     table,
     top_writers,
 )
-from kgroup.pipeline.replaying import replay_on_spark
-from kgroup.pipeline.store import Store
-from kgroup.pipeline.story import story_in
+from kgroup.pipeline.ask.replaying import replay_on_spark
+from kgroup.pipeline.ask.story import story_in
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

@@ -19,8 +19,8 @@ from kgroup.history.decode.records import decode_commit, decode_commit_key, grou
 from kgroup.history.decode.scan import CONTROL, Scanner
 from kgroup.history.sources.logs import segment_logs
 from kgroup.history.sources.splits import SplitReader, plan_splits
-from kgroup.pipeline.rows import SplitRows
-from kgroup.pipeline.values import commit_columns
+from kgroup.pipeline.read.rows import SplitRows
+from kgroup.pipeline.read.values import commit_columns
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 

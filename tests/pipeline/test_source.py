@@ -10,8 +10,8 @@ from made_logs import made_batches
 
 import kgroup.history.sources.logs as sources
 from kgroup.errors import StorageError
-from kgroup.pipeline.inputs import Segments
-from kgroup.pipeline.source import NAME, OffsetsLogSource, _StreamReader
+from kgroup.pipeline.read.inputs import Segments
+from kgroup.pipeline.read.source import NAME, OffsetsLogSource, _StreamReader
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -13,7 +13,7 @@ from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
     from kgroup.cli.output import Result
-    from kgroup.pipeline.ingest import RunReport
+    from kgroup.pipeline.tables.ingest import RunReport
 
 _TABLES = typer.Argument(help="Folder that `pipeline run` has filled.", metavar="TABLES")
 _MASTER = typer.Option(
@@ -73,11 +73,11 @@ def run(
     from kgroup.cli.env import parse_duration
     from kgroup.cli.output import show
     from kgroup.cli.pipeline_session import opened_input, opened_spark
-    from kgroup.pipeline.session import check_installed
+    from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
-    from kgroup.pipeline.ingest import ingest
-    from kgroup.pipeline.store import Store
+    from kgroup.pipeline.tables.ingest import ingest
+    from kgroup.pipeline.tables.store import Store
 
     pause = max(0.1, parse_duration(every))
     source = opened_input(env, sources or [], since)
@@ -169,7 +169,7 @@ def query(
 
     at_ms = parse_time(at) if at else None
     store = opened_store(tables)
-    from kgroup.pipeline.jobs import query_named, rows_of, told_by_manifest
+    from kgroup.pipeline.ask.jobs import query_named, rows_of, told_by_manifest
 
     asked = query_named(table, group, at_ms)
     if asked.make is None:
@@ -206,7 +206,7 @@ def events(
     from kgroup.cli.pipeline_session import opened_store
 
     store = opened_store(tables)
-    from kgroup.pipeline.replaying import as_story
+    from kgroup.pipeline.ask.replaying import as_story
 
     selection = Selection.of(groups=(group,) if group else (), since=since, until=until, kinds=kinds)
     note_span(env, selection)
@@ -260,7 +260,7 @@ def package(
     target: Annotated[Path, typer.Argument(help="The zip file to write.", metavar="FILE")],
 ) -> ExitCode:
     """Write kgroup as one zip file for Spark's executors; `pipeline run --master` ships it by itself."""
-    from kgroup.pipeline.package import build_package
+    from kgroup.pipeline.spark.package import build_package
 
     try:
         build_package(target)

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from kgroup.errors import ConfigError
-from kgroup.pipeline import queries, schemas
-from kgroup.pipeline.members import sessions
-from kgroup.pipeline.store import Store
+from kgroup.pipeline import schemas
+from kgroup.pipeline.ask import queries
+from kgroup.pipeline.ask.members import sessions
+from kgroup.pipeline.tables.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

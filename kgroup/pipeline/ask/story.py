@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import Coverage, in_order
-from kgroup.pipeline.folding import event_of
-from kgroup.pipeline.store import OPEN_EVENTS, Store, number_in
+from kgroup.pipeline.tables.folding import event_of
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
-from kgroup.pipeline.ingest import ingest
-from kgroup.pipeline.store import Store
-from kgroup.pipeline.story import story_in
+from kgroup.pipeline.ask.story import story_in
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

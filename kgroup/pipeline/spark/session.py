@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import ConfigError, KgroupError
-from kgroup.pipeline.java import java_home
-from kgroup.pipeline.package import build_package
+from kgroup.pipeline.spark.java import java_home
+from kgroup.pipeline.spark.package import build_package
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from kgroup.history.fold.events import Event
-from kgroup.pipeline.timeline import COLOURS, LANES, Timeline, told
+from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline, told
 
 WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26
 _STYLE = (

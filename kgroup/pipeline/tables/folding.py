@@ -21,9 +21,9 @@ from kgroup.errors import StorageError
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.folding import Fold
 from kgroup.history.items import gap_between, unpacked
-from kgroup.pipeline.rows import Edge
+from kgroup.pipeline.read.rows import Edge
 from kgroup.pipeline.schemas import EVENTS
-from kgroup.pipeline.store import OPEN_EVENTS, STATE, TableWriter
+from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE, TableWriter
 
 _FLUSH = 20_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kgroup.errors import ConfigError
-from kgroup.pipeline.timeline import COLOURS, LANES, Timeline
+from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline
 
 
 def check_installed() -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.sources.splits import Split
-from kgroup.pipeline.folding import FoldShare, Share
-from kgroup.pipeline.inputs import Input, Segments
-from kgroup.pipeline.rows import SplitRows, SplitSummary
+from kgroup.pipeline.read.inputs import Input, Segments
+from kgroup.pipeline.read.rows import SplitRows, SplitSummary
 from kgroup.pipeline.schemas import ITEMS
-from kgroup.pipeline.store import Run, Store, TableFile, TableWriter, adopt_fold, number_in
+from kgroup.pipeline.tables.folding import FoldShare, Share
+from kgroup.pipeline.tables.store import Run, Store, TableFile, TableWriter, adopt_fold, number_in
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

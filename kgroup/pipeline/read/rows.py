@@ -17,7 +17,7 @@ from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.items import Gap, Item, Marker, RawRecord, Undecodable, packed
 from kgroup.history.sources.splits import Split
-from kgroup.pipeline.commits import CommitRows, full
+from kgroup.pipeline.read.commits import CommitRows, full
 from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
 

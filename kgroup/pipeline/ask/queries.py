@@ -11,7 +11,7 @@ from pyspark.sql.types import DateType, IntegerType, StructField, StructType, Ti
 from pyspark.sql.window import Window
 
 from kgroup.pipeline.schemas import TABLES, plain
-from kgroup.pipeline.store import OPEN_EVENTS, Store
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

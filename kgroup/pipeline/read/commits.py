@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from kgroup.domain import ZERO_UUID
 from kgroup.history.decode.places import KEY, ROW, Places
 from kgroup.history.decode.scan import MOST
+from kgroup.pipeline.read.values import CommitColumns, Ints, commit_columns
 from kgroup.pipeline.schemas import COMMITS
-from kgroup.pipeline.values import CommitColumns, Ints, commit_columns
 
 MAX_NAMES = 50_000
 Ids = NDArray[np.uint8]

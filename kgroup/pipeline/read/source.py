@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import SPLIT_BYTES, Piece, Split, SplitReader
-from kgroup.pipeline.inputs import (
+from kgroup.pipeline.read.inputs import (
     RECORD_BYTES,
     Input,
     LiveCluster,
@@ -36,7 +36,7 @@ from kgroup.pipeline.inputs import (
     connection_of,
     live_topic,
 )
-from kgroup.pipeline.rows import SplitRows
+from kgroup.pipeline.read.rows import SplitRows
 from kgroup.pipeline.schemas import TABLES, plain
 
 NAME = "kafka_offsets_log"
