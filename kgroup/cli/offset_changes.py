@@ -96,10 +96,13 @@ def import_plan(
     spec: str,
     reason: str | None,
 ) -> "OffsetsPlan":
-    """The plan that gives groups exactly these positions and leaves their others alone."""
-    from kgroup.admin.offset_plans import Draft, look, make_plan
+    """The plan that gives groups exactly these positions and leaves their others alone.
 
-    drafts = {name: {p: Draft(at) for p, at in rows.items()} for name, rows in wanted.items()}
+    Positions of partitions that do not exist are failed items of it.
+    """
+    from kgroup.admin.offset_plans import imported, look, make_plan
+
+    drafts = imported(admin.cluster, wanted)
     return make_plan("offsets import", spec, look(admin.cluster, wanted), drafts, reason=reason)
 
 
