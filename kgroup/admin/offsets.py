@@ -14,7 +14,7 @@ from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-OFFSET_FETCH = 9
+LIST_OFFSETS, OFFSET_FETCH = 2, 9
 BATCH_VERSION = 8
 NAMES_UNTIL = 9
 NO_OFFSET = -1
@@ -162,6 +162,11 @@ def _ask_leader(
         ListOffsetsTopic,
     )
 
+    served = cluster.transport.versions(leader, LIST_OFFSETS)
+    if served == range(1):
+        from kgroup.admin.oldest_offsets import ask_oldest
+
+        return ask_oldest(cluster, leader, asked, left_s)
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for partition, when in sorted(asked.items()):
         entry = ListOffsetsPartition(partition_index=partition.partition, timestamp=when)
