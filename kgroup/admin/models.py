@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+ZOOKEEPER = "zookeeper"
+"""The type of a group of Kafka 0.8 to 1.1 whose members, owners and positions are nodes in ZooKeeper."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
@@ -36,7 +38,8 @@ class ItemError:
 class GroupListing:
     """One group as ListGroups tells it; None is what is not known.
 
-    `members` unless counted, the state of brokers before 2.6, the type of brokers before 3.8.
+    `members` unless counted, the state of brokers before 2.6, the type of brokers before 3.8. A group in
+    ZooKeeper has no coordinator.
     """
 
     group_id: str
@@ -44,7 +47,7 @@ class GroupListing:
     protocol_type: str
     state: str | None
     members: int | None
-    coordinator: Node
+    coordinator: Node | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,8 @@ class Member:
 
     member_id: str
     instance_id: str | None
-    client_id: str
-    host: str
+    client_id: str | None
+    host: str | None
     rack_id: str | None
     protocol: str
     member_epoch: int | None
