@@ -66,6 +66,7 @@ interop: setup ## The same cases on a real Kafka and on ours, with real clients 
 	@$(BIN)/python -m tests.interop.toolchain
 	@$(BIN)/python -m tests.interop.foreign.builds
 	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3
+	@$(BIN)/python -m tests.interop.zookeeper.era
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential
 
 .PHONY: foreign

@@ -29,7 +29,7 @@ from kgroup.errors import KgroupError
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
-    from kgroup.admin.change.offset_plans import GroupNow, OffsetsPlan
+    from kgroup.admin.change.offset_plans import Draft, GroupNow, OffsetsPlan, Position
     from kgroup.admin.change.remove_members import Selection
     from kgroup.admin.change.reset import Scope, Spec
     from kgroup.admin.diagnose.doctor import Examined
@@ -192,6 +192,14 @@ class Admin:
         from kgroup.admin.change.reset import plan_reset
 
         return plan_reset(self._cluster, group_ids, spec, scope, reason)
+
+    def import_drafts(
+        self, wanted: Mapping[str, Mapping[TopicPartition, Position]]
+    ) -> dict[str, dict[TopicPartition, Draft]]:
+        """What is wanted for each partition, or why it cannot be had: it does not exist, or is not seen."""
+        from kgroup.admin.change.offset_plans import imported
+
+        return imported(self._cluster, wanted)
 
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
         """How to take back a journalled change of positions (or LAST); SafetyRefused if they moved."""

@@ -12,6 +12,8 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
 REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 """The states in which a classic group waits for its members, who read nothing meanwhile."""
+ZOOKEEPER = "zookeeper"
+"""The type of a group of Kafka 0.8 to 1.1 whose members, owners and positions are nodes in ZooKeeper."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
@@ -39,7 +41,8 @@ class ItemError:
 class GroupListing:
     """One group as ListGroups tells it; None is what is not known.
 
-    `members` unless counted, the state of brokers before 2.6, the type of brokers before 3.8.
+    `members` unless counted, the state of brokers before 2.6, the type of brokers before 3.8. A group in
+    ZooKeeper has no coordinator.
     """
 
     group_id: str
@@ -47,7 +50,7 @@ class GroupListing:
     protocol_type: str
     state: str | None
     members: int | None
-    coordinator: Node
+    coordinator: Node | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,8 @@ class Member:
 
     member_id: str
     instance_id: str | None
-    client_id: str
-    host: str
+    client_id: str | None
+    host: str | None
     rack_id: str | None
     protocol: str
     member_epoch: int | None

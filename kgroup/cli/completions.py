@@ -119,6 +119,9 @@ def _of_cluster(ctx: Any, what: str, ask: Callable[["Admin"], list[str]]) -> lis
     """The answer of the cluster the words so far name, or the one kept from a moment ago."""
     from kgroup.cli.options import shared_names
 
+    if ctx.params.get("zookeeper"):
+        # Another place than the settings name, and too slow to ask at every key.
+        return []
     values = {name: ctx.params.get(name) for name in shared_names()}
     # What is said goes to the terminal, into the line that somebody is typing.
     env = Env.of("completion", values | {"quiet": True}, os.environ)

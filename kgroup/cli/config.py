@@ -216,18 +216,21 @@ def target_of(resolved: Resolved) -> Target:
     if local and remote and local.rank == remote.rank:
         raise ConfigError(f"{local.origin} and {remote.origin} both name a cluster", "give one of them")
     if remote and (local is None or remote.rank < local.rank):
-        return RemoteTarget(_connection(resolved))
+        from kgroup.client.settings import parse_bootstrap
+
+        return RemoteTarget(connection_to(parse_bootstrap(remote.value), resolved))
     directory = local.value if local else ""
     return LocalTarget(Path(directory).expanduser() if directory else default_local_directory())
 
 
-def _connection(resolved: Resolved) -> "ConnectionSettings":
-    from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+def connection_to(addresses: tuple[tuple[str, int], ...], resolved: Resolved) -> "ConnectionSettings":
+    """How to reach brokers at these addresses, with the security and the limits that the settings name."""
+    from kgroup.client.settings import ConnectionSettings
 
     get = resolved.get
     identification = get("ssl.endpoint.identification.algorithm")
     return ConnectionSettings(
-        bootstrap=parse_bootstrap(get(BOOTSTRAP) or ""),
+        bootstrap=addresses,
         security_protocol=(get("security.protocol") or "PLAINTEXT").upper(),
         sasl_mechanism=get("sasl.mechanism"),
         sasl_username=get("sasl.username"),

@@ -7,14 +7,19 @@ is meant, a change is refused.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.errors import SafetyRefused
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
-    from kgroup.admin.models import ItemError
+    from kgroup.admin.models import ItemError, Listing
+
+
+class Lists(Protocol):
+    """Whoever knows all groups: a cluster's Admin, or the groups of a tree in ZooKeeper."""
+
+    def list_groups(self) -> "Listing": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class Named:
     unseen: "tuple[ItemError, ...]" = ()
 
 
-def expand(admin: "Admin", names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
+def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
     """Group ids in the order named, those of a pattern by id, none twice; patterns alone ask the cluster.
 
     A plain id need not exist. Failure for a pattern without a match: NOT_FOUND where all groups are seen.
@@ -48,7 +53,7 @@ def expand(admin: "Admin", names: Iterable[str], *, change: bool = False, waitin
     return Named(tuple(found), listing.errors)
 
 
-def every(admin: "Admin") -> Named:
+def every(admin: Lists) -> Named:
     """All groups, by id."""
     listing = admin.list_groups()
     return Named(tuple(group.group_id for group in listing.groups), listing.errors)

@@ -89,10 +89,13 @@ def import_plan(
     spec: str,
     reason: str | None,
 ) -> "OffsetsPlan":
-    """The plan that gives groups exactly these positions and leaves their others alone."""
-    from kgroup.admin.change.offset_plans import Draft, make_plan
+    """The plan that gives groups exactly these positions and leaves their others alone.
 
-    drafts = {name: {p: Draft(at) for p, at in rows.items()} for name, rows in wanted.items()}
+    Positions of partitions that do not exist are failed items of it.
+    """
+    from kgroup.admin.change.offset_plans import make_plan
+
+    drafts = admin.import_drafts(wanted)
     return make_plan("offsets import", spec, admin.look(wanted), drafts, reason=reason)
 
 

@@ -80,3 +80,22 @@ def document_text(groups: Positions, where: Mapping[str, Any] | None) -> str:
         "errors": [],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def keep(file: str | None, groups: Positions, where: Mapping[str, Any] | None) -> str:
+    """Keep positions of groups that are about to go in a file, by default a new one; the file's name."""
+    import time
+    from pathlib import Path
+
+    from platformdirs import user_state_path
+
+    from kgroup.cli.changes import write_text
+
+    if file is None:
+        folder = Path(user_state_path("kgroup")) / "exports"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = str(
+            folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
+        )
+    write_text(file, document_text(groups, where))
+    return file

@@ -15,9 +15,10 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.cli.config import Context
 
-BOOTSTRAP, LOCAL, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
+BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",
     "local",
+    "zookeeper.connect",
     "context",
     "command.config",
     "timeout",
@@ -26,6 +27,7 @@ BOOTSTRAP, LOCAL, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
 _FLAGS = {
     "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
     "local": (LOCAL, "--local"),
+    "zookeeper": (ZOOKEEPER, "--zookeeper"),
     "context": (CONTEXT, "--context"),
     "command_config": (COMMAND_CONFIG, "--command-config"),
     "timeout": (TIMEOUT, "--timeout"),
@@ -42,7 +44,25 @@ _ALIASES = {
     "sasl.mechanisms": "sasl.mechanism",
     "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm",
 }
-SECRETS = frozenset({"sasl.password", "ssl.key.password", "sasl.jaas.config"})
+_OF_ZOOKEEPER = (
+    "zookeeper.sasl.username",
+    "zookeeper.sasl.password",
+    "zookeeper.ssl.client.enable",
+    "zookeeper.ssl.ca.location",
+    "zookeeper.ssl.certificate.location",
+    "zookeeper.ssl.key.location",
+    "zookeeper.ssl.key.password",
+    "zookeeper.ssl.endpoint.identification.algorithm",
+)
+SECRETS = frozenset(
+    {
+        "sasl.password",
+        "ssl.key.password",
+        "sasl.jaas.config",
+        "zookeeper.sasl.password",
+        "zookeeper.ssl.key.password",
+    }
+)
 KNOWN = frozenset(
     {
         BOOTSTRAP,
@@ -57,12 +77,13 @@ KNOWN = frozenset(
         "ssl.endpoint.identification.algorithm",
         "client.id",
         "request.timeout.ms",
+        *_OF_ZOOKEEPER,
     }
 )
 
 
 HIDDEN = "********"
-_HARMLESS = (KNOWN - SECRETS) | {LOCAL, CONTEXT, COMMAND_CONFIG, TIMEOUT}
+_HARMLESS = (KNOWN - SECRETS) | {LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT}
 
 
 def shown(name: str, value: str) -> str:
@@ -146,7 +167,7 @@ def _layers(env: Env) -> Iterator[_Layer]:
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
-    return any(BOOTSTRAP in layer.values or LOCAL in layer.values for layer in layers)
+    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER))
 
 
 def _context(

@@ -61,6 +61,10 @@ class Connection:
         self.served = listed
         return None
 
+    def assume_oldest(self) -> None:
+        """Take it that the broker serves what all of Kafka 0.8.2 to 3.9 do, and ask it for no more."""
+        self.served = dict(_SERVED_BY_ALL)
+
     def pick_version(self, request: Message, lowest: int = 0, highest: int | None = None) -> int:
         """The highest version of the request that both sides have within the limits.
 
@@ -125,6 +129,8 @@ class Connection:
         return _HTTP if self._heard == b"HTTP" else ""
 
 
+# ListOffsets, Metadata, OffsetFetch (1: positions kept in Kafka), FindCoordinator.
+_SERVED_BY_ALL = {2: range(1), 3: range(1), 9: range(1, 2), 10: range(1)}
 _UNSUPPORTED = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 _TLS = "the answer is TLS, not plain Kafka"
 _HTTP = "the answer is HTTP, not Kafka"

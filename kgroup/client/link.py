@@ -123,6 +123,10 @@ class Link:
         return Unreachable(f"{self.peer}: TLS failed: {tls.reason(error)}", tls.hint_for(error))
 
     def _greet(self, deadline: float) -> None:
+        # Who authenticates as kgroup does serves ApiVersions: Kafka 1.0 and later.
+        if not self._settings.asks_versions and not self._settings.uses_sasl:
+            self.connection.assume_oldest()
+            return
         bytes_to_send: bytes | None = self.connection.hello()
         try:
             while bytes_to_send is not None:

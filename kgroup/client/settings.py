@@ -16,7 +16,8 @@ class ConnectionSettings:
     """Addresses, security and limits of a remote cluster; ConfigError for a combination that cannot work.
 
     The `ssl_*_location` fields name PEM files. `request_timeout_s` is the budget of one request,
-    connecting and authenticating included. Passwords never show in `repr`.
+    connecting and authenticating included. Passwords never show in `repr`. `asks_versions` is off for
+    brokers that may be older than ApiVersions (Kafka 0.10): they hang up when they are asked.
     """
 
     bootstrap: tuple[tuple[str, int], ...]
@@ -31,6 +32,7 @@ class ConnectionSettings:
     ssl_endpoint_identification: bool = True
     client_id: str = "kgroup"
     request_timeout_s: float = 30.0
+    asks_versions: bool = True
 
     def __post_init__(self) -> None:
         if not self.bootstrap:

@@ -97,7 +97,8 @@ class SocketTransport:
 
         left = max(deadline - self._clock(), 0.001)
         # In version 0 an empty list asks for all topics.
-        answer = self.request(None, MetadataRequest(topics=()), min_version=1, timeout_s=left)
+        lowest = 1 if self.settings.asks_versions else 0
+        answer = self.request(None, MetadataRequest(topics=()), min_version=lowest, timeout_s=left)
         assert isinstance(answer, MetadataResponse)
         self._nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.primitives import read_uvarint, short
-from kgroup.protocol.registry import header_versions, request_class, response_class
+from kgroup.protocol.registry import header_versions, request_class, response_class_at
 
 MAX_TAGS = 1 << 16
 
@@ -111,7 +111,7 @@ def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Mess
             pos = skip_tags(frame, pos)
         except IndexError:
             raise DecodeError(f"response header: cut short at {len(frame)} bytes") from None
-    return correlation, decode_body(response_class(api_key), frame, pos, version)
+    return correlation, decode_body(response_class_at(api_key, version), frame, pos, version)
 
 
 def decode_body(cls: type[Message], frame: bytes, pos: int, version: int) -> Message:

@@ -64,6 +64,7 @@ _PRIVATE = {
     10002: "ConsumerGroupInstallAssignment",
 }
 _NAMES = _KAFKA | _PRIVATE
+_LIST_OFFSETS_0 = (2, 0)
 
 KAFKA_APIS = tuple(_KAFKA)
 """Keys of Kafka's own APIs, ascending."""
@@ -92,6 +93,15 @@ def request_class(key: int) -> type[Message]:
 def response_class(key: int) -> type[Message]:
     """The response class of an API; DecodeError if kgroup has no messages for it."""
     return _class(key, "Response")
+
+
+def response_class_at(key: int, version: int) -> type[Message]:
+    """The response class of an API in a version, which may be one that only brokers before 4.0 serve."""
+    if (key, version) == _LIST_OFFSETS_0:
+        from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Response
+
+        return ListOffsets0Response
+    return response_class(key)
 
 
 def response_class_of(request: Message) -> type[Message]:

@@ -33,8 +33,13 @@ from kgroup.runtime.cluster import Cluster
 ROOT = Path(__file__).parents[2]
 SAID = "broker:9092"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
-NOT_HERE = re.compile(r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)")
-"""What needs Spark, a process of its own for the cluster, or is played by tests/simulation."""
+NOT_HERE = re.compile(
+    r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|kgroup\["
+)
+"""What needs Spark, a process of its own for the cluster, ZooKeeper, or is played by tests/simulation.
+
+With ZooKeeper they are played by tests/interop/zookeeper.
+"""
 ENDLESS = re.compile(
     r"kgroup (watch (?!.*--until)|serve|member run|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
     r"|capture (?!.*--once))"

@@ -70,6 +70,22 @@ class TestExportAndImport:
         assert on_cluster("offsets", "import", "-", "--to", f"{group}-n", "--execute").code == ExitCode.OK
         assert offsets(cluster, f"{group}-n") == {(group, 0): 9}
 
+    def test_what_does_not_exist_is_named_before_anything_is_done(self, on_cluster, cluster, group, tmp_path):
+        file = tmp_path / "plan.csv"
+        file.write_text(f"{group},2,0\n{group},7,5\nno-such-topic,0,5\n")
+        argv = ("offsets", "import", str(file), "--to", f"{group}-x")
+        data = document(on_cluster(*argv, "-o", "json"), "offsets import", ExitCode.PARTIAL)
+        told = {(i["topic"], i["partition"]): (i["result"], i["error_code"]) for i in data["items"]}
+        assert told == {
+            (group, 2): ("planned", None),
+            (group, 7): ("failed", "UNKNOWN_TOPIC_OR_PARTITION"),
+            ("no-such-topic", 0): ("failed", "UNKNOWN_TOPIC_OR_PARTITION"),
+        }
+        assert "the topic has only 3 partitions" in on_cluster(*argv).err
+        assert offsets(cluster, f"{group}-x") == {}
+        assert on_cluster(*argv, "--execute").code == ExitCode.PARTIAL
+        assert offsets(cluster, f"{group}-x") == {(group, 2): 0}
+
     @pytest.mark.parametrize("text", ["", "a,b\n", "t,x,1\n", "{}", '{"data": {"groups": [{}]}}', "t,0,1\n"])
     def test_files_that_are_no_export(self, on_cluster, tmp_path, text):
         file = tmp_path / "f"

@@ -18,11 +18,11 @@ from typing import Any
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import DEAD, EMPTY, SHARE, GroupDescription, ItemError
 from kgroup.admin.read.describe import groups_only
-from kgroup.admin.read.offsets import committed
+from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unseen_positions
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.domain import OffsetAndMetadata, TopicPartition
-from kgroup.errors import ConfigError, ErrorCode, KgroupError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 from kgroup.shell import command
 
@@ -30,6 +30,7 @@ ABSENT = "absent"
 """The state of a group that does not exist: positions can be committed for it all the same."""
 UNREAD = "unknown"
 """The state of a group that could not be read."""
+_NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
 PLANNED, UNCHANGED, DONE, REFUSED, FAILED = "planned", "unchanged", "done", "refused", "failed"
 
@@ -216,6 +217,24 @@ def make_plan(
         needs_empty,
         undoes,
     )
+
+
+def imported(
+    cluster: Cluster, wanted: Mapping[str, Mapping[TopicPartition, Position]]
+) -> dict[str, dict[TopicPartition, Draft]]:
+    """Positions as drafts; those whose topic or partition does not exist, or may not be seen, cannot be set.
+
+    A partition without a leader is there, and its group's coordinator takes a position for it.
+    """
+    topics = cluster.topics({p.topic for rows in wanted.values() for p in rows})
+
+    def draft(partition: TopicPartition, at: Position) -> Draft:
+        leader = leader_of(partition, topics)
+        if isinstance(leader, BrokerRefused) and leader.code in _NOT_THERE:
+            return Draft(None, leader.detail or leader.message, leader.name)
+        return Draft(at)
+
+    return {name: {p: draft(p, at) for p, at in rows.items()} for name, rows in wanted.items()}
 
 
 def actor() -> str:

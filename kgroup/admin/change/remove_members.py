@@ -198,7 +198,7 @@ def _is_chosen(member: Member, selection: Selection) -> bool:
     named = (
         member.instance_id in selection.instance_ids
         or member.member_id in selection.member_ids
-        or any(fnmatch.fnmatchcase(member.host, glob) for glob in selection.hosts)
+        or any(fnmatch.fnmatchcase(member.host or "", glob) for glob in selection.hosts)
     )
     anyone = selection.left_only and not (selection.instance_ids or selection.member_ids or selection.hosts)
     return named or selection.all or anyone

@@ -68,8 +68,8 @@ class RollStep:
 
     member_id: str
     instance_id: str | None
-    client_id: str
-    host: str
+    client_id: str | None
+    host: str | None
     is_leader: bool | None
 
 
@@ -89,7 +89,12 @@ def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
     return tuple(
         sorted(
             steps,
-            key=lambda s: (bool(s.is_leader), s.instance_id is None, s.host, s.instance_id or s.client_id),
+            key=lambda s: (
+                bool(s.is_leader),
+                s.instance_id is None,
+                s.host or "",
+                s.instance_id or s.client_id or "",
+            ),
         )
     )
 

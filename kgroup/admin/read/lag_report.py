@@ -96,17 +96,29 @@ def measure(
     first: Mapping[tuple[str, str, int], OffsetRow] = {}
     if interval_s is not None:
         began = cluster.retry.clock()
-        first = _by_partition(describe(cluster, wanted))
+        first = by_partition(describe(cluster, wanted))
         cluster.retry.sleep(interval_s)
         interval_s = cluster.retry.clock() - began
     told = describe(cluster, wanted)
-    ages = _ages(cluster, told.groups) if times else {}
-    groups = tuple(_report(group, first, interval_s, ages, times) for group in told.groups)
+    return report_of(told, first, interval_s, _ages(cluster, told.groups) if times else None)
+
+
+def report_of(
+    told: Description,
+    first: Mapping[tuple[str, str, int], OffsetRow],
+    interval_s: float | None,
+    ages: Mapping[tuple[TopicPartition, int], int | KgroupError | None] | None = None,
+) -> LagReport:
+    """The lag of groups described, at which rates since they were `first` seen, in time where `ages` tell."""
+    groups = tuple(
+        _report(group, first, interval_s, ages or {}, times=ages is not None) for group in told.groups
+    )
     errors = told.errors + tuple(e for group in told.groups for e in group.errors)
     return LagReport(groups, errors, frozenset(error.item for error in told.errors))
 
 
-def _by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
+def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
+    """The rows of groups described, by group, topic and partition."""
     return {(g.group_id, row.topic, row.partition): row for g in told.groups for row in g.offsets}
 
 

@@ -31,7 +31,7 @@ def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str
             groups.update((group.group_id, group) for group in found)
     if failed and len(failed) == len(brokers):
         raise next(iter(failed.values()))
-    cluster.learn({group.group_id: group.coordinator for group in groups.values()})
+    cluster.learn({g.group_id: g.coordinator for g in groups.values() if g.coordinator is not None})
     listed = {broker.id for broker in brokers} - failed.keys()
     errors = [
         *(item_error(f"broker {node}", error) for node, error in failed.items()),

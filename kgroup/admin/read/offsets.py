@@ -14,7 +14,7 @@ from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
-OFFSET_FETCH = 9
+LIST_OFFSETS, OFFSET_FETCH = 2, 9
 STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
 NO_OFFSET = -1
 CONSUMER_REPLICA = -1
@@ -194,6 +194,11 @@ def _ask_leader(
         ListOffsetsTopic,
     )
 
+    served = cluster.transport.versions(leader, LIST_OFFSETS)
+    if served == range(1):
+        from kgroup.admin.read.oldest_offsets import ask_oldest
+
+        return ask_oldest(cluster, leader, asked, left_s)
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for partition, when in sorted(asked.items()):
         entry = ListOffsetsPartition(partition_index=partition.partition, timestamp=when)

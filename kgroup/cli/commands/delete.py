@@ -1,6 +1,5 @@
 """`kgroup delete`: groups with their positions, exported first."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,11 +9,13 @@ from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
+from kgroup.cli.zookeeper import ZooKeeper, refuse
 from kgroup.errors import ConfigError, SafetyRefused
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.models import GroupResult, ItemError
+    from kgroup.cli.output import Result
 
 
 @make(
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         ("kgroup delete old-group --export old-group.json --execute", "export its positions, then delete it"),
         ("kgroup delete 'test-*' --stale-for 7d --execute --yes", "what has written nothing for a week"),
         ("kgroup delete --restore old-group.json --execute", "its positions back from the export"),
+        ("kgroup delete old-group --zookeeper zk:2181/kafka --execute", "out of ZooKeeper, exported first"),
     ),
 )
 def command(
@@ -53,6 +55,7 @@ def command(
     yes: Yes = False,
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
+    zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """Delete empty groups with their positions, a result for each; nothing without --execute.
 
@@ -69,9 +72,17 @@ def command(
     if restore is not None:
         if stale_for or export:
             raise ConfigError("--restore goes with no other choice of groups or files")
+        refuse(zookeeper, restore=(restore, "positions go back into Kafka: leave --zookeeper out"))
         return _restore(env, restore, group or [], execute, yes, reason, wait_empty)
+    refuse(zookeeper, wait_empty=(wait_empty, "ask again once its consumers are stopped"))
     if not group and stale_s is None:
         raise ConfigError("no group named", "kgroup delete GROUP, or --stale-for 7d")
+    if zookeeper is not None:
+        from kgroup.cli.zookeeper_delete import delete
+
+        return show(
+            env, delete(env, zookeeper, group, stale_s, export, incomplete, Consent(execute, yes), reason)
+        )
     with open_admin(env) as admin:
         named = expand(admin, group or [], change=True)
         names = list(named.groups)
@@ -85,14 +96,14 @@ def command(
         planned = admin.plan_delete_groups(names)
         wanted = [item.group_id for item in planned if item.result == "planned"]
         if not execute or not wanted:
-            return show(env, _result(planned, ages, where, None, None, named.unseen))
+            return show(env, deletion(planned, ages, where, None, None, named.unseen))
         Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their positions?")
         file = _export(admin, wanted, export, where, incomplete)
         env.note(f"positions kept in {file}")
         done = admin.delete_groups(wanted, reason)
     results = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
-    return show(env, _result(items, ages, where, done.journal_id, file, named.unseen))
+    return show(env, deletion(items, ages, where, done.journal_id, file, named.unseen))
 
 
 def _restore(
@@ -149,12 +160,7 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
 
     SafetyRefused when there may be more of them than are seen, unless `incomplete` allows it.
     """
-    import time
-
-    from platformdirs import user_state_path
-
-    from kgroup.cli.changes import write_text
-    from kgroup.cli.offset_exports import document_text
+    from kgroup.cli.offset_exports import keep
 
     now = admin.look(groups)
     for found in now.values():
@@ -163,24 +169,18 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
         if found.unseen and not incomplete:
             hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
             raise SafetyRefused(f"nothing deleted: the export of {found.unseen.message}", hint)
-    if file is None:
-        folder = Path(user_state_path("kgroup")) / "exports"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = str(
-            folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
-        )
-    write_text(file, document_text({name: found.positions for name, found in now.items()}, where))
-    return file
+    return keep(file, {name: found.positions for name, found in now.items()}, where)
 
 
-def _result(
+def deletion(
     items: "list[GroupResult] | tuple[GroupResult, ...]",
     ages: dict[str, int | None],
     where: Any,
     journal_id: str | None,
     file: str | None,
     unseen: "tuple[ItemError, ...]" = (),
-) -> Any:
+) -> "Result":
+    """What a deletion would do, or did, group by group."""
     from dataclasses import asdict
 
     from kgroup.cli.exit_codes import of_batch

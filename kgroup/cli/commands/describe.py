@@ -10,6 +10,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Table
+from kgroup.cli.zookeeper import ZooKeeper, open_groups
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ ORDERS = ("instance", "member", "topic")
         ),
         ("kgroup describe orders --by topic -o csv", "the same as CSV"),
         ("kgroup describe --all-groups -o ndjson", "one JSON object a group"),
+        ("kgroup describe orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
     ),
 )
 def command(
@@ -53,6 +55,7 @@ def command(
             autocompletion=lambda: ORDERS,
         ),
     ] = "instance",
+    zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """Describe groups: state, members, assignment, offsets, lag, and findings.
 
@@ -65,6 +68,12 @@ def command(
     sections = _sections(section, by)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
+    if zookeeper is not None:
+        with open_groups(env, zookeeper) as opened:
+            named = every(opened.groups) if all_groups else expand(opened.groups, group or [])
+            described = opened.groups.describe(named.groups)
+            where = opened.identity()
+        return show(env, _result(env, described, named.unseen, sections, by, where))
     with open_admin(env) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
         described = admin.describe(named.groups)

@@ -7,6 +7,7 @@ import typer
 from kgroup.cli.env import Env, parse_duration
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
+from kgroup.cli.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.errors import ConfigError
 
 
@@ -17,6 +18,7 @@ from kgroup.errors import ConfigError
         ("kgroup lag 'pay*' --by-topic --time", "per topic, and how old the oldest unread record is"),
         ("kgroup lag orders --rate 10s", "does it catch up, and when"),
         ("kgroup lag orders --fail-above 5m -q", "exit code 8 when something waits longer than that"),
+        ("kgroup lag orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
     ),
 )
 def command(
@@ -33,6 +35,7 @@ def command(
         str | None,
         typer.Option("--fail-above", metavar="N|DURATION", help="Exit code 8 when a group's lag is larger."),
     ] = None,
+    zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """Show how far groups are behind, partition by partition and in total.
 
@@ -49,16 +52,26 @@ def command(
     interval_s = parse_duration(rate) if rate is not None else None
     if interval_s == 0:
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
-    with open_admin(env) as admin:
-        in_time = time or bool(limit and limit["unit"] == "ms")
-        named = expand(admin, group)
-        measured = admin.lag(named.groups, times=in_time, interval_s=interval_s)
-        where = identity(admin, env)
+    in_time = time or bool(limit and limit["unit"] == "ms")
+    if zookeeper is not None:
+        refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
+        with open_groups(env, zookeeper, longer_s=interval_s or 0.0) as opened:
+            named = expand(opened.groups, group)
+            measured = opened.groups.lag(named.groups, interval_s)
+            where = opened.identity()
+    else:
+        with open_admin(env) as admin:
+            named = expand(admin, group)
+            measured = admin.lag(named.groups, times=in_time, interval_s=interval_s)
+            where = identity(admin, env)
     verdict = verdict_of(measured, limit) if limit else None
     for told in measured.groups:
         for line in notes(told):
             env.note(line)
     return show(env, result(measured, verdict, by_topic, in_time, where, named.unseen))
+
+
+_NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"
 
 
 def _limit(text: str) -> dict[str, Any]:

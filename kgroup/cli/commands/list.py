@@ -11,6 +11,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.output import Result, show
 from kgroup.cli.tables import Column, Table
+from kgroup.cli.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _complete_type(incomplete: str) -> list[str]:
         ("kgroup list 'pay*' --state Empty", "by name and state"),
         ("kgroup list --topic orders -o name", "the groups that read a topic, for a script"),
         ("kgroup list --type consumer --sort=-members", "the largest first"),
+        ("kgroup list --zookeeper zk:2181/kafka", "groups of Kafka 0.8 to 1.1 in ZooKeeper"),
     ),
 )
 def command(
@@ -74,18 +76,23 @@ def command(
     members: Annotated[
         bool, typer.Option("--members/--no-members", help="Count members (describes every group).")
     ] = True,
+    zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """List the groups of the cluster, of every protocol.
 
     What hides groups is said, and the others are shown: brokers that do not answer, partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
-    from kgroup.cli.rendering import of_seen, shown_errors
     from kgroup.cli.session import identity, open_admin
 
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
     _check_types(types)
+    if zookeeper is not None:
+        refuse(zookeeper, type=(types, _ONE_TYPE), static_only=(static_only, _NO_INSTANCES))
+        listing, where = _in_zookeeper(env, zookeeper, states, topic)
+        listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
+        return _show(env, listing, where, key, sort)
     with open_admin(env) as admin:
         listing = admin.list_groups(states, types)
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
@@ -95,6 +102,27 @@ def command(
         if members:
             listing = admin.count_members(listing, found)
         where = identity(admin, env)
+    return _show(env, listing, where, key, sort)
+
+
+_ONE_TYPE = "all groups there are of one type"
+_NO_INSTANCES = "consumers of that age have no instance ids"
+
+
+def _in_zookeeper(
+    env: Env, zookeeper: str, states: tuple[str, ...], topic: str | None
+) -> "tuple[Listing, dict[str, Any]]":
+    wanted = {state.lower() for state in states}
+    with open_groups(env, zookeeper) as opened:
+        listing = opened.groups.list_groups(topic)
+        where = opened.identity()
+    groups = (g for g in listing.groups if not wanted or (g.state or "").lower() in wanted)
+    return replace(listing, groups=tuple(groups)), where
+
+
+def _show(env: Env, listing: "Listing", where: dict[str, Any], key: Any, sort: str) -> ExitCode:
+    from kgroup.cli.rendering import of_seen, shown_errors
+
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     rows = [_json(group) for group in groups]
     return show(
@@ -128,7 +156,7 @@ def _sort_key(sort: str) -> Any:
     if name == "members":
         return lambda g: (g.members is not None, g.members or 0, g.group_id)
     if name == "coordinator":
-        return lambda g: (g.coordinator.id, g.group_id)
+        return lambda g: (-1 if g.coordinator is None else g.coordinator.id, g.group_id)
     attribute = "group_id" if name == "group" else name.replace("-", "_")
     return lambda g: (getattr(g, attribute) or "", g.group_id)
 
@@ -229,7 +257,11 @@ def _json(group: "GroupListing") -> dict[str, Any]:
 
 
 def _row(group: dict[str, Any]) -> dict[str, Any]:
+    from kgroup.cli.rendering import UNKNOWN
+
     node = group["coordinator"]
+    if node is None:
+        return {**group, "members": UNKNOWN if group["members"] is None else group["members"]}
     return {**group, "coordinator": f"{node['id']}", "address": f"{node['host']}:{node['port']}"}
 
 

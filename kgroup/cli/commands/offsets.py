@@ -12,6 +12,7 @@ from kgroup.cli.offset_changes import Topics, WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as subcommands
 from kgroup.cli.reset_specs import scope_of
+from kgroup.cli.zookeeper import ZooKeeper, open_groups
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,18 +31,21 @@ AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has
         ("kgroup offsets export orders -o json > orders.json", "everything: offset, leader epoch, metadata"),
         ("kgroup offsets export orders -o csv --no-headers", "as Kafka's tool exports"),
         ("kgroup offsets export 'pay*' --topic pay -o ndjson", "several groups, one a line"),
+        ("kgroup offsets export orders --zookeeper zk:2181/kafka -o json > orders.json", "out of ZooKeeper"),
     ),
 )
 def export(
     env: Env,
     group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
     topic: Topics = None,
+    zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """Print the committed positions of groups, so that `offsets import` can bring them back.
 
     Brokers leave out positions of topics that the principal may not describe: an export that may lack some
-    says so and ends with 6, one of groups that cannot all be seen with 5. A name with * ? [ is a pattern;
-    '[*]' is the group called *.
+    says so and ends with 6, one of groups that cannot all be seen with 5. A group in ZooKeeper that has live
+    consumers is refused: they would go on committing there. A name with * ? [ is a pattern; '[*]' is the
+    group called *.
     """
     from kgroup.cli.group_names import expand
     from kgroup.cli.offset_exports import result
@@ -49,11 +53,18 @@ def export(
     from kgroup.cli.session import identity, open_admin
 
     scope = scope_of(topic, topic is None)
-    with open_admin(env) as admin:
-        named = expand(admin, group)
-        now = admin.look(named.groups)
-        unseen = [*named.unseen, *_left_out(admin, now, scope)]
-        where = identity(admin, env)
+    if zookeeper is not None:
+        with open_groups(env, zookeeper) as opened:
+            named = expand(opened.groups, group)
+            now, doubts = opened.groups.look(named.groups)
+            unseen = [*named.unseen, *doubts]
+            where = opened.identity()
+    else:
+        with open_admin(env) as admin:
+            named = expand(admin, group)
+            now = admin.look(named.groups)
+            unseen = [*named.unseen, *_left_out(admin, now, scope)]
+            where = identity(admin, env)
     chosen = {name: _within(found.positions, scope) for name, found in now.items() if not found.error}
     return show(env, result(now, chosen, where, unseen))
 

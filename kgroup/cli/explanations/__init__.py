@@ -57,6 +57,7 @@ def _findings() -> Mapping[str, Entry]:
     # Imported here: only a KGnnn needs the admin layer.
     from kgroup.admin.diagnose.doctor import DOCTOR_CODES
     from kgroup.admin.read.findings import CODES
+    from kgroup.zkgroups.findings import CODES as IN_ZOOKEEPER
 
     return {
         _bare(code): Entry(
@@ -65,7 +66,7 @@ def _findings() -> Mapping[str, Entry]:
             f"{meaning.title} ({meaning.severity}).",
             next=("kgroup doctor GROUP",) if code in DOCTOR_CODES else _SEEN_BY,
         )
-        for code, meaning in {**CODES, **DOCTOR_CODES}.items()
+        for code, meaning in {**CODES, **DOCTOR_CODES, **IN_ZOOKEEPER}.items()
     }
 
 

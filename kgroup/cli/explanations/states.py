@@ -25,6 +25,30 @@ GROUP_STATES: tuple[Entry, ...] = (
         next=(DESCRIBE,),
     ),
     Entry(
+        "Unsettled",
+        "group-state",
+        "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered, and a partition has no "
+        "owner, or one that is not registered.",
+        cause="A rebalance under way, or one that failed: ZooKeeper does not tell which. For long: a "
+        "consumer gave up with ConsumerRebalanceFailedException and waits to be restarted.",
+        next=("kgroup describe GROUP --zookeeper HOST:PORT",),
+    ),
+    Entry(
+        "Live",
+        "group-state",
+        "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered; whether all their partitions "
+        "have owners cannot be told.",
+        cause="A topic pattern that only Java reads, or nodes that may not be read.",
+        next=("kgroup describe GROUP --zookeeper HOST:PORT",),
+    ),
+    Entry(
+        "Unknown",
+        "group-state",
+        "A group in ZooKeeper (Kafka 0.8 to 1.1) of which it is not known whether anybody reads with it.",
+        cause="Partitions have owners and nobody is registered, or the registrations may not be read.",
+        next=("kgroup describe GROUP --zookeeper HOST:PORT",),
+    ),
+    Entry(
         "Dead",
         "group-state",
         "The coordinator holds no such group.",

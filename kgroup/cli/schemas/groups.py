@@ -6,15 +6,15 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, a
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
-TYPE = one_of("classic", "consumer", "share", "streams")
+TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper")
 _TASKS = array(record(subtopology_id=STRING, partitions=array(INTEGER)))
 TASKS = record(active=_TASKS, standby=_TASKS, warmup=_TASKS)
 
 MEMBER = record(
     member_id=STRING,
     instance_id=nullable(STRING),
-    client_id=STRING,
-    host=STRING,
+    client_id=nullable(STRING),
+    host=nullable(STRING),
     rack_id=nullable(STRING),
     protocol=STRING,
     member_epoch=nullable(INTEGER),
@@ -98,7 +98,7 @@ GROUPS: Mapping[str, Schema] = {
                 protocol_type=STRING,
                 state=nullable(STRING),
                 members=nullable(INTEGER),
-                coordinator=NODE,
+                coordinator=nullable(NODE),
             )
         )
     ),

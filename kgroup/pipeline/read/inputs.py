@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
@@ -261,7 +261,7 @@ def connection_of(options: Mapping[str, str]) -> ConnectionSettings:
     """How to reach a cluster, from settings named as confluent-kafka has them; ConfigError for a bad one."""
     from kgroup.client.settings import parse_bootstrap
 
-    given = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
+    given: dict[str, Any] = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
     identify = options.get("ssl.endpoint.identification.algorithm", "https")
     return ConnectionSettings(
         bootstrap=parse_bootstrap(options.get("bootstrap.servers", "")),

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 from fake_cluster import FakeCluster
-from kgroup.admin.record_times import RecordTimes, record_times
 
+from kgroup.admin.read.record_times import RecordTimes, record_times
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, Unreachable
 from kgroup.protocol.batches import encode_batch, end_marker_record

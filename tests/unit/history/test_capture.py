@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kgroup.history.capture import DAY_MS, Capture, PartitionCapture
-from kgroup.history.scan import COMPRESSED, Scanner
 
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, StorageError
+from kgroup.history.decode.scan import COMPRESSED, Scanner
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources import segment_logs, topic_names_near
+from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
 from kgroup.protocol.batches import Batch, end_marker_record
 
 from .incidents import KAFKA, log_of, text_of

@@ -1,0 +1,72 @@
+"""`kgroup delete --zookeeper`: groups out of a tree, exported first."""
+
+import time
+from typing import TYPE_CHECKING
+
+from kgroup.cli.changes import Consent
+from kgroup.cli.env import Env
+from kgroup.cli.group_names import Named, every, expand
+from kgroup.cli.output import Result
+from kgroup.cli.zookeeper import Opened, open_groups
+from kgroup.errors import SafetyRefused
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import GroupResult
+
+Ages = dict[str, int | None]
+
+
+def delete(
+    env: Env,
+    where: str,
+    names: list[str] | None,
+    stale_s: float | None,
+    file: str | None,
+    incomplete: bool,
+    consent: Consent,
+    reason: str | None,
+) -> Result:
+    """What deleting the groups would do, or did; positions are in a file before any node goes."""
+    from kgroup.admin.change.journal import Journal
+    from kgroup.cli.commands.delete import deletion
+
+    with open_groups(env, where) as opened:
+        named = expand(opened.groups, names, change=True) if names else every(opened.groups)
+        ages: Ages = {}
+        if stale_s is not None:
+            ages = _stale(opened, named, int(stale_s * 1000))
+            named = Named(tuple(ages), named.unseen)
+        place = opened.identity()
+        planned = opened.groups.plan_delete(named.groups)
+        wanted = [item.group_id for item in planned if item.result == "planned"]
+        if not consent.execute or not wanted:
+            return deletion(planned, ages, place, None, None, named.unseen)
+        consent.ask(f"delete {len(wanted)} group(s) with their positions from ZooKeeper?")
+        file = _export(opened, wanted, file, incomplete)
+        env.note(f"positions kept in {file}")
+        done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), reason)
+    results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
+    items = [results.get(item.group_id, item) for item in planned]
+    return deletion(items, ages, place, done.journal_id, file, named.unseen)
+
+
+def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
+    """The groups that nobody reads with and that wrote no position for so long, with how long."""
+    now_ms = time.time_ns() // 1_000_000
+    written = opened.groups.silent_since_ms(named.groups)
+    ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}
+    return {name: age for name, age in ages.items() if age >= limit_ms}
+
+
+def _export(opened: Opened, groups: list[str], file: str | None, incomplete: bool) -> str:
+    """Keep the positions in a file; SafetyRefused where some may be missing and `incomplete` is off."""
+    from kgroup.cli.offset_exports import keep
+
+    now, doubts = opened.groups.look(groups)
+    for found in now.values():
+        if found.error:
+            raise found.error
+    if doubts and not incomplete:
+        hint = "mend or accept that with --incomplete-export"
+        raise SafetyRefused(f"nothing deleted: the export may lack positions: {doubts[0].message}", hint)
+    return keep(file, {name: found.positions for name, found in now.items()}, opened.identity())

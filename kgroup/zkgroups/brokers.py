@@ -1,0 +1,110 @@
+"""The brokers that a tree names, asked in the versions that every Kafka from 0.8.2 to 3.9 serves unasked.
+
+They tell where the logs begin and end, and the positions of consumers with offsets.storage=kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.read.offsets import LATEST, Committed, ListedOffset, list_offsets
+from kgroup.admin.refusals import refused
+from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.errors import ErrorCode, KgroupError, Unreachable
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+METADATA = 3
+CREATES_NOTHING = 4
+"""The version of Metadata from which on a topic that is asked for is not created."""
+NO_OFFSET = -1
+_NOTHING_THERE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+class OldCluster(Cluster):
+    """A cluster whose brokers may be as old as 0.8; like any other but for what it asks."""
+
+    def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
+        """Metadata of at least the topics named; creates no topic."""
+        served = self.transport.versions(None, METADATA)
+        if served is not None and served[-1] >= CREATES_NOTHING:
+            return super().metadata(topics)
+
+        def ask(left_s: float) -> MetadataResponse:
+            # Asked by its name, a topic deleted a moment ago would be made anew: all topics are asked for.
+            answer = self.transport.request(None, MetadataRequest(topics=()), max_version=0, timeout_s=left_s)
+            assert isinstance(answer, MetadataResponse)
+            return answer
+
+        return self.retry.call(ask, idempotent=True)
+
+
+class Logs:
+    """Where logs end and begin, and what is committed in Kafka, each told or failed; never raises."""
+
+    def __init__(self, cluster: OldCluster | KgroupError) -> None:
+        """With an error for the cluster, that is the answer to everything."""
+        self._cluster = cluster
+
+    def at(
+        self, partitions: Iterable[TopicPartition], when: int = LATEST
+    ) -> dict[TopicPartition, ListedOffset | KgroupError]:
+        """The end of each partition's log, or its beginning (EARLIEST)."""
+        asked = dict.fromkeys(partitions, when)
+        if isinstance(self._cluster, KgroupError):
+            return dict.fromkeys(asked, self._cluster)
+        try:
+            return list_offsets(self._cluster, asked) if asked else {}
+        except KgroupError as error:
+            return dict.fromkeys(asked, error)
+
+    def committed(self, wanted: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Committed | KgroupError]:
+        """What groups have committed in Kafka for these partitions."""
+        if isinstance(self._cluster, KgroupError):
+            return dict.fromkeys(wanted, self._cluster)
+        cluster = self._cluster
+        try:
+            return cluster.ask_coordinators(
+                wanted,
+                lambda node, names, left_s: {
+                    name: _fetch(cluster, node, name, wanted[name], left_s) for name in names
+                },
+                idempotent=True,
+            )
+        except KgroupError as error:
+            return dict.fromkeys(wanted, error)
+
+
+def _fetch(
+    cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
+) -> Committed | KgroupError:
+    from kgroup.protocol.messages.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchRequestTopic,
+        OffsetFetchResponse,
+    )
+
+    by_topic: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        by_topic.setdefault(partition.topic, []).append(partition.partition)
+    asked = tuple(OffsetFetchRequestTopic(name=t, partition_indexes=tuple(ps)) for t, ps in by_topic.items())
+    request = OffsetFetchRequest(group_id=group_id, topics=asked)
+    answer = cluster.transport.request(node, request, min_version=1, max_version=1, timeout_s=left_s)
+    assert isinstance(answer, OffsetFetchResponse)
+    found = {}
+    for topic in answer.topics:
+        for told in topic.partitions:
+            partition = TopicPartition(topic.name, told.partition_index)
+            if told.error_code not in _NOTHING_THERE:
+                return refused(told.error_code, f"the position of {partition}")
+            if told.committed_offset != NO_OFFSET:
+                found[partition] = OffsetAndMetadata(told.committed_offset, metadata=told.metadata or "")
+    return found
+
+
+def none_registered() -> Unreachable:
+    """What is known of logs when the tree names no live broker."""
+    return Unreachable(
+        "no broker is registered in ZooKeeper: the ends of the logs are not known",
+        "are the brokers down? what is committed is told all the same",
+    )

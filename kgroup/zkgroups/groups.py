@@ -1,0 +1,201 @@
+"""What an operator does with the groups of a tree: list, describe, measure, take positions out, delete."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from kgroup.admin.models import Deletion, Description, GroupListing, GroupResult, ItemError, Listing
+from kgroup.admin.refusals import code_name
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.zkgroups import nodes as tree
+from kgroup.zkgroups.describing import Positions, Seen, describe, listed, positions, reads
+from kgroup.zkgroups.nodes import Ask, GroupNodes
+from kgroup.zkgroups.records import Broker, Registration
+
+if TYPE_CHECKING:
+    from kgroup.admin.change.journal import Journal
+    from kgroup.admin.change.offset_plans import GroupNow
+    from kgroup.admin.read.lag_report import LagReport
+    from kgroup.zkgroups.brokers import Logs, OldCluster
+    from kgroup.zkgroups.deleting import Transact
+
+Connect = Callable[[Sequence[Broker]], "OldCluster"]
+Answers = dict[str, Seen | KgroupError]
+
+
+class Groups:
+    """The groups of one tree; `connect` reaches the brokers that the tree names, if one is needed.
+
+    Reads raise BrokerRefused where rights hide everything, and ConfigError for a tree that is no Kafka's.
+    """
+
+    def __init__(self, ask: Ask, connect: Connect) -> None:
+        self._ask = ask
+        self._connect = connect
+        self._logs: Logs | None = None
+        self._broker_errors: tuple[ItemError, ...] = ()
+
+    def list_groups(self, topic: str | None = None) -> Listing:
+        """The groups of the tree, by id, those that have to do with a topic where one is named."""
+        found: list[GroupListing] = []
+        errors: list[ItemError] = []
+        for group_id, seen in self._read(tree.group_ids(self._ask)).items():
+            if isinstance(seen, Seen):
+                if topic is None or reads(seen, topic):
+                    found.append(listed(seen))
+                errors += seen.nodes.errors
+            elif not _is_absent(seen):
+                errors.append(ItemError(group_id, code_name(seen), seen.message, seen.hint))
+        return Listing(tuple(sorted(found, key=lambda group: group.group_id)), tuple(errors))
+
+    def describe(self, group_ids: Iterable[str]) -> Description:
+        """Groups in full; those that cannot be described are among the errors."""
+        found = self._read(group_ids)
+        seen = [group for group in found.values() if isinstance(group, Seen)]
+        told = describe(seen, self._logs_of_brokers()) if seen else ()
+        errors = tuple(
+            ItemError(group_id, code_name(error), error.message, error.hint)
+            for group_id, error in found.items()
+            if isinstance(error, KgroupError)
+        )
+        return Description(told, (*errors, *self._broker_errors))
+
+    def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
+        """How far each group is behind, with `interval_s` at which rate."""
+        from kgroup.admin.read.lag_report import by_partition, report_of
+
+        wanted = list(dict.fromkeys(group_ids))
+        if interval_s is None:
+            return report_of(self.describe(wanted), {}, None)
+        began, first = time.monotonic(), by_partition(self.describe(wanted))
+        time.sleep(interval_s)
+        return report_of(self.describe(wanted), first, time.monotonic() - began)
+
+    def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
+        """The positions of groups that nobody reads with; an error in those that are read, or may be.
+
+        And what of the positions could not be read, or is told in two places, each time otherwise.
+        """
+        from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
+        from kgroup.zkgroups.deleting import refusal_of
+
+        found = self._read(group_ids, all_topics=True)
+        quiet = [seen for seen in found.values() if isinstance(seen, Seen) and refusal_of(seen) is None]
+        stored = positions(quiet, self._logs_of_brokers(), anywhere=True) if quiet else {}
+        now = {}
+        for group_id, seen in found.items():
+            if isinstance(seen, KgroupError):
+                absent = _is_absent(seen)
+                error = None if absent else seen
+                now[group_id] = GroupNow(
+                    group_id, None, ABSENT if absent else UNREAD, None, {}, 0, error, None
+                )
+            else:
+                now[group_id] = _now(seen, refusal_of(seen), stored.get(group_id))
+        return now, tuple(doubt for seen in quiet for doubt in _doubts(seen, stored[seen.nodes.group_id]))
+
+    def silent_since_ms(self, group_ids: Iterable[str]) -> dict[str, int | None]:
+        """When a position of each group nobody reads with was last written; None where there is none."""
+        from kgroup.zkgroups.deleting import refusal_of
+
+        return {
+            group_id: max((stored.modified_ms for stored in seen.nodes.offsets.values()), default=None)
+            for group_id, seen in self._read(group_ids).items()
+            if isinstance(seen, Seen) and refusal_of(seen) is None
+        }
+
+    def plan_delete(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
+        """What deleting these groups would do."""
+        from kgroup.zkgroups.deleting import planned
+
+        return tuple(planned(group_id, seen) for group_id, seen in self._read(group_ids).items())
+
+    def delete(
+        self, group_ids: Sequence[str], transact: Transact, journal: Journal, reason: str | None
+    ) -> Deletion:
+        """Delete groups from the tree, item by item, with what they had committed in the journal."""
+        from kgroup.admin.change.offset_plans import actor
+        from kgroup.zkgroups.deleting import delete, planned
+
+        before = {
+            name: [[p.topic, p.partition, at.offset, at.leader_epoch, at.metadata] for p, at in known.items()]
+            for name, known in ((name, now.positions) for name, now in self.look(group_ids)[0].items())
+        }
+        plan = {"groups": list(group_ids), "actor": actor(), "reason": reason}
+        entry = journal.begin("delete --zookeeper", self.cluster_id(), plan, {"offsets": before})
+        items = []
+        for group_id, seen in self._read(group_ids).items():
+            item = planned(group_id, seen)
+            items.append(delete(self._ask, transact, group_id) if item.result == "planned" else item)
+        journal.end(entry, [asdict(item) for item in items])
+        return Deletion(tuple(items), entry)
+
+    def cluster_id(self) -> str | None:
+        """The cluster's id; None before Kafka 0.10.1."""
+        return tree.cluster_id(self._ask)
+
+    def _read(self, group_ids: Iterable[str], *, all_topics: bool = False) -> Answers:
+        found = tree.groups(self._ask, group_ids)
+        known = [group for group in found.values() if isinstance(group, GroupNodes)]
+        named = {OFFSETS_TOPIC, *(topic for group in known for topic in _topics_of(group))}
+        topics = tree.topics(self._ask, named)
+        by_pattern = (_by_pattern(registration) for g in known for registration in g.registered.values())
+        if any(by_pattern) or (all_topics and OFFSETS_TOPIC in tree.existing(topics)):
+            topics = {**tree.topics(self._ask), **topics}
+        there = tree.existing(topics)
+        return {
+            name: Seen(group, topics, there) if isinstance(group, GroupNodes) else group
+            for name, group in found.items()
+        }
+
+    def _logs_of_brokers(self) -> Logs:
+        from kgroup.zkgroups.brokers import Logs, none_registered
+
+        if self._logs is None:
+            alive, self._broker_errors = tree.brokers(self._ask)
+            try:
+                self._logs = Logs(self._connect(alive) if alive else none_registered())
+            except KgroupError as error:
+                self._logs = Logs(error)
+        return self._logs
+
+
+def _topics_of(group: GroupNodes) -> Iterable[str]:
+    for registration in group.registered.values():
+        if isinstance(registration, Registration):
+            yield from registration.topics or ()
+    yield from group.topics
+
+
+def _by_pattern(registration: object) -> bool:
+    return isinstance(registration, Registration) and registration.topics is None
+
+
+def _is_absent(error: KgroupError) -> bool:
+    return isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def _now(seen: Seen, refusal: KgroupError | None, stored: Positions | None) -> GroupNow:
+    from kgroup.admin.change.offset_plans import GroupNow, Position
+    from kgroup.admin.models import ZOOKEEPER
+
+    known = {p: Position(at.offset, -1, at.metadata) for p, at in stored.all.items()} if stored else {}
+    name = seen.nodes.group_id
+    return GroupNow(name, ZOOKEEPER, seen.state, seen.member_count, known, 0, refusal, None)
+
+
+def _doubts(seen: Seen, stored: Positions) -> Iterable[ItemError]:
+    name = seen.nodes.group_id
+    yield from seen.nodes.errors
+    if stored.error is not None:
+        message = f"{name}: whether positions are in Kafka (offsets.storage=kafka) is not known: "
+        yield ItemError(name, code_name(stored.error), message + stored.error.message, stored.error.hint)
+    for partition in stored.differing:
+        own, theirs = seen.nodes.offsets[partition].offset, stored.kafka[partition].offset
+        message = f"{name}: {partition} is at {own} in ZooKeeper and at {theirs} in Kafka; taken is {theirs}"
+        hint = "offsets.storage of its consumers says which holds; change the file where it is zookeeper"
+        yield ItemError(name, "TWO_POSITIONS", message, hint)

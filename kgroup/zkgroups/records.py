@@ -1,0 +1,145 @@
+"""What Kafka 0.8 to 1.1 writes into the nodes of a tree, as values; DecodeError for anything else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.errors import DecodeError
+
+STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
+OFFSETS_PATTERN = "__consumer_offsets"
+_ADDRESS = re.compile(r"(?P<protocol>\w+)://(?P<host>.*):(?P<port>\d+)")
+_CONSUMER = re.compile(r"(?P<host>.+)-\d{13}-[0-9a-f]{1,8}")
+_LONGEST = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a consumer says that it reads: topics by name, or all whose whole name the pattern matches or not.
+
+    `topics` is None for a pattern; then `pattern` is it, as a regular expression that must match.
+    """
+
+    topics: tuple[str, ...] | None
+    pattern: str | None = None
+
+    def wanted(self, existing: Iterable[str]) -> frozenset[str] | None:
+        """The topics it reads of those there are; None for a pattern that only Java can read."""
+        if self.topics is not None:
+            return frozenset(self.topics)
+        try:
+            matches = re.compile(self.pattern or "").fullmatch
+        except re.error:
+            return None
+        return frozenset(name for name in existing if name != OFFSETS_PATTERN and matches(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A live broker with the address of each of its listeners, by security protocol."""
+
+    id: int
+    listeners: Mapping[str, tuple[str, int]]
+
+
+def registration_of(data: bytes) -> Registration:
+    """What a node below `ids` holds."""
+    document = _object(data)
+    subscription, pattern = document.get("subscription"), document.get("pattern", STATIC)
+    if not isinstance(subscription, dict) or pattern not in (STATIC, WHITE_LIST, BLACK_LIST):
+        raise DecodeError(f"it is no registration of a consumer: {_quoted(data)}")
+    if pattern == STATIC:
+        return Registration(tuple(sorted(subscription)))
+    # As the old consumer reads it: commas are alternatives, and what quotes it is not part of it.
+    choice = "|".join(subscription).strip().replace(",", "|").replace(" ", "").strip("\"'")
+    return Registration(None, choice if pattern == WHITE_LIST else f"(?!(?:{choice})$).*")
+
+
+def broker_of(number: str, data: bytes) -> Broker:
+    """What a node below `/brokers/ids` holds, in its versions 1 to 5."""
+    document = _object(data)
+    protocols: dict[str, str] = document.get("listener_security_protocol_map") or {}
+    found: dict[str, tuple[str, int]] = {}
+    for endpoint in document.get("endpoints") or ():
+        if match := _ADDRESS.fullmatch(str(endpoint)):
+            name = str(protocols.get(match["protocol"], match["protocol"]))
+            found.setdefault(name, (match["host"].strip("[]"), int(match["port"])))
+    host, port = document.get("host"), document.get("port")
+    if not found and isinstance(host, str) and isinstance(port, int) and port > 0:
+        found["PLAINTEXT"] = (host, port)
+    if not number.isdecimal() or not found:
+        raise DecodeError(f"it is no registration of a broker: {_quoted(data)}")
+    return Broker(int(number), found)
+
+
+def partitions_of_topic(data: bytes) -> tuple[int, ...]:
+    """The partition numbers that a node below `/brokers/topics` holds."""
+    partitions = _object(data).get("partitions")
+    if not isinstance(partitions, dict) or not all(name.isdecimal() for name in partitions):
+        raise DecodeError(f"it holds no partitions: {_quoted(data)}")
+    return tuple(sorted(map(int, partitions)))
+
+
+def cluster_id_of(data: bytes) -> str | None:
+    """The id in `/cluster/id`; None where it is none."""
+    try:
+        found = _object(data).get("id")
+    except DecodeError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def offset_of(data: bytes) -> int:
+    """The position in a node below `offsets`."""
+    text = data.strip()
+    if not text.isdigit() or int(text) >= _LONGEST:
+        raise DecodeError(f"it is no offset: {_quoted(data)}")
+    return int(text)
+
+
+def partition_number(name: str) -> int:
+    """The number that a node is named by; Kafka 0.7 has names such as 0-1, which mean another thing."""
+    if not (name.isascii() and name.isdigit()) or int(name) > 0x7FFFFFFF:
+        raise DecodeError(f"{name!r} is no partition of Kafka 0.8 or later")
+    return int(name)
+
+
+def consumer_of(thread: bytes) -> str:
+    """The consumer that a thread in an owner's node belongs to."""
+    text = _text(thread)
+    consumer, dash, number = text.rpartition("-")
+    if not dash or not consumer or not number.isdecimal():
+        raise DecodeError(f"it names no thread of a consumer: {_quoted(thread)}")
+    return consumer
+
+
+def host_of(group_id: str, consumer: str) -> str | None:
+    """The host a consumer was started on, where its id is one that the old consumer makes itself."""
+    match = _CONSUMER.fullmatch(consumer.removeprefix(f"{group_id}_"))
+    return match["host"] if match else None
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise DecodeError(f"it is no JSON object: {_quoted(data)}")
+    return document
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(f"it is no text: {_quoted(data)}") from None
+
+
+def _quoted(data: bytes) -> str:
+    shown = data[:60].decode(errors="backslashreplace")
+    return repr(shown) + (" …" if len(data) > 60 else "")

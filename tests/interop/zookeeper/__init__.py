@@ -1,0 +1,1 @@
+"""Groups of Kafka's ZooKeeper era: real ensembles, brokers and consumers of that age."""

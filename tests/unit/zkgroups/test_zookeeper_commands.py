@@ -1,0 +1,330 @@
+"""The commands with `--zookeeper`, where all can be seen and where not: then the exit code says it too."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+import pytest
+from old_tree import OldBroker, OldTree
+
+from kgroup.cli import zookeeper
+from kgroup.cli.app import run
+from kgroup.cli.schemas import schema_for
+from kgroup.cli.settings import shown
+from kgroup.client.retry import Retry
+from kgroup.errors import Unreachable
+from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
+from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.zkgroups.brokers import OldCluster
+from kgroup.zookeeper import session as sessions
+
+OK, FAILED, USAGE, NOT_FOUND, REFUSED, PARTIAL, RIGHTS, LATE, BAD = range(9)
+WHERE = "zk:2181/kafka"
+
+
+class World:
+    """A tree below /kafka with group live, that is read, group idle, that is not, and their broker."""
+
+    def __init__(self) -> None:
+        self.old = OldTree("/kafka")
+        self.old.broker()
+        self.old.topic("t1", 2)
+        self.broker = OldBroker({("t1", 0): 10, ("t1", 1): 12})
+        name = self.old.consumer("live", "c", {"t1": 1})
+        for partition in (0, 1):
+            self.old.owner("live", "t1", partition, name)
+            self.old.offset("live", "t1", partition, 9)
+            self.old.offset("idle", "t1", partition, 7)
+        self.outage: Unreachable | None = None
+
+    def session(self, ensemble: Any, security: Any, *, timeout_s: float) -> World:
+        """In the place of a session with a real ensemble."""
+        self.ensemble, self.security = ensemble, security
+        return self
+
+    def __enter__(self) -> World:
+        if self.outage:
+            raise self.outage
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ask(self, *ops: Any) -> Any:
+        return self.old.ask(*ops)
+
+    def ask_all(self, *ops: Any) -> Any:
+        return self.old.tree.ask(self.old.reader, ops)
+
+
+@dataclass(frozen=True)
+class Told:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Ask = Callable[..., Told]
+
+
+@pytest.fixture
+def ask(capsys, tmp_path, monkeypatch) -> Ask:
+    for name in ("CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+    def call(world: World, *argv: str) -> Told:
+        monkeypatch.setattr(sessions, "Session", world.session)
+        cluster = OldCluster(world.broker, Retry(timeout_s=0.0))
+        monkeypatch.setattr(zookeeper, "_brokers", lambda *_: cluster)
+        capsys.readouterr()
+        code = run([*argv, "--zookeeper", WHERE])
+        said = capsys.readouterr()
+        return Told(code, said.out, said.err)
+
+    return call
+
+
+def _scene(change: Callable[[World], object]) -> Callable[[], World]:
+    def made() -> World:
+        world = World()
+        change(world)
+        return world
+
+    return made
+
+
+def _without_brokers(world: World) -> None:
+    world.old.remove("/brokers/ids/1")
+
+
+def _silent_broker(world: World) -> None:
+    world.broker.failure[ListOffsets0Request] = Unreachable("b1:9092 timed out")
+
+
+def _silent_coordinator(world: World) -> None:
+    world.old.topic("__consumer_offsets", 2)
+    world.broker.failure[OffsetFetchRequest] = Unreachable("b1:9092 timed out")
+
+
+def _unreachable(world: World) -> None:
+    world.outage = Unreachable("ZooKeeper at zk:2181 cannot be reached: Connection refused")
+
+
+SCENES = {
+    "healthy": _scene(lambda world: None),
+    "no broker": _scene(_without_brokers),
+    "a silent broker": _scene(_silent_broker),
+    "a silent coordinator": _scene(_silent_coordinator),
+    "no right to registrations": _scene(lambda world: world.old.deny("/consumers/idle/ids")),
+    "no right to positions": _scene(lambda world: world.old.deny("/consumers/idle/offsets")),
+    "no right to groups": _scene(lambda world: world.old.deny("/consumers")),
+    "no right to topics": _scene(lambda world: world.old.deny("/brokers/topics/t1")),
+    "a number that is none": _scene(lambda world: world.old.offset("idle", "t1", 0, "?")),
+    "no Kafka": _scene(lambda world: world.old.remove("/consumers") or world.old.remove("/brokers")),
+    "unreachable": _scene(_unreachable),
+}
+NOWHERE = {"no right to groups": RIGHTS, "no Kafka": USAGE, "unreachable": LATE}
+HIDDEN = {
+    "no right to registrations": RIGHTS,
+    "no right to positions": RIGHTS,
+    "a number that is none": PARTIAL,
+}
+NO_ENDS = {"no broker": PARTIAL, "a silent broker": PARTIAL, "a silent coordinator": PARTIAL}
+NAMED = {"no Kafka": USAGE, "unreachable": LATE}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command, and its exit code in each scene where it is not that of the healthy one."""
+
+    argv: tuple[str, ...]
+    codes: Mapping[str, int]
+    healthy: int = OK
+
+    @property
+    def id(self) -> str:
+        return " ".join(self.argv)
+
+
+COMMANDS = (
+    Row(("list",), {**NOWHERE, **HIDDEN}),
+    Row(("list", "--state", "Empty"), {**NOWHERE, **HIDDEN}),
+    Row(("list", "--topic", "t1"), {**NOWHERE, **HIDDEN}),
+    Row(("describe", "--all-groups"), {**NOWHERE, **HIDDEN, **NO_ENDS}),
+    Row(("describe", "idle"), {**NAMED, **HIDDEN, **NO_ENDS}),
+    Row(("lag", "i*"), {**NOWHERE, **HIDDEN, **NO_ENDS}),
+    Row(("lag", "idle", "--fail-above", "100"), {**NAMED, **HIDDEN, **NO_ENDS}),
+    Row(
+        ("lag", "idle", "--fail-above", "1"),
+        {**NAMED, **NO_ENDS, "no right to positions": RIGHTS},
+        healthy=BAD,
+    ),
+    Row(("offsets", "export", "idle"), {**NAMED, **HIDDEN, "a silent coordinator": PARTIAL, "no broker": OK}),
+    Row(("offsets", "export", "live"), {**NAMED}, healthy=REFUSED),
+    Row(("delete", "idle"), {**NAMED, "no right to registrations": RIGHTS}),
+    Row(
+        ("delete", "idle", "--execute", "--yes"),
+        {**NAMED, **dict.fromkeys(HIDDEN, REFUSED), "no right to registrations": RIGHTS}
+        | {"a silent coordinator": REFUSED},
+    ),
+)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.id)
+def test_what_cannot_be_seen_is_said(ask, row, scene):
+    told = ask(SCENES[scene](), *row.argv, "-o", "json")
+    expected = row.codes.get(scene, row.healthy)
+    assert told.code == expected, told.err
+    assert "Traceback" not in told.err
+    if told.code != OK:
+        assert "error: " in told.err and told.document["errors"]
+    assert told.document["exit_code"] == told.code
+    command = " ".join(row.argv[:2]) if row.argv[0] == "offsets" else row.argv[0]
+    jsonschema.validate(told.document, schema_for(command))
+    for group in (told.document["data"] or {}).get("groups", ()):
+        if "total_lag" in group:
+            unknown = [p for p in group["offsets"] if p["lag"] is None]
+            assert all(p["reason"] or p.get("error") for p in unknown)
+            assert group["total_lag"] is None or not unknown
+
+
+@pytest.mark.parametrize("scene", [name for name, code in {**NAMED, **HIDDEN}.items() if code])
+def test_where_something_is_hidden_nothing_is_written(ask, scene):
+    world = SCENES[scene]()
+    before = world.old.paths()
+    ask(world, "delete", "idle", "--execute", "--yes")
+    assert world.old.paths() == before
+
+
+def test_the_document_says_where_it_was_read(ask):
+    world = World()
+    assert ask(world, "list", "-o", "json").document["cluster"] == {
+        "id": None,
+        "bootstrap": None,
+        "zookeeper": "zk:2181/kafka",
+    }
+    world.old.put("/cluster/id", '{"version":"1","id":"MkU3OEVBNTcwNTJENDM2Qg"}')
+    assert ask(world, "list", "-o", "json").document["cluster"]["id"] == "MkU3OEVBNTcwNTJENDM2Qg"
+
+
+def test_a_table_shows_unknown_as_unknown(ask):
+    world = World()
+    world.old.deny("/consumers/idle/ids")
+    (row,) = [line for line in ask(world, "list").out.splitlines() if line.startswith("idle")]
+    assert row.split() == ["idle", "zookeeper", "Unknown", "?", "-"]
+    told = ask(world, "describe", "idle")
+    assert "members unknown" in told.out and "lag at least" in told.out
+
+
+def test_an_export_goes_in_where_it_came_out(ask, tmp_path):
+    from kgroup.cli.offset_files import parse_positions
+
+    told = ask(World(), "offsets", "export", "idle", "-o", "json")
+    assert [p.offset for p in parse_positions(told.out, [], "export")["idle"].values()] == [7, 7]
+
+
+def test_a_group_is_deleted_with_its_positions_in_a_file(ask, tmp_path):
+    world, file = World(), tmp_path / "kept.json"
+    planned = ask(world, "delete", "idle")
+    assert "Nothing changed. Add --execute." in planned.out and "/kafka/consumers/idle" in world.old.paths()
+    told = ask(world, "delete", "idle", "--export", str(file), "--execute", "-o", "json")
+    assert [item["result"] for item in told.document["data"]["items"]] == ["deleted"]
+    assert "/kafka/consumers/idle" not in world.old.paths() and "/kafka/consumers/live" in world.old.paths()
+    (kept,) = json.loads(file.read_text())["data"]["groups"]
+    assert [offset["committed_offset"] for offset in kept["offsets"]] == [7, 7]
+
+
+def test_only_what_was_silent_for_long_enough_is_stale(ask):
+    told = ask(World(), "delete", "--stale-for", "1d", "-o", "json")
+    assert [item["group_id"] for item in told.document["data"]["items"]] == ["idle"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("list", "-b", "broker:9092"),
+        ("list", "--local"),
+        ("list", "--type", "classic"),
+        ("list", "--static-only"),
+        ("lag", "idle", "--time"),
+        ("lag", "idle", "--fail-above", "5m"),
+        ("delete", "idle", "--wait-empty"),
+        ("delete", "--restore", "file.json"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_mean_nothing_there_are_refused(ask, argv):
+    told = ask(World(), *argv)
+    assert told.code == USAGE and "--zookeeper" in told.err
+
+
+@pytest.mark.parametrize(
+    "where", ["", "/kafka", "zk:port", "zk:2181//x", "zk:0", "zk:2181/a/../b", "[::1:2181"]
+)
+def test_a_place_that_is_none_is_wrong_usage(where, capsys):
+    assert run(["list", "--zookeeper", where]) == USAGE
+    assert "HOST:PORT" in capsys.readouterr().err
+
+
+def test_a_group_whose_name_holds_control_characters_forges_no_line(ask):
+    world = World()
+    world.old.put("/consumers/a\u202eb/ids")
+    assert "\\u202e" in ask(world, "list", "-o", "name").out
+
+
+def test_settings_of_the_ensemble(ask):
+    world = World()
+    secrets = ("-X", "zookeeper.sasl.username=alice", "-X", "zookeeper.sasl.password=s3cret")
+    assert ask(world, "list", *secrets).code == OK
+    assert (world.security.username, world.security.password) == ("alice", "s3cret")
+    assert (world.ensemble.servers, world.ensemble.chroot) == ((("zk", 2181),), "/kafka")
+    assert "s3cret" not in repr(world.security) and "s3cret" not in shown("zookeeper.sasl.password", "s3cret")
+
+
+def test_a_password_without_its_user_is_wrong_usage(ask):
+    told = ask(World(), "list", "-X", "zookeeper.sasl.password=s3cret")
+    assert told.code == USAGE and "s3cret" not in told.err
+
+
+def test_a_context_nobody_asked_for_lends_no_password(ask, tmp_path):
+    file = tmp_path / "config" / "kgroup" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    properties = "{zookeeper.sasl.username: alice, zookeeper.sasl.password: s3cret}"
+    file.write_text(
+        f"current-context: prod\ncontexts:\n  prod: {{bootstrap-servers: 'b:1', properties: {properties}}}\n"
+    )
+    file.chmod(0o600)
+    world = World()
+    assert ask(world, "list").code == OK and world.security.username is None
+    assert ask(world, "list", "-C", "prod").code == OK and world.security.username == "alice"
+
+
+def test_tls_files_that_cannot_be_used_are_named(ask, tmp_path):
+    missing = tmp_path / "ca.pem"
+    tls = ("-X", "zookeeper.ssl.client.enable=true", "-X", f"zookeeper.ssl.ca.location={missing}")
+    told = ask(World(), "list", *tls)
+    assert told.code == USAGE and str(missing) in told.err
+
+
+def test_one_sentence_where_kazoo_is_missing(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kazoo"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "kazoo.client", None)
+    assert run(["list", "--zookeeper", "127.0.0.1:1"]) == USAGE
+    said = capsys.readouterr().err
+    assert "kazoo, which is not installed" in said and "pip install 'kgroup[zookeeper]'" in said
+
+
+def test_nobody_listening_is_unreachable_at_once(capsys):
+    assert run(["list", "--zookeeper", "127.0.0.1:1", "--timeout", "5s"]) == LATE
+    assert "Connection refused" in capsys.readouterr().err
