@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.tables import clean
 from kgroup.errors import ConfigError
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]

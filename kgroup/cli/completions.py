@@ -117,7 +117,7 @@ _BY_KIND: dict[str, Offer] = {
 
 def _of_cluster(ctx: Any, what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
     """The answer of the cluster the words so far name, or the one kept from a moment ago."""
-    from kgroup.cli.options import shared_names
+    from kgroup.cli.shared_options import shared_names
 
     if ctx.params.get("zookeeper"):
         # Another place than the settings name, and too slow to ask at every key.

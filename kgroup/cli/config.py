@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgroup.cli.settings import BOOTSTRAP, KNOWN, LOCAL, SECRETS, TIMEOUT, Resolved
+from kgroup.cli.setting_names import BOOTSTRAP, KNOWN, LOCAL, SECRETS, TIMEOUT, Resolved
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,25 +9,10 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.cli.config import Target
-    from kgroup.cli.settings import Resolved
+    from kgroup.cli.setting_names import Resolved
 
 FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv", "name")
 COLORS = ("auto", "always", "never")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of `250ms`, `30s`, `5m`, `2h`, `1d`; a bare number is milliseconds. ConfigError otherwise."""
-    value = text.strip().lower()
-    number = value.rstrip("hmsd")
-    unit = value[len(number) :] or "ms"
-    try:
-        seconds = float(number) * _UNITS[unit]
-    except (ValueError, KeyError):
-        raise ConfigError(f"{text!r} is not a duration", "write 250ms, 30s, 5m or 2h") from None
-    if not 0 <= seconds < float("inf"):
-        raise ConfigError(f"{text!r} is not a duration", "a duration is not negative and finite")
-    return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +76,7 @@ class Env:
         if not self._resolved:
             from kgroup.cli.settings import resolve
 
-            self._resolved.append(resolve(self))
+            self._resolved.append(resolve(self.flags, self.properties, self.environ))
         return self._resolved[0]
 
     def target(self) -> "Target":
@@ -103,7 +88,7 @@ class Env:
     def note(self, text: str) -> None:
         """Say something to the person at the terminal, in one line, unless asked to be quiet."""
         if not self.quiet:
-            from kgroup.cli.tables import clean
+            from kgroup.cli.escaping import clean
 
             print(clean(text), file=sys.stderr)
 

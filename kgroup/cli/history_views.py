@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env import Env
+from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.history import (
     LIMITS,
@@ -24,9 +25,9 @@ from kgroup.cli.history import (
 )
 from kgroup.cli.history_describe import description
 from kgroup.cli.history_selection import Selection
+from kgroup.cli.messages import print_error
 from kgroup.cli.output import ItemError, Result, json_line, show
-from kgroup.cli.running import print_error
-from kgroup.cli.tables import Column, Table, clean
+from kgroup.cli.tables import Column, Table
 from kgroup.cli.times import day_and_clock, iso
 from kgroup.errors import ConfigError
 

@@ -53,7 +53,7 @@ class OptionsInFront(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0].startswith("-"):
-            from kgroup.cli.options import behind_the_command
+            from kgroup.cli.shared_options import behind_the_command
 
             args = behind_the_command(args)
         rest: list[str] = super().parse_args(ctx, args)

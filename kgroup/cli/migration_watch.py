@@ -5,11 +5,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.migrate.watch import DONE, WATCHING, Look
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
+from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import Result, json_line, show
 from kgroup.cli.rendering import assignment_text
-from kgroup.cli.tables import Column, Table, clean
+from kgroup.cli.tables import Column, Table
 from kgroup.cli.times import iso
 
 if TYPE_CHECKING:

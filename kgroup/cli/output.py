@@ -12,18 +12,10 @@ from typing import Any
 
 import kgroup
 from kgroup.cli.env import Env
+from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, name_of
-from kgroup.cli.running import print_error
-from kgroup.cli.tables import (
-    Table,
-    cell_text,
-    clean,
-    plain_lines,
-    print_rich,
-    stacked_lines,
-    too_narrow,
-    wrapped,
-)
+from kgroup.cli.messages import print_error
+from kgroup.cli.tables import Table, cell_text, plain_lines, print_rich, stacked_lines, too_narrow, wrapped
 from kgroup.errors import ConfigError, KgroupError
 
 

@@ -35,7 +35,7 @@ def duration_ms(text: str) -> int:
 
 
 def _plain_duration_ms(text: str) -> int:
-    from kgroup.cli.env import parse_duration
+    from kgroup.cli.durations import parse_duration
 
     if text.strip().isdigit():
         raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")

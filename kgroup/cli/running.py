@@ -9,6 +9,7 @@ from typing import Any
 
 from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, of_error
+from kgroup.cli.messages import print_error
 from kgroup.errors import KgroupError
 
 
@@ -77,19 +78,6 @@ def output_failed(error: OSError) -> int:
 
 
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT})
-
-
-def print_error(message: str, hint: str | None = None) -> None:
-    """One `error:` line and, if there is a next step, one `hint:` line, both on stderr.
-
-    A line feed or a control character in them came with a name: it is shown as an escape.
-    """
-    from kgroup.cli.tables import clean
-
-    with contextlib.suppress(OSError):
-        print(f"error: {clean(message)}", file=sys.stderr)
-        if hint:
-            print(f"hint: {clean(hint)}", file=sys.stderr)
 
 
 def silence_stdout() -> None:

@@ -4,25 +4,27 @@ Precedence: flag > -X > environment > context > default. A command-config file r
 the place that named it, so `--command-config` beats the environment and a context's file is beaten by it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.setting_names import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    CONTEXT,
+    KNOWN,
+    LOCAL,
+    TIMEOUT,
+    ZOOKEEPER,
+    Resolved,
+    Setting,
+)
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.cli.config import Context
 
-BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
-    "bootstrap.servers",
-    "local",
-    "zookeeper.connect",
-    "context",
-    "command.config",
-    "timeout",
-)
 # Option of the shared set → (setting, flag).
 _FLAGS = {
     "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
@@ -44,88 +46,6 @@ _ALIASES = {
     "sasl.mechanisms": "sasl.mechanism",
     "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm",
 }
-_OF_ZOOKEEPER = (
-    "zookeeper.sasl.username",
-    "zookeeper.sasl.password",
-    "zookeeper.ssl.client.enable",
-    "zookeeper.ssl.ca.location",
-    "zookeeper.ssl.certificate.location",
-    "zookeeper.ssl.key.location",
-    "zookeeper.ssl.key.password",
-    "zookeeper.ssl.endpoint.identification.algorithm",
-)
-SECRETS = frozenset(
-    {
-        "sasl.password",
-        "ssl.key.password",
-        "sasl.jaas.config",
-        "zookeeper.sasl.password",
-        "zookeeper.ssl.key.password",
-    }
-)
-KNOWN = frozenset(
-    {
-        BOOTSTRAP,
-        "security.protocol",
-        "sasl.mechanism",
-        "sasl.username",
-        "sasl.password",
-        "ssl.ca.location",
-        "ssl.certificate.location",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.endpoint.identification.algorithm",
-        "client.id",
-        "request.timeout.ms",
-        *_OF_ZOOKEEPER,
-    }
-)
-
-
-HIDDEN = "********"
-_HARMLESS = (KNOWN - SECRETS) | {LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT}
-
-
-def shown(name: str, value: str) -> str:
-    """The value, or HIDDEN: only settings known to be harmless are ever printed.
-
-    A file for other clients holds properties kgroup does not know, and any of them may be a secret.
-    """
-    return value if name in _HARMLESS else HIDDEN
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One value in force; `shown` is what may be printed. `rank` is the layer, 0 the strongest."""
-
-    name: str
-    value: str
-    origin: str
-    rank: int
-
-    @property
-    def shown(self) -> str:
-        return shown(self.name, self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """All settings in force by name; `names_cluster` when somebody chose one, be it by a context."""
-
-    settings: Mapping[str, Setting]
-    names_cluster: bool = True
-
-    def get(self, name: str) -> str | None:
-        setting = self.settings.get(name)
-        return setting.value if setting else None
-
-    def timeout_s(self) -> float:
-        """How long one operation may take: --timeout, else request.timeout.ms, else 30 s."""
-        chosen = self.settings[TIMEOUT]
-        request = self.settings.get("request.timeout.ms")
-        if request is not None and request.rank < chosen.rank:
-            chosen = request
-        return parse_duration(chosen.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +55,16 @@ class _Layer:
     origins: Mapping[str, str]
 
 
-def resolve(env: Env) -> Resolved:
-    """Every setting with its origin; reads the config file and the command-config file if one is named."""
+def resolve(
+    options: Mapping[str, str], properties: Iterable[tuple[str, str]], environ: Mapping[str, str]
+) -> Resolved:
+    """Every setting with its origin, from options, -X and the environment.
+
+    Reads the config file, and the command-config file if one is named.
+    """
     settings: dict[str, Setting] = {}
     named = False
-    for rank, layer in enumerate(_layers(env)):
+    for rank, layer in enumerate(_layers(options, dict(properties), environ)):
         named = named or layer.origin.startswith("context ") or _name_a_cluster([layer])
         for name, value in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
@@ -147,11 +72,13 @@ def resolve(env: Env) -> Resolved:
     return Resolved(settings, named)
 
 
-def _layers(env: Env) -> Iterator[_Layer]:
-    flags = {_FLAGS[k][0]: v for k, v in env.flags.items()}
-    named = {e: env.environ[e] for e in _ENVIRONMENT if env.environ.get(e)}
+def _layers(
+    options: Mapping[str, str], properties: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[_Layer]:
+    flags = {_FLAGS[k][0]: v for k, v in options.items()}
+    named = {e: environment[e] for e in _ENVIRONMENT if environment.get(e)}
     environ = {_ENVIRONMENT[e]: v for e, v in named.items()}
-    strong = [_Layer(flags, "flag", dict(_FLAGS.values())), _Layer(_checked(dict(env.properties)), "-X", {})]
+    strong = [_Layer(flags, "flag", dict(_FLAGS.values())), _Layer(_checked(properties), "-X", {})]
     if COMMAND_CONFIG in flags:
         strong.append(_file_layer(Path(flags[COMMAND_CONFIG]).expanduser()))
     weaker = [_Layer(environ, "environment", {_ENVIRONMENT[e]: e for e in named})]

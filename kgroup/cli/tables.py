@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgroup.cli.escaping import clean
 from kgroup.errors import ConfigError
 
 
@@ -60,11 +61,6 @@ def cell_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(cell_text(v) for v in value)
     return clean(str(value))
-
-
-def clean(text: str) -> str:
-    """`text` with every character that is not printable written as a Python escape."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Iterator[str]:

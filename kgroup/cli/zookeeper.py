@@ -12,7 +12,7 @@ from kgroup.cli.env import Env
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.cli.settings import Resolved
+    from kgroup.cli.setting_names import Resolved
     from kgroup.zkgroups.brokers import OldCluster
     from kgroup.zkgroups.groups import Groups
     from kgroup.zkgroups.records import Broker

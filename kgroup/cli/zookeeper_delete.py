@@ -28,7 +28,7 @@ def delete(
 ) -> Result:
     """What deleting the groups would do, or did; positions are in a file before any node goes."""
     from kgroup.admin.change.journal import Journal
-    from kgroup.cli.commands.delete import deletion
+    from kgroup.cli.deletion import deletion
 
     with open_groups(env, where) as opened:
         named = expand(opened.groups, names, change=True) if names else every(opened.groups)

@@ -8,7 +8,8 @@ import pytest
 from kgroup.cli import properties
 from kgroup.cli.app import expand_local
 from kgroup.cli.config import LocalTarget, RemoteTarget, load_config, target_of
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.properties import from_java, parse_jaas, parse_properties
 from kgroup.cli.schemas import schema_for

@@ -39,7 +39,7 @@ def command(
     Resumable: run it again with the same folder and it goes on where it stopped. One segment a day, in
     Kafka's own format, compressed. Read it with replay-log --files DIR.
     """
-    from kgroup.cli.env import parse_duration
+    from kgroup.cli.durations import parse_duration
     from kgroup.cli.session import open_admin
     from kgroup.history.sources.capture import Capture
     from kgroup.history.sources.live import LiveTopic

@@ -61,7 +61,7 @@ def show_context(
 ) -> ExitCode:
     """Show one context, secrets hidden."""
     from kgroup.cli.config import load_config
-    from kgroup.cli.settings import shown
+    from kgroup.cli.setting_names import shown
 
     config = load_config()
     wanted = name or env.flags.get("context") or config.current

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
@@ -14,8 +15,7 @@ from kgroup.errors import ConfigError, SafetyRefused
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.models import GroupResult, ItemError
-    from kgroup.cli.output import Result
+    from kgroup.admin.models import ItemError
 
 
 @make(
@@ -63,6 +63,7 @@ def command(
     Refused where the export may lack positions of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
+    from kgroup.cli.deletion import deletion
     from kgroup.cli.group_names import Named, expand
     from kgroup.cli.offset_changes import wait_until_empty
     from kgroup.cli.output import show
@@ -170,54 +171,3 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
             hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
             raise SafetyRefused(f"nothing deleted: the export of {found.unseen.message}", hint)
     return keep(file, {name: found.positions for name, found in now.items()}, where)
-
-
-def deletion(
-    items: "list[GroupResult] | tuple[GroupResult, ...]",
-    ages: dict[str, int | None],
-    where: Any,
-    journal_id: str | None,
-    file: str | None,
-    unseen: "tuple[ItemError, ...]" = (),
-) -> "Result":
-    """What a deletion would do, or did, group by group."""
-    from dataclasses import asdict
-
-    from kgroup.cli.exit_codes import of_batch
-    from kgroup.cli.lagging import duration_text
-    from kgroup.cli.output import ItemError as Shown
-    from kgroup.cli.output import Result
-    from kgroup.cli.rendering import of_code_name, of_seen, shown_errors
-    from kgroup.cli.tables import Column, Table
-
-    rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
-    wrong = [item for item in items if item.result in ("failed", "not_found")]
-    codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
-    errors = [
-        Shown(item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}", None, item.group_id)
-        for item in wrong
-    ]
-    counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
-    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
-    if journal_id:
-        summary += f"   journal {journal_id}   positions in {file}"
-    elif counts["planned"]:
-        summary += ".   Nothing changed. Add --execute."
-    columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
-    if ages:
-        columns.insert(1, Column("stale", "SILENT FOR"))
-    shown = [{**row, "stale": duration_text(row["stale_ms"])} for row in rows]
-    return Result(
-        {
-            "executed": journal_id is not None,
-            "journal_id": journal_id,
-            "export": file,
-            "items": rows,
-        },
-        (Table(tuple(columns), shown), summary),
-        items="items",
-        names=[item.group_id for item in items if item.result in ("planned", "deleted")],
-        errors=[*errors, *shown_errors(unseen)],
-        exit_code=of_seen(of_batch(codes, len(wrong) < len(items)), unseen),
-        cluster=where,
-    )

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.zookeeper import ZooKeeper, open_groups, refuse

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
+from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
-from kgroup.cli.tables import clean
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:

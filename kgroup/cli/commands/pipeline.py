@@ -70,7 +70,7 @@ def run(
     """
     import time
 
-    from kgroup.cli.env import parse_duration
+    from kgroup.cli.durations import parse_duration
     from kgroup.cli.output import show
     from kgroup.cli.pipeline_session import opened_input, opened_spark
     from kgroup.pipeline.spark.session import check_installed

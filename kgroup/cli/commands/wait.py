@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 

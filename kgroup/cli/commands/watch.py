@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env, parse_duration
+from kgroup.cli.durations import parse_duration
+from kgroup.cli.env import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 
@@ -200,7 +201,7 @@ def _json(change: "Change") -> dict[str, Any]:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    from kgroup.cli.tables import clean
+    from kgroup.cli.escaping import clean
 
     who = row["instance_id"] or row["member_id"]
     detail = row["detail"]

@@ -105,7 +105,7 @@ def _values(topic: str, partition: int, start: int, end: int) -> list[str]:
 def _described(broker: OldBroker, group: str):
     """As `kgroup describe` finds it, without its printing."""
     from kgroup.cli.env import Env
-    from kgroup.cli.options import shared_names
+    from kgroup.cli.shared_options import shared_names
     from kgroup.cli.zookeeper import open_groups
 
     options = dict.fromkeys(shared_names()) | {

@@ -15,7 +15,7 @@ from old_tree import OldBroker, OldTree
 from kgroup.cli import zookeeper
 from kgroup.cli.app import run
 from kgroup.cli.schemas import schema_for
-from kgroup.cli.settings import shown
+from kgroup.cli.setting_names import shown
 from kgroup.client.retry import Retry
 from kgroup.errors import Unreachable
 from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request

@@ -1,0 +1,17 @@
+"""What goes to stderr: an error and what to do about it."""
+
+import contextlib
+import sys
+
+from kgroup.cli.escaping import clean
+
+
+def print_error(message: str, hint: str | None = None) -> None:
+    """One `error:` line and, if there is a next step, one `hint:` line, both on stderr.
+
+    A line feed or a control character in them came with a name: it is shown as an escape.
+    """
+    with contextlib.suppress(OSError):
+        print(f"error: {clean(message)}", file=sys.stderr)
+        if hint:
+            print(f"hint: {clean(hint)}", file=sys.stderr)

@@ -1,0 +1,151 @@
+"""The options that every command has, declared once."""
+
+import functools
+import inspect
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env import COLORS, FORMATS
+
+_WHERE, _HOW, _OUTPUT = "Where", "How", "Output"
+
+
+def _contexts(incomplete: str) -> list[str]:
+    from kgroup.cli.config import load_config
+
+    return [name for name in load_config().contexts if name.startswith(incomplete)]
+
+
+def _shared(
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "-b",
+            "--bootstrap-server",
+            metavar="HOST:PORT,…",
+            help="Brokers of a remote cluster.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    local: Annotated[
+        str | None,
+        typer.Option(
+            "--local",
+            metavar="[DIR]",
+            help="The embedded cluster in DIR (with a slash, or --local=DIR); else in the data folder.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            "-C",
+            "--context",
+            metavar="NAME",
+            help="A cluster from the config file.",
+            rich_help_panel=_WHERE,
+            autocompletion=_contexts,
+        ),
+    ] = None,
+    command_config: Annotated[
+        str | None,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Java properties file, as Kafka's own tools take it.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-X",
+            metavar="KEY=VALUE",
+            help="A setting by its librdkafka name; repeatable.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--timeout",
+            metavar="DURATION",
+            help="Give up after this long: 30s, 5m; a bare number is ms. Default 30s.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help="|".join(FORMATS) + ".",
+            rich_help_panel=_OUTPUT,
+            autocompletion=lambda: FORMATS,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="A,B,…", help="Only these columns, in this order.", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
+    no_headers: Annotated[
+        bool,
+        typer.Option("--no-headers", help="Leave out the header line of tables.", rich_help_panel=_OUTPUT),
+    ] = False,
+    color: Annotated[
+        str | None,
+        typer.Option(
+            "--color", metavar="WHEN", help="|".join(COLORS) + ". Default auto.", rich_help_panel=_OUTPUT
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Only data and errors.", rich_help_panel=_OUTPUT)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Say more on stderr.", rich_help_panel=_OUTPUT)
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of a failure.", rich_help_panel=_OUTPUT)
+    ] = False,
+) -> None:
+    """Carrier of the shared declarations; never called."""
+
+
+SHARED = inspect.signature(_shared)
+
+
+def shared_names() -> tuple[str, ...]:
+    """The parameters that every command has, as `Env.of` takes them."""
+    return tuple(SHARED.parameters)
+
+
+@functools.cache
+def _takes_value() -> dict[str, bool]:
+    """Every shared option by its spellings, and whether a value follows it."""
+    found = {}
+    for parameter in inspect.signature(_shared, eval_str=True).parameters.values():
+        (declared,) = parameter.annotation.__metadata__
+        # typer takes the first spelling for a default until it reads the annotation.
+        spellings = [name for name in (declared.default, *declared.param_decls) if isinstance(name, str)]
+        found.update(dict.fromkeys(spellings, parameter.annotation.__origin__ is not bool))
+    return found
+
+
+def behind_the_command(args: list[str]) -> list[str]:
+    """The words with the shared options that stand in front of a command's name put right behind it.
+
+    Where anything else stands in front (--help, --version, a typing error), it all stays as it is.
+    """
+    takes_value, end = _takes_value(), 0
+    while end < len(args) and args[end].startswith("-"):
+        word = args[end]
+        name = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if name not in takes_value:
+            return args
+        attached = word != name
+        end += 1 if attached or not takes_value[name] else 2
+    return [*args[end : end + 1], *args[:end], *args[end + 1 :]] if end < len(args) else args
