@@ -14,7 +14,7 @@ from typer.core import TyperOption
 import kgroup
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, RootGroup
-from kgroup.cli.messages import print_error
+from kgroup.cli.output.messages import print_error
 from kgroup.cli.running import output_failed
 
 DESCRIPTION = """Inspect, repair, migrate and replay Kafka consumer groups.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _instances(admin: "Admin", group_ids: list[str]) -> list[str]:
 
 def contexts(ctx: Any, incomplete: str) -> Iterable[str]:
     """The contexts of the config file."""
-    from kgroup.cli.config import load_config
+    from kgroup.cli.env.config import load_config
 
     return load_config().contexts
 
@@ -139,7 +139,7 @@ def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
     from dataclasses import replace
 
     from kgroup.admin.admin import Admin
-    from kgroup.cli.session import connection_of
+    from kgroup.cli.env.session import connection_of
     from kgroup.client.transport import SocketTransport
 
     connection = connection_of(env)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.history_selection import Selection
+from kgroup.cli.inputs.history_selection import Selection
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.cli.history import Source
+    from kgroup.cli.inputs.history import Source
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 SPARK_FROM_BYTES = 8 << 30
@@ -44,8 +44,8 @@ def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) ->
 
 def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master: str | None) -> ExitCode:
     """The timeline that `replay-log` tells, folded by Spark."""
-    from kgroup.cli.history_views import show_story
-    from kgroup.cli.pipeline_session import opened_spark
+    from kgroup.cli.inputs.pipeline_session import opened_spark
+    from kgroup.cli.views.history import show_story
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()

@@ -8,12 +8,12 @@ import typer
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
 from kgroup.cli.changes import Consent, Yes
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import KgroupCommand
-from kgroup.cli.migration_view import NEXT, outcome, planned
 from kgroup.cli.options import command as make
-from kgroup.cli.output import show
+from kgroup.cli.output.result import show
+from kgroup.cli.views.migration import NEXT, outcome, planned
 
 if TYPE_CHECKING:
     pass
@@ -49,7 +49,7 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
         made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
@@ -94,8 +94,8 @@ def watch_command(direction: str) -> KgroupCommand:
     def watch(
         env: Env, group: Group, interval: Interval = "500ms", stuck_after: StuckAfter = "5m"
     ) -> ExitCode:
-        from kgroup.cli.migration_watch import follow
-        from kgroup.cli.session import open_admin
+        from kgroup.cli.env.session import open_admin
+        from kgroup.cli.views.migration_watch import follow
 
         with open_admin(env) as admin:
             return follow(env, admin, group, direction, interval, stuck_after)
@@ -130,8 +130,8 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     from kgroup.admin.migrate.execute import roll_order
     from kgroup.admin.migrate.plan import plan_of
     from kgroup.admin.models import EMPTY
-    from kgroup.cli.migration_watch import follow
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.views.migration_watch import follow
 
     with open_admin(env) as admin:
         found = admin.evidence(group, read_log=choices.read_log)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.cli.changes import Consent, write_plan
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import OffsetsPlan, Position
     from kgroup.admin.models import ItemError
-    from kgroup.cli.output import Result
+    from kgroup.cli.output.result import Result
     from kgroup.domain import TopicPartition
 
 WaitEmpty = Annotated[
@@ -44,9 +44,9 @@ def run(
     what it did; the plan is made after it and after the wait, because members commit when they close.
     """
     from kgroup.admin.change.offset_plans import plan_document
-    from kgroup.cli.offset_views import executed, planned
-    from kgroup.cli.output import show
-    from kgroup.cli.session import identity
+    from kgroup.cli.env.session import identity
+    from kgroup.cli.output.result import show
+    from kgroup.cli.views.offsets import executed, planned
 
     csv = env.output.format == "csv"
     where = identity(admin, env)
@@ -77,7 +77,7 @@ def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
 def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
     from dataclasses import replace
 
-    from kgroup.cli.rendering import of_seen, shown_errors
+    from kgroup.cli.output.wording import of_seen, shown_errors
 
     errors = [*result.errors, *shown_errors(unseen)]
     return replace(result, errors=errors, exit_code=of_seen(result.exit_code, unseen))

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
 from kgroup.cli.shared_options import SHARED
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_error
-from kgroup.cli.messages import print_error
+from kgroup.cli.output.messages import print_error
 from kgroup.errors import KgroupError
 
 
@@ -38,7 +38,7 @@ def _report(error: KgroupError, env: Env | None) -> int:
 
         traceback.print_exception(error, file=sys.stderr)
     if env is not None and env.output.is_document:
-        from kgroup.cli.output import print_failure
+        from kgroup.cli.output.result import print_failure
 
         try:
             print_failure(env, error, code)

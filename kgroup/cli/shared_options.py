@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import COLORS, FORMATS
+from kgroup.cli.env.invocation import COLORS, FORMATS
 
 _WHERE, _HOW, _OUTPUT = "Where", "How", "Output"
 
 
 def _contexts(incomplete: str) -> list[str]:
-    from kgroup.cli.config import load_config
+    from kgroup.cli.env.config import load_config
 
     return [name for name in load_config().contexts if name.startswith(incomplete)]
 

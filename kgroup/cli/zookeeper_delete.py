@@ -4,10 +4,10 @@ import time
 from typing import TYPE_CHECKING
 
 from kgroup.cli.changes import Consent
-from kgroup.cli.env import Env
-from kgroup.cli.group_names import Named, every, expand
-from kgroup.cli.output import Result
-from kgroup.cli.zookeeper import Opened, open_groups
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import Opened, open_groups
+from kgroup.cli.inputs.group_names import Named, every, expand
+from kgroup.cli.output.result import Result
 from kgroup.errors import SafetyRefused
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def delete(
 ) -> Result:
     """What deleting the groups would do, or did; positions are in a file before any node goes."""
     from kgroup.admin.change.journal import Journal
-    from kgroup.cli.deletion import deletion
+    from kgroup.cli.views.deletion import deletion
 
     with open_groups(env, where) as opened:
         named = expand(opened.groups, names, change=True) if names else every(opened.groups)
@@ -60,7 +60,7 @@ def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
 
 def _export(opened: Opened, groups: list[str], file: str | None, incomplete: bool) -> str:
     """Keep the positions in a file; SafetyRefused where some may be missing and `incomplete` is off."""
-    from kgroup.cli.offset_exports import keep
+    from kgroup.cli.views.offset_exports import keep
 
     now, doubts = opened.groups.look(groups)
     for found in now.values():

@@ -5,15 +5,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kgroup.cli import properties
 from kgroup.cli.app import expand_local
-from kgroup.cli.config import LocalTarget, RemoteTarget, load_config, target_of
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env import properties
+from kgroup.cli.env.config import LocalTarget, RemoteTarget, load_config, target_of
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.properties import from_java, parse_jaas, parse_properties
+from kgroup.cli.env.settings import resolve
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.properties import from_java, parse_jaas, parse_properties
 from kgroup.cli.schemas import schema_for
-from kgroup.cli.settings import resolve
 from kgroup.errors import ConfigError
 
 CONTEXTS = """\

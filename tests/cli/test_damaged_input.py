@@ -9,7 +9,7 @@ from conftest import Kgroup
 from damage import INCIDENTS, NAME, RECORDED, batches_of, damaged_folder, faults
 from live import Client
 
-from kgroup.cli.history import closing_lines
+from kgroup.cli.inputs.history import closing_lines
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol.batches import LogRecord, encode_batch

@@ -26,7 +26,7 @@ def test_a_name_that_means_something_in_a_script_element_does_not_blank_the_page
 
 
 def test_moments_stay_in_one_piece_at_100_columns(capsys: object) -> None:
-    from kgroup.cli.tables import Column, Table, print_rich
+    from kgroup.cli.output.tables import Column, Table, print_rich
 
     columns = tuple(Column(name) for name in ("id", "time", "command", "groups", "outcome"))
     row = {

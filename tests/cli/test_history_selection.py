@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from conftest import Kgroup
 
-from kgroup.cli.history_selection import Selection
+from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.schemas import schema_for
 from kgroup.history.fold.events import Event, Kind
 from kgroup.protocol import group_records as r

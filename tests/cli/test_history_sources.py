@@ -8,7 +8,7 @@ import pytest
 from conftest import Kgroup
 from live import Client
 
-from kgroup.cli.times import parse_span
+from kgroup.cli.output.times import parse_span
 from kgroup.domain import offsets_partition_of
 from kgroup.errors import ConfigError, ErrorCode, Unreachable
 from kgroup.history.decode.scan import Scanner

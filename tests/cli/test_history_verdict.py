@@ -72,7 +72,7 @@ def test_a_group_the_cluster_does_not_know_differs(
     on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     describing(monkeypatch, ItemError(DARK, "GROUP_ID_NOT_FOUND", "there is none"))
-    monkeypatch.setattr("kgroup.cli.history_verdict._POLL_S", 0)
+    monkeypatch.setattr("kgroup.cli.views.history_verdict._POLL_S", 0)
     ran = on_cluster(*VERIFY, DARK)
     assert verdicts(ran) == {DARK: "differs"} and ran.code == 8
 

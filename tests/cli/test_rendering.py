@@ -12,9 +12,9 @@ from kgroup.admin.models import (
     Tasks,
     TopicAssignment,
 )
-from kgroup.cli.description import blocks, member_columns, member_rows
-from kgroup.cli.rendering import UNKNOWN, assignment_text, grouped, of_code_name, ranges, short_member_id
-from kgroup.cli.tables import Column, Table, cell_text, plain_lines, stacked_lines, too_narrow, wrapped
+from kgroup.cli.output.tables import Column, Table, cell_text, plain_lines, stacked_lines, too_narrow, wrapped
+from kgroup.cli.output.wording import UNKNOWN, assignment_text, grouped, of_code_name, ranges, short_member_id
+from kgroup.cli.views.description import blocks, member_columns, member_rows
 
 
 @pytest.mark.parametrize(

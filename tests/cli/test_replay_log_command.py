@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 from conftest import Kgroup
 
+from kgroup.cli.output.times import day_and_clock, iso, parse_time
 from kgroup.cli.schemas import schema_for
-from kgroup.cli.times import day_and_clock, iso, parse_time
 from kgroup.errors import ConfigError
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"

@@ -275,7 +275,7 @@ def test_what_nobody_planned_for_is_told_in_a_sentence(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("kgroup.cli.env.Env.of", fail)
+    monkeypatch.setattr("kgroup.cli.env.invocation.Env.of", fail)
     ran = kgroup(*argv)
     assert ran.code == ExitCode.FAILED
     assert ran.err.startswith(f"error: kgroup met something it {UNFORESEEN} (RuntimeError: planted)")

@@ -13,9 +13,9 @@ from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.admin.migrate.rehearse import rehearse
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.history import Source
-from kgroup.cli.rehearsal import _of_cluster
+from kgroup.cli.inputs.history import Source
 from kgroup.cli.schemas import schema_for
+from kgroup.cli.views.rehearsal import _of_cluster
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
 from kgroup.history.sources.live import LiveLog, LiveTopic

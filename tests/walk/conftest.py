@@ -13,8 +13,8 @@ from world import World
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
-from kgroup.cli import session
 from kgroup.cli.app import run
+from kgroup.cli.env import session
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from kgroup.admin.change.offset_plans import Draft, GroupNow, OffsetsPlan, Position, look, make_plan
 from kgroup.admin.discovery import Cluster
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
 from kgroup.admin.read.describe import describe, groups_only
-from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import broker_setting, group_settings

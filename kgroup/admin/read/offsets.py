@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.models import TopicDescription
+from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -17,20 +17,10 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 LIST_OFFSETS, OFFSET_FETCH = 2, 9
 STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
 NO_OFFSET = -1
-CONSUMER_REPLICA = -1
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
 _SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedOffset:
-    """An offset of a log; -1 when no record matches. `timestamp_ms` is -1 for the ends of the log."""
-
-    offset: int
-    timestamp_ms: int
-    leader_epoch: int
 
 
 def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:

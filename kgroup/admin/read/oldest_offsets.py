@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kgroup.admin.discovery import Cluster
-from kgroup.admin.read.offsets import CONSUMER_REPLICA, ListedOffset
+from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError

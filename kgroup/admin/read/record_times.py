@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, Cluster
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.offsets import EARLIEST, ListedOffset, leader_of, list_offsets
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import EARLIEST, leader_of, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable

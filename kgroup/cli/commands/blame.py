@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 
@@ -43,7 +43,7 @@ def command(
 
     Where the records allow more than one cause, it says so.
     """
-    from kgroup.cli.history import (
+    from kgroup.cli.inputs.history import (
         LIMITS,
         closing_lines,
         coverage_json,
@@ -52,9 +52,9 @@ def command(
         opened,
         shortcomings,
     )
-    from kgroup.cli.history_selection import Selection, note_span, without_paths
-    from kgroup.cli.history_views import nothing_text, span_lines
-    from kgroup.cli.output import Result, show
+    from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
+    from kgroup.cli.output.result import Result, show
+    from kgroup.cli.views.history import nothing_text, span_lines
     from kgroup.history.fold.explain import blame
 
     group, files = without_paths(group, files or ())
@@ -97,7 +97,7 @@ def command(
 
 
 def _text(name: str, blames: "list[Blame]") -> list[str]:
-    from kgroup.cli.times import iso
+    from kgroup.cli.output.times import iso
 
     lines = [name]
     for b in blames:

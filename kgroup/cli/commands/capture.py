@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 
@@ -39,8 +39,8 @@ def command(
     Resumable: run it again with the same folder and it goes on where it stopped. One segment a day, in
     Kafka's own format, compressed. Read it with replay-log --files DIR.
     """
-    from kgroup.cli.durations import parse_duration
-    from kgroup.cli.session import open_admin
+    from kgroup.cli.env.durations import parse_duration
+    from kgroup.cli.env.session import open_admin
     from kgroup.history.sources.capture import Capture
     from kgroup.history.sources.live import LiveTopic
 

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 from kgroup.errors import ConfigError
 
 _TOPIC_COLUMNS = (
@@ -38,9 +38,9 @@ def status(env: Env) -> ExitCode:
     The metrics of the embedded cluster have Kafka's names. While it is served, they come from the process
     that serves it, if that was started with --metrics. Kafka tells its clients no metrics.
     """
-    from kgroup.cli.metrics import in_words, metrics_of
-    from kgroup.cli.rendering import of_seen, shown_errors
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.metrics import in_words, metrics_of
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.output.wording import of_seen, shown_errors
 
     with open_admin(env) as admin:
         found = admin.cluster_status()
@@ -89,8 +89,8 @@ def topics(
     """List topics with their partitions; exit code 6 where there may be some that are not shown."""
     from fnmatch import fnmatchcase
 
-    from kgroup.cli.rendering import of_seen, shown_errors
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.output.wording import of_seen, shown_errors
 
     with open_admin(env) as admin:
         seen, unseen = admin.list_topics()
@@ -142,7 +142,7 @@ def create_topic(
     ] = None,
 ) -> ExitCode:
     """Create a topic."""
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
 
     settings = dict(text.partition("=")[::2] for text in config or ())
     if "" in settings:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.generated import SHELLS, completion_script
 from kgroup.cli.options import command as make

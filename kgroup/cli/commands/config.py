@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgroup.cli.changes import Execute, Reason, Yes
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.options import command as make
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def show_config(
 
     Precedence: flag, -X, environment, context, default. Secrets are never printed.
     """
-    from kgroup.cli.config import LocalTarget, config_path, target_of
+    from kgroup.cli.env.config import LocalTarget, config_path, target_of
 
     resolved = env.settings()
     target = target_of(resolved)
@@ -70,7 +70,7 @@ def get(
 
     They govern members of the consumer protocol (KIP-848); classic clients bring their own.
     """
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
         settings = admin.group_settings(group)
@@ -122,7 +122,7 @@ def set_(
     Without --execute the broker is asked whether it would take the values. What was before is journalled.
     """
     from kgroup.cli.changes import Consent
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
 
     changes: dict[str, str | None] = {**_pairs(change or []), **dict.fromkeys(unset or [])}
     if not changes:

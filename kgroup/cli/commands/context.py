@@ -4,21 +4,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 
 if TYPE_CHECKING:
-    from kgroup.cli.config import Config, Context
+    from kgroup.cli.env.config import Config, Context
 
 
 @make("context list", examples=(("kgroup context list", "every context, the current one marked"),))
 def list_contexts(env: Env) -> ExitCode:
     """List the contexts of the config file."""
-    from kgroup.cli.config import load_config
+    from kgroup.cli.env.config import load_config
 
     config = load_config()
     rows = [
@@ -38,7 +38,7 @@ def list_contexts(env: Env) -> ExitCode:
 )
 def use_context(env: Env, name: Annotated[str, typer.Argument(help="A context of the file.")]) -> ExitCode:
     """Make a context the current one."""
-    from kgroup.cli.config import load_config, write_current
+    from kgroup.cli.env.config import load_config, write_current
 
     config = load_config()
     _find(config, name)
@@ -60,8 +60,8 @@ def show_context(
     name: Annotated[str | None, typer.Argument(help="A context; the current one if left out.")] = None,
 ) -> ExitCode:
     """Show one context, secrets hidden."""
-    from kgroup.cli.config import load_config
-    from kgroup.cli.setting_names import shown
+    from kgroup.cli.env.config import load_config
+    from kgroup.cli.env.setting_names import shown
 
     config = load_config()
     wanted = name or env.flags.get("context") or config.current

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import offsets_partition_of
 
 _COLUMNS = (
@@ -55,7 +55,7 @@ def command(
 def _ask(env: Env, group_ids: list[str]) -> ExitCode:
     from dataclasses import asdict
 
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
         groups = [asdict(found) for found in admin.find_coordinator(group_ids)]

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
-from kgroup.cli.zookeeper import ZooKeeper, refuse
 from kgroup.errors import ConfigError, SafetyRefused
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def command(
     Refused where the export may lack positions of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.deletion import deletion
-    from kgroup.cli.group_names import Named, expand
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import Named, expand
     from kgroup.cli.offset_changes import wait_until_empty
-    from kgroup.cli.output import show
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.output.result import show
+    from kgroup.cli.views.deletion import deletion
 
     stale_s = parse_duration(stale_for) if stale_for is not None else None
     if restore is not None:
@@ -117,9 +117,9 @@ def _restore(
     wait_empty: bool,
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
+    from kgroup.cli.env.session import open_admin
+    from kgroup.cli.inputs.offset_files import parse_positions
     from kgroup.cli.offset_changes import import_plan, run
-    from kgroup.cli.offset_files import parse_positions
-    from kgroup.cli.session import open_admin
 
     wanted = parse_positions(read_text(file), groups, file)
     with open_admin(env) as admin:
@@ -161,7 +161,7 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
 
     SafetyRefused when there may be more of them than are seen, unless `incomplete` allows it.
     """
-    from kgroup.cli.offset_exports import keep
+    from kgroup.cli.views.offset_exports import keep
 
     now = admin.look(groups)
     for found in now.values():

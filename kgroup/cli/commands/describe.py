@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Table
-from kgroup.cli.zookeeper import ZooKeeper, open_groups
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def command(
     The type of a group is found out; there is no protocol option. JSON always holds all sections. A name with
     * ? [ is a pattern; '[*]' is the group called *. What could not be read is said: exit code 5, or 6.
     """
-    from kgroup.cli.group_names import every, expand
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import every, expand
 
     sections = _sections(section, by)
     if bool(group) == all_groups:
@@ -103,8 +103,8 @@ def _result(
 ) -> Result:
     from dataclasses import asdict
 
-    from kgroup.cli.description import OFFSET_COLUMNS, blocks, member_columns, member_rows, offset_rows
-    from kgroup.cli.rendering import exit_codes, of_seen, shown_errors
+    from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
+    from kgroup.cli.views.description import OFFSET_COLUMNS, blocks, member_columns, member_rows, offset_rows
 
     short = env.output.terminal and env.output.format == "table"
     shown: list[str | Table] = []

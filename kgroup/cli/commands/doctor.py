@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.doctor import Checkup
-    from kgroup.cli.output import ItemError
+    from kgroup.cli.output.result import ItemError
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 _WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
@@ -61,8 +61,8 @@ def command(
     is 8. What could not be looked at makes it unknown: code 6 for lack of rights, 7 when nobody answers, 5
     else, or of some groups only. Uses what describe shows, settings, and the history in __consumer_offsets.
     """
-    from kgroup.cli.group_names import every, expand
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import every, expand
 
     left_out = _looks(without)
     if bool(group) == all_groups:
@@ -84,9 +84,9 @@ def _looks(without: str | None) -> tuple[str, ...]:
 
 
 def _shown(env: Env, found: Any, unseen: Any, where: Any) -> ExitCode:
-    from kgroup.cli.output import Result, show
-    from kgroup.cli.rendering import exit_codes, of_seen, shown_errors
-    from kgroup.cli.tables import Column, Table
+    from kgroup.cli.output.result import Result, show
+    from kgroup.cli.output.tables import Column, Table
+    from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
 
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
@@ -119,7 +119,7 @@ def _code_of_all(codes: "Collection[ExitCode]", some_known: bool) -> ExitCode:
 
 def _code_of(checkup: "Checkup") -> ExitCode:
     """What an unknown verdict ends with: why it is unknown, where there is one reason that has a code."""
-    from kgroup.cli.rendering import of_code_name
+    from kgroup.cli.output.wording import of_code_name
 
     reasons = {of_code_name(each.code) for each in checkup.unseen}
     said = (ExitCode.NOT_AUTHORISED, ExitCode.UNREACHABLE)
@@ -128,7 +128,7 @@ def _code_of(checkup: "Checkup") -> ExitCode:
 
 def _unseen(checkups: "Iterable[Checkup]") -> "list[ItemError]":
     """What could not be looked at; the same of many groups is said once."""
-    from kgroup.cli.output import ItemError
+    from kgroup.cli.output.result import ItemError
 
     groups: dict[tuple[str, str, str], list[str]] = {}
     for checkup in checkups:

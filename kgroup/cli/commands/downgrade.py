@@ -1,6 +1,6 @@
 """`kgroup downgrade`: from the consumer protocol back to the classic one."""
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
 from kgroup.cli.options import command as make

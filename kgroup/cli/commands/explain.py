@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.explanations import entries, lookup, near
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.options import command as make
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 
 
 def _complete(incomplete: str) -> list[str]:

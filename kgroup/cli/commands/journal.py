@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Entry
@@ -34,7 +34,7 @@ def list_entries(
     The journal is a file on this machine: changes made elsewhere or with other tools are not in it.
     """
     from kgroup.admin.change.journal import Journal
-    from kgroup.cli.group_names import matches
+    from kgroup.cli.inputs.group_names import matches
 
     entries = Journal.default().entries()
     undone = {str(entry.plan["undoes"]): entry.id for entry in entries if entry.plan.get("undoes")}
@@ -105,7 +105,7 @@ def _groups(entry: "Entry") -> list[str]:
 def _summary(entry: "Entry", undone: dict[str, str]) -> dict[str, Any]:
     from collections import Counter
 
-    from kgroup.cli.times import iso
+    from kgroup.cli.output.times import iso
 
     counts = None if entry.results is None else Counter(str(r.get("result")) for r in entry.results)
     return {

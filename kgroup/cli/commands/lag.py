@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.errors import ConfigError
 
 
@@ -44,10 +44,10 @@ def command(
     when a reader has partitions never committed, 5 or 6 when partitions could not be read. Partitions that no
     longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.group_names import expand
-    from kgroup.cli.lagging import notes, result, verdict_of
-    from kgroup.cli.output import show
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import expand
+    from kgroup.cli.output.result import show
+    from kgroup.cli.views.lagging import notes, result, verdict_of
 
     limit = _limit(fail_above) if fail_above is not None else None
     interval_s = parse_duration(rate) if rate is not None else None

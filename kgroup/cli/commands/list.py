@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
-from kgroup.cli.zookeeper import ZooKeeper, open_groups, refuse
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def command(
     What hides groups is said, and the others are shown: brokers that do not answer, partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
 
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
@@ -121,7 +121,7 @@ def _in_zookeeper(
 
 
 def _show(env: Env, listing: "Listing", where: dict[str, Any], key: Any, sort: str) -> ExitCode:
-    from kgroup.cli.rendering import of_seen, shown_errors
+    from kgroup.cli.output.wording import of_seen, shown_errors
 
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     rows = [_json(group) for group in groups]
@@ -166,7 +166,7 @@ def _named(
 ) -> "tuple[GroupListing, ...]":
     import re
 
-    from kgroup.cli.group_names import matches
+    from kgroup.cli.inputs.group_names import matches
 
     try:
         pattern = re.compile(regex) if regex is not None else None
@@ -257,7 +257,7 @@ def _json(group: "GroupListing") -> dict[str, Any]:
 
 
 def _row(group: dict[str, Any]) -> dict[str, Any]:
-    from kgroup.cli.rendering import UNKNOWN
+    from kgroup.cli.output.wording import UNKNOWN
 
     node = group["coordinator"]
     if node is None:
@@ -266,7 +266,7 @@ def _row(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def _columns() -> tuple[Column, ...]:
-    from kgroup.cli.rendering import STATE_STYLES
+    from kgroup.cli.output.wording import STATE_STYLES
 
     return (
         Column("group_id", "GROUP"),

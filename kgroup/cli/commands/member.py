@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.options import command as make
@@ -96,7 +96,7 @@ def run(
 
     It reads no records and commits nothing. With -o ndjson every event is a JSON object on its line.
     """
-    from kgroup.cli.session import open_admin
+    from kgroup.cli.env.session import open_admin
     from kgroup.members.driver import Driver
 
     member = _member(group_id, topic, protocol, instance_id, assignor)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.cli.changes import Execute, Reason, Yes, read_text
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.reset_specs import scope_of
 from kgroup.cli.offset_changes import Topics, WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as subcommands
-from kgroup.cli.reset_specs import scope_of
-from kgroup.cli.zookeeper import ZooKeeper, open_groups
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def export(
     consumers is refused: they would go on committing there. A name with * ? [ is a pattern; '[*]' is the
     group called *.
     """
-    from kgroup.cli.group_names import expand
-    from kgroup.cli.offset_exports import result
-    from kgroup.cli.output import show
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import expand
+    from kgroup.cli.output.result import show
+    from kgroup.cli.views.offset_exports import result
 
     scope = scope_of(topic, topic is None)
     if zookeeper is not None:
@@ -94,9 +94,9 @@ def import_(
 
     Unlike `reset-offsets --from-file` offsets are not moved into the log.
     """
+    from kgroup.cli.env.session import open_admin
+    from kgroup.cli.inputs.offset_files import parse_positions
     from kgroup.cli.offset_changes import import_plan, run
-    from kgroup.cli.offset_files import parse_positions
-    from kgroup.cli.session import open_admin
 
     scope = scope_of(topic, topic is None)
     wanted = {
@@ -136,9 +136,9 @@ def delete(
     `reset-offsets --undo` brings the positions back.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
-    from kgroup.cli.group_names import expand
+    from kgroup.cli.env.session import open_admin
+    from kgroup.cli.inputs.group_names import expand
     from kgroup.cli.offset_changes import run, unseen_of
-    from kgroup.cli.session import open_admin
 
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
@@ -178,8 +178,8 @@ def clone(
 ) -> ExitCode:
     """Give a group the positions of another: offsets, leader epochs and metadata."""
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.cli.env.session import open_admin
     from kgroup.cli.offset_changes import run, unseen_of
-    from kgroup.cli.session import open_admin
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as make_group
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.cli.history import Source
+    from kgroup.cli.inputs.history import Source
     from kgroup.history.stats import Statistics, Tally
 
 _FILES = typer.Option(
@@ -30,11 +30,11 @@ _SORTS = ("bytes", "records", "commits", "tombstones")
 )
 def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitCode:
     """Count bytes and records by type, tombstones, superseded records and open transactions."""
-    from kgroup.cli.history import opened
-    from kgroup.cli.history_selection import Selection
-    from kgroup.cli.output import Result, show
-    from kgroup.cli.tables import Column, Table
-    from kgroup.cli.times import iso
+    from kgroup.cli.inputs.history import opened
+    from kgroup.cli.inputs.history_selection import Selection
+    from kgroup.cli.output.result import Result, show
+    from kgroup.cli.output.tables import Column, Table
+    from kgroup.cli.output.times import iso
     from kgroup.history.decode.records import type_name
 
     with opened(env, files or [], Selection()) as source:
@@ -101,10 +101,10 @@ def top(
 
     Bytes decide: one classic group's metadata can outweigh a million commits.
     """
-    from kgroup.cli.history import opened
-    from kgroup.cli.history_selection import Selection
-    from kgroup.cli.output import Result, show
-    from kgroup.cli.tables import Column, Table
+    from kgroup.cli.inputs.history import opened
+    from kgroup.cli.inputs.history_selection import Selection
+    from kgroup.cli.output.result import Result, show
+    from kgroup.cli.output.tables import Column, Table
 
     if by not in _SORTS:
         raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(_SORTS))
@@ -148,7 +148,7 @@ def decode(
     """Decode one key, and its value, from hex."""
     import json
 
-    from kgroup.cli.output import Result, show
+    from kgroup.cli.output.result import Result, show
     from kgroup.history.items import RawRecord
     from kgroup.history.raw import raw_row
 
@@ -216,8 +216,8 @@ def _remarks(found: "Statistics") -> list[str]:
 
 
 def _damage(found: "Statistics") -> tuple[list[Any], ExitCode]:
-    from kgroup.cli.history import not_read
-    from kgroup.cli.output import ItemError
+    from kgroup.cli.inputs.history import not_read
+    from kgroup.cli.output.result import ItemError
 
     errors = [ItemError("CORRUPT_MESSAGE", str(bad), None, bad.source) for bad in found.bad]
     unread = [not_read(source, failure) for source, failure in found.failures.items()]

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as make_group
 from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
-    from kgroup.cli.output import Result
+    from kgroup.cli.output.result import Result
     from kgroup.pipeline.tables.ingest import RunReport
 
 _TABLES = typer.Argument(help="Folder that `pipeline run` has filled.", metavar="TABLES")
@@ -70,9 +70,9 @@ def run(
     """
     import time
 
-    from kgroup.cli.durations import parse_duration
-    from kgroup.cli.output import show
-    from kgroup.cli.pipeline_session import opened_input, opened_spark
+    from kgroup.cli.env.durations import parse_duration
+    from kgroup.cli.inputs.pipeline_session import opened_input, opened_spark
+    from kgroup.cli.output.result import show
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
@@ -100,8 +100,8 @@ def _told(report: "RunReport") -> str:
 
 
 def _run_result(store: Any, report: "RunReport") -> "Result":
-    from kgroup.cli.history import coverage_json, coverage_text
-    from kgroup.cli.output import ItemError, Result
+    from kgroup.cli.inputs.history import coverage_json, coverage_text
+    from kgroup.cli.output.result import ItemError, Result
 
     bad = store.bad_ranges()
     coverage = store.manifest.coverage(bad)
@@ -162,10 +162,10 @@ def query(
 
     Rows come in a fixed order, and a note says when there are more than --limit.
     """
-    from kgroup.cli.output import show
-    from kgroup.cli.pipeline_query import query_result
-    from kgroup.cli.pipeline_session import opened_spark, opened_store
-    from kgroup.cli.times import parse_time
+    from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
+    from kgroup.cli.output.result import show
+    from kgroup.cli.output.times import parse_time
+    from kgroup.cli.views.pipeline_query import query_result
 
     at_ms = parse_time(at) if at else None
     store = opened_store(tables)
@@ -201,9 +201,9 @@ def events(
     ] = None,
 ) -> ExitCode:
     """Tell what happened to groups, as replay-log does, from tables that hold it already."""
-    from kgroup.cli.history_selection import Selection, note_span
-    from kgroup.cli.history_views import show_story
-    from kgroup.cli.pipeline_session import opened_store
+    from kgroup.cli.inputs.history_selection import Selection, note_span
+    from kgroup.cli.inputs.pipeline_session import opened_store
+    from kgroup.cli.views.history import show_story
 
     store = opened_store(tables)
     from kgroup.pipeline.ask.replaying import as_story
@@ -233,8 +233,8 @@ def plot(
 
     Lag is drawn when a cluster is named (-b, --context or --local): the ends of logs are not in this topic.
     """
-    from kgroup.cli.pipeline_plot import draw, drawing_for, log_ends_of
-    from kgroup.cli.pipeline_session import opened_spark, opened_store
+    from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
+    from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 
     write = drawing_for(out)
     store = opened_store(tables)

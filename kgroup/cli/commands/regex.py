@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
@@ -34,9 +34,9 @@ def check(
     """
     from kgroup.admin.read.patterns import check_pattern
     from kgroup.cli.changes import read_text
-    from kgroup.cli.output import ItemError, Result, show
-    from kgroup.cli.session import identity, open_admin
-    from kgroup.cli.tables import Column, Table
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.output.result import ItemError, Result, show
+    from kgroup.cli.output.tables import Column, Table
 
     where = None
     if topics is not None or offline:

@@ -7,10 +7,10 @@ import typer
 
 from kgroup import shell
 from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, write_plan
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.output import ItemError, show
+from kgroup.cli.output.result import ItemError, show
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def command(
     Prints the plan and changes nothing without --execute. A member that still runs joins again at once.
     """
     from kgroup.admin.change.remove_members import Selection, plan_document
-    from kgroup.cli.removal import executed, planned
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.views.removal import executed, planned
 
     if wait not in (None, "stable"):
         raise ConfigError(f"--wait {wait!r} is unknown", "only: stable")

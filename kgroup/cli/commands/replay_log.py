@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
@@ -82,11 +82,11 @@ def command(
 
     Reads __consumer_offsets. Every answer says from where on it is complete: the topic is compacted.
     """
-    from kgroup.cli import history_views as views
-    from kgroup.cli.history import opened
-    from kgroup.cli.history_selection import Selection, note_span, without_paths
     from kgroup.cli.history_spark import SPARK, chosen_engine, tell_on_spark
-    from kgroup.cli.history_verdict import show_verdict
+    from kgroup.cli.inputs.history import opened
+    from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
+    from kgroup.cli.views import history as views
+    from kgroup.cli.views.history_verdict import show_verdict
 
     group, files = without_paths(group or (), files or ())
     if engine == SPARK and (at or raw or follow or verify or not files):
@@ -119,7 +119,7 @@ def command(
 
 
 def _moment(text: str) -> "At":
-    from kgroup.cli.times import parse_time
+    from kgroup.cli.output.times import parse_time
     from kgroup.history.replay import At
 
     if text.isdigit() and len(text) < 13:

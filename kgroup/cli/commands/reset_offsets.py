@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.cli.changes import Execute, Reason, Yes, read_plan, read_text
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
 from kgroup.cli.offset_changes import Topics, WaitEmpty
 from kgroup.cli.options import command as make
-from kgroup.cli.reset_specs import only_one, scope_of, time_ago_ms
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def command(
     Offsets outside the log are moved to its nearer end, times after the last record to the end. Refused
     (exit code 4) while a group has members. What was before goes into the journal: --undo restores it.
     """
-    from kgroup.cli.group_names import expand
+    from kgroup.cli.env.session import open_admin
+    from kgroup.cli.inputs.group_names import expand
     from kgroup.cli.offset_changes import run, unseen_of
-    from kgroup.cli.session import open_admin
 
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")
@@ -161,8 +161,8 @@ def _made(
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
     from kgroup.admin.change import reset
-    from kgroup.cli.offset_files import parse_csv
-    from kgroup.cli.times import parse_time
+    from kgroup.cli.inputs.offset_files import parse_csv
+    from kgroup.cli.output.times import parse_time
 
     text = str(value)
     if kind == "--by-duration":

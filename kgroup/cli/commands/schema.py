@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 from kgroup.cli.schemas import commands, schema_for

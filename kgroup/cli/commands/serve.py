@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
@@ -49,7 +49,7 @@ def command(
     Listens on 127.0.0.1 only. Commands with --local on the same folder talk to it while it runs.
     """
     from kgroup.broker.server import serve
-    from kgroup.cli.config import LocalTarget
+    from kgroup.cli.env.config import LocalTarget
 
     if memory and env.flags.get("local"):
         raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.output import Result, show
-from kgroup.cli.tables import Column, Table
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Live:
 def _live(env: Env, group_id: str) -> Live:
     """How many members a live group has, how many partitions they are assigned, and its timeouts."""
     from kgroup.admin.models import CONSUMER
-    from kgroup.cli.session import open_admin
+    from kgroup.cli.env.session import open_admin
     from kgroup.errors import KgroupError
 
     with open_admin(env) as admin:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kgroup.cli.env import Env
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
 from kgroup.cli.options import command as make
@@ -56,7 +56,7 @@ def rehearse(
     Copies the group's records from __consumer_offsets into a coordinator in memory. Clients are stand-ins:
     each is stopped before its successor starts, static ones first. Exit code 4 when the copy refuses.
     """
-    from kgroup.cli.rehearsal import rehearse as perform
+    from kgroup.cli.views.rehearsal import rehearse as perform
 
     return perform(env, group, files or [], setting or [])
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 
@@ -49,10 +49,10 @@ def command(
     same for lack of rights. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.admin.read.conditions import Condition
-    from kgroup.cli.group_names import expand
-    from kgroup.cli.output import show
-    from kgroup.cli.session import identity, open_admin
-    from kgroup.cli.waiting import result
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import expand
+    from kgroup.cli.output.result import show
+    from kgroup.cli.views.waiting import result
 
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgroup.cli.durations import parse_duration
-from kgroup.cli.env import Env
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 
@@ -58,8 +58,8 @@ def command(
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.admin.read.watching import differences, sight_changes
-    from kgroup.cli.group_names import expand
-    from kgroup.cli.session import identity, open_admin
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.group_names import expand
 
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)
@@ -96,7 +96,7 @@ def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
 
 def _failure(looks: "Looks", late: list[str], until: str | None, stop_after: str | None) -> Failure | None:
     """Time is up for a group that was seen, or something could not be seen at the end."""
-    from kgroup.cli.rendering import of_seen
+    from kgroup.cli.output.wording import of_seen
 
     timed_out = [name for name in late if name in looks.seen]
     if timed_out:
@@ -124,7 +124,7 @@ class _View:
 
     def tell(self, changes: "Iterable[Change]") -> None:
         """Put out what changed, as it is seen."""
-        from kgroup.cli.output import json_line
+        from kgroup.cli.output.result import json_line
 
         for change in changes:
             row = _json(change)
@@ -141,8 +141,8 @@ class _View:
         """The groups as they are: on a screen always, in lines of text at first only."""
         if not self._screen and (not first or self._ndjson or self._document):
             return
-        from kgroup.cli.description import blocks
-        from kgroup.cli.output import Result, show
+        from kgroup.cli.output.result import Result, show
+        from kgroup.cli.views.description import blocks
 
         shown: list[Any] = []
         for name, group in now.items():
@@ -158,7 +158,7 @@ class _View:
 
     def end(self, looks: "Looks", where: Mapping[str, Any], failure: Failure | None) -> None:
         """The document, where one was asked for, and what went wrong."""
-        from kgroup.cli.output import ItemError, Result, show
+        from kgroup.cli.output.result import ItemError, Result, show
 
         errors = [ItemError.of(failure)] if failure else []
         code = failure.exit_code if failure else ExitCode.OK
@@ -186,7 +186,7 @@ def _state(looks: "Looks", name: str) -> str | None:
 
 
 def _json(change: "Change") -> dict[str, Any]:
-    from kgroup.cli.times import iso
+    from kgroup.cli.output.times import iso
 
     now_ms = time.time_ns() // 1_000_000
     return {

@@ -104,9 +104,9 @@ def _values(topic: str, partition: int, start: int, end: int) -> list[str]:
 
 def _described(broker: OldBroker, group: str):
     """As `kgroup describe` finds it, without its printing."""
-    from kgroup.cli.env import Env
+    from kgroup.cli.env.invocation import Env
+    from kgroup.cli.env.zookeeper import open_groups
     from kgroup.cli.shared_options import shared_names
-    from kgroup.cli.zookeeper import open_groups
 
     options = dict.fromkeys(shared_names()) | {
         "no_headers": False,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.cli.history_describe import description
+from kgroup.cli.views.history_state import description
 from kgroup.history.fold.state import GroupState
 from kgroup.history.replay import replay
 from kgroup.history.verify import differences, hidden_positions, uncompared

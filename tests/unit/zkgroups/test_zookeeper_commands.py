@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 from old_tree import OldBroker, OldTree
 
-from kgroup.cli import zookeeper
 from kgroup.cli.app import run
+from kgroup.cli.env import zookeeper
+from kgroup.cli.env.setting_names import shown
 from kgroup.cli.schemas import schema_for
-from kgroup.cli.setting_names import shown
 from kgroup.client.retry import Retry
 from kgroup.errors import Unreachable
 from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
@@ -227,7 +227,7 @@ def test_a_table_shows_unknown_as_unknown(ask):
 
 
 def test_an_export_goes_in_where_it_came_out(ask, tmp_path):
-    from kgroup.cli.offset_files import parse_positions
+    from kgroup.cli.inputs.offset_files import parse_positions
 
     told = ask(World(), "offsets", "export", "idle", "-o", "json")
     assert [p.offset for p in parse_positions(told.out, [], "export")["idle"].values()] == [7, 7]

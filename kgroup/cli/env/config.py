@@ -1,0 +1,245 @@
+"""The config file with its contexts, and the cluster a command ends up talking to."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env.setting_names import BOOTSTRAP, KNOWN, LOCAL, SECRETS, TIMEOUT, Resolved
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.client.settings import ConnectionSettings
+
+_CONTEXT_KEYS = {"bootstrap-servers", "local", "command-config", "timeout", "properties"}
+_CURRENT_LINE = re.compile(r"^current-context:.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTarget:
+    """The embedded cluster whose data is in `directory`."""
+
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTarget:
+    """A cluster reached over the network."""
+
+    connection: "ConnectionSettings"
+
+
+Target = LocalTarget | RemoteTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A named cluster of the config file; `properties` have librdkafka names."""
+
+    name: str
+    bootstrap_servers: str | None = None
+    local: str | None = None
+    command_config: Path | None = None
+    timeout: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def values(self) -> dict[str, str]:
+        """The context's own settings by name, its command-config file not read."""
+        own = {BOOTSTRAP: self.bootstrap_servers, LOCAL: self.local, TIMEOUT: self.timeout}
+        return {**self.properties, **{k: v for k, v in own.items() if v is not None}}
+
+    @property
+    def summary(self) -> str:
+        if self.bootstrap_servers:
+            return self.bootstrap_servers
+        return f"embedded in {self.local}" if self.local else "embedded in the user's data folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The config file as read; `current` is the context used when none is named."""
+
+    path: Path
+    current: str | None
+    contexts: Mapping[str, Context]
+
+    def context(self, name: str) -> Context:
+        if name not in self.contexts:
+            known = ", ".join(sorted(self.contexts)) or "none"
+            raise ConfigError(f"no context {name!r} in {self.path}", f"known contexts: {known}")
+        return self.contexts[name]
+
+
+def config_path() -> Path:
+    """The config file in the platform's config folder."""
+    from platformdirs import user_config_path
+
+    return user_config_path("kgroup") / "config.yaml"
+
+
+def default_local_directory() -> Path:
+    """The data folder of the embedded cluster when none is named."""
+    from platformdirs import user_data_path
+
+    return user_data_path("kgroup") / "cluster"
+
+
+def load_config(path: Path | None = None) -> Config:
+    """The config file, or an empty one when there is none.
+
+    ConfigError for a file that is malformed, or that holds secrets others may read.
+    """
+    path = path or config_path()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Config(path, None, {})
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the config file {path}: {reason}") from None
+    document = _parse(text, path)
+    raw = document.get("contexts") or {}
+    if not isinstance(raw, dict):
+        raise ConfigError(f"contexts in {path} is not a mapping of names")
+    contexts = {str(name): _context(str(name), value, path) for name, value in raw.items()}
+    if any(SECRETS & c.properties.keys() for c in contexts.values()):
+        _refuse_if_readable_by_others(path)
+    return Config(path, _text(document, "current-context", str(path)), contexts)
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line} is not valid YAML") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} is not a mapping", "its keys are current-context and contexts")
+    return document
+
+
+def _context(name: str, value: Any, path: Path) -> Context:
+    if not isinstance(value, dict):
+        raise ConfigError(f"context {name!r} in {path} is not a mapping")
+    unknown = sorted(str(k) for k in value.keys() - _CONTEXT_KEYS)
+    if unknown:
+        raise ConfigError(
+            f"context {name!r} in {path} has an unknown key {unknown[0]!r}",
+            "known: " + ", ".join(sorted(_CONTEXT_KEYS)),
+        )
+    if value.get("bootstrap-servers") and value.get("local"):
+        raise ConfigError(f"context {name!r} in {path} has both bootstrap-servers and local", "keep one")
+    where = f"context {name!r} in {path}"
+    file = _text(value, "command-config", where)
+    return Context(
+        name=name,
+        bootstrap_servers=_servers(value, where),
+        local=_text(value, "local", where),
+        command_config=(path.parent / Path(file).expanduser()) if file else None,
+        timeout=_text(value, "timeout", where),
+        properties=_properties(value, where),
+    )
+
+
+def _servers(value: dict[str, Any], where: str) -> str | None:
+    """`bootstrap-servers`, which may be a list as well as the usual text."""
+    servers = value.get("bootstrap-servers")
+    if not isinstance(servers, list):
+        return _text(value, "bootstrap-servers", where)
+    if not all(isinstance(server, str) for server in servers):
+        raise ConfigError(f"bootstrap-servers of {where} is not a list of HOST:PORT")
+    return ",".join(servers)
+
+
+def _properties(value: dict[str, Any], where: str) -> dict[str, str]:
+    given = value.get("properties") or {}
+    if not isinstance(given, dict):
+        raise ConfigError(f"properties of {where} is not a mapping of settings")
+    properties = {str(key): _text(given, key, where) or "" for key in given}
+    strange = sorted(properties.keys() - KNOWN)
+    if strange:
+        raise ConfigError(f"{where}: kgroup has no setting {strange[0]!r}")
+    return properties
+
+
+def _text(value: Mapping[Any, Any], key: Any, where: str) -> str | None:
+    """A single value as text: YAML makes numbers and booleans of what looks like them."""
+    found = value.get(key)
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, bool):
+        return str(found).lower()
+    if isinstance(found, int | float):
+        return str(found)
+    raise ConfigError(f"{key} of {where} is not a single value", f"write {key}: VALUE; quotes keep it a text")
+
+
+def _refuse_if_readable_by_others(path: Path) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise ConfigError(
+            f"{path} holds secrets and others may read it (mode {mode:04o})", f"chmod 600 {path}"
+        )
+
+
+def write_current(config: Config, name: str) -> None:
+    """Make context `name` current: one line of the file changes, its comments stay; mode becomes 0600."""
+    config.context(name)
+    import json
+
+    line = f"current-context: {json.dumps(name, ensure_ascii=False)}"
+    text = config.path.read_text(encoding="utf-8")
+    changed, count = _CURRENT_LINE.subn(lambda _: line, text, count=1)
+    if not count:
+        changed = f"{line}\n{text}"
+    temporary = config.path.with_suffix(".tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(changed)
+        temporary.replace(config.path)
+    except OSError as error:
+        raise ConfigError(f"cannot write the config file {config.path}: {error.strerror}") from None
+
+
+def target_of(resolved: Resolved) -> Target:
+    """The cluster the settings name; the embedded one in the user's data folder when they name none."""
+    local, remote = resolved.settings.get(LOCAL), resolved.settings.get(BOOTSTRAP)
+    if local and remote and local.rank == remote.rank:
+        raise ConfigError(f"{local.origin} and {remote.origin} both name a cluster", "give one of them")
+    if remote and (local is None or remote.rank < local.rank):
+        from kgroup.client.settings import parse_bootstrap
+
+        return RemoteTarget(connection_to(parse_bootstrap(remote.value), resolved))
+    directory = local.value if local else ""
+    return LocalTarget(Path(directory).expanduser() if directory else default_local_directory())
+
+
+def connection_to(addresses: tuple[tuple[str, int], ...], resolved: Resolved) -> "ConnectionSettings":
+    """How to reach brokers at these addresses, with the security and the limits that the settings name."""
+    from kgroup.client.settings import ConnectionSettings
+
+    get = resolved.get
+    identification = get("ssl.endpoint.identification.algorithm")
+    return ConnectionSettings(
+        bootstrap=addresses,
+        security_protocol=(get("security.protocol") or "PLAINTEXT").upper(),
+        sasl_mechanism=get("sasl.mechanism"),
+        sasl_username=get("sasl.username"),
+        sasl_password=get("sasl.password"),
+        ssl_ca_location=get("ssl.ca.location"),
+        ssl_certificate_location=get("ssl.certificate.location"),
+        ssl_key_location=get("ssl.key.location"),
+        ssl_key_password=get("ssl.key.password"),
+        ssl_endpoint_identification=identification not in ("", "none"),
+        client_id=get("client.id") or "kgroup",
+        request_timeout_s=resolved.timeout_s(),
+    )

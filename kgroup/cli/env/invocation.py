@@ -1,0 +1,120 @@
+"""What one invocation was told: output options, and the layers its settings come from."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.env.config import Target
+    from kgroup.cli.env.setting_names import Resolved
+
+FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv", "name")
+COLORS = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How data is printed; `color` is decided already, `columns` None means the command's own choice."""
+
+    format: str = "table"
+    columns: tuple[str, ...] | None = None
+    headers: bool = True
+    color: bool = False
+    terminal: bool = False
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the JSON envelope is printed, so that a failure is printed as one too."""
+        return self.format in ("json", "yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """One invocation of a command: what its flags and the environment say.
+
+    `flags` holds the target and connection flags that were given; files are read only when
+    `settings()` or `target()` is asked for, so commands that need no cluster never open one.
+    """
+
+    command: str
+    flags: Mapping[str, str]
+    properties: tuple[tuple[str, str], ...]
+    environ: Mapping[str, str]
+    output: OutputOptions
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+    _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, command: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> "Env":
+        """Check and collect the shared options (names as in `options._shared`); ConfigError if unusable."""
+        flags = {
+            name: options[name]
+            for name in ("bootstrap_server", "local", "context", "command_config", "timeout")
+            if options[name] is not None
+        }
+        return cls(
+            command=command,
+            flags=flags,
+            properties=tuple(_property(text) for text in options["property_"] or ()),
+            environ=environ,
+            output=_output_options(options, environ),
+            quiet=options["quiet"],
+            verbose=options["verbose"],
+            debug=options["debug"],
+        )
+
+    def settings(self) -> "Resolved":
+        """Every setting in force with its origin; the config and properties files are read once.
+
+        So a command holds on to what it began with, and a properties file may be a pipe.
+        """
+        if not self._resolved:
+            from kgroup.cli.env.settings import resolve
+
+            self._resolved.append(resolve(self.flags, self.properties, self.environ))
+        return self._resolved[0]
+
+    def target(self) -> "Target":
+        """The cluster to talk to; ConfigError when none can be made out."""
+        from kgroup.cli.env.config import target_of
+
+        return target_of(self.settings())
+
+    def note(self, text: str) -> None:
+        """Say something to the person at the terminal, in one line, unless asked to be quiet."""
+        if not self.quiet:
+            from kgroup.cli.escaping import clean
+
+            print(clean(text), file=sys.stderr)
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"-X {text!r} is not KEY=VALUE", "for example -X security.protocol=SASL_SSL")
+    return key.strip(), value.strip()
+
+
+def _output_options(options: Mapping[str, Any], environ: Mapping[str, str]) -> OutputOptions:
+    format_ = options["output"] or environ.get("KGROUP_OUTPUT") or "table"
+    if format_ not in FORMATS:
+        origin = "--output" if options["output"] else "KGROUP_OUTPUT"
+        raise ConfigError(f"{origin} {format_!r} is no output format", "one of " + ", ".join(FORMATS))
+    color = options["color"] or "auto"
+    if color not in COLORS:
+        raise ConfigError(f"--color {color!r} is unknown", "one of " + ", ".join(COLORS))
+    terminal = sys.stdout.isatty()
+    automatic = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    columns = options["columns"]
+    return OutputOptions(
+        format=format_,
+        columns=tuple(c.strip() for c in columns.split(",") if c.strip()) if columns else None,
+        headers=not options["no_headers"],
+        color=color == "always" or (color == "auto" and automatic),
+        terminal=terminal,
+    )

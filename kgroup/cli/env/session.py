@@ -1,0 +1,95 @@
+"""The cluster a command works on: its transport opened, and closed when the command ends."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env.config import LocalTarget
+from kgroup.cli.env.invocation import Env
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.transport import Transport
+    from kgroup.client.settings import ConnectionSettings
+
+
+LEAST_S = 1.0
+"""A command that may look but once still gets this long to reach a broker."""
+
+
+@contextmanager
+def open_admin(env: Env, *, within_s: float = float("inf")) -> Iterator["Admin"]:
+    """An Admin of the cluster that `env` names; a KgroupError when it cannot be used.
+
+    Whatever is asked of it ends within `within_s` seconds (and `LEAST_S`), answered or not.
+    """
+    from kgroup.admin.admin import Admin
+
+    with closing(_transport(env, max(within_s, LEAST_S))) as transport:
+        yield Admin(transport, timeout_s=env.settings().timeout_s())
+
+
+def identity(admin: "Admin", env: Env, *, ask: bool = True) -> dict[str, Any]:
+    """The envelope's `cluster`: its id, and the addresses it was reached by, null when in process.
+
+    Without `ask` the id is null when no answer has told it so far.
+    """
+    target = env.target()
+    if isinstance(target, LocalTarget):
+        bootstrap = _served_at(target.directory)
+    else:
+        bootstrap = env.settings().get("bootstrap.servers")
+    return {"id": admin.cluster_id(ask=ask), "bootstrap": bootstrap}
+
+
+def connection_of(env: Env) -> "ConnectionSettings | Path":
+    """How to reach the cluster over the network; the folder of an embedded one that nobody serves."""
+    target = env.target()
+    if not isinstance(target, LocalTarget):
+        return target.connection
+    if not env.settings().names_cluster:
+        _say_that_no_kafka_is_asked(env, target.directory)
+    served = _served_at(target.directory)
+    if served is None:
+        return target.directory
+    from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+
+    return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())
+
+
+def _transport(env: Env, within_s: float) -> "Transport":
+    connection = connection_of(env)
+    if isinstance(connection, Path):
+        return _embedded(connection)
+    from kgroup.client.transport import SocketTransport
+
+    transport = SocketTransport(connection)
+    transport.end_within(within_s)
+    return transport
+
+
+def _say_that_no_kafka_is_asked(env: Env, directory: Path) -> None:
+    """Nobody named a cluster: say who answers; ConfigError where there is no data to answer from."""
+    how = "name one with -b HOST:PORT, KGROUP_BOOTSTRAP_SERVER or a context"
+    if not directory.is_dir():
+        raise ConfigError(
+            "no cluster is named, and there is no embedded one yet", f"{how}; --local makes an embedded one"
+        )
+    env.note(f"no cluster is named: the embedded one in {directory} answers, no Kafka is asked ({how})")
+
+
+def _served_at(directory: Path) -> str | None:
+    """Where the process that holds the data folder listens, if one does."""
+    from kgroup.log.directory import owner_of
+
+    owner = owner_of(directory)
+    return owner.bootstrap or None if owner else None
+
+
+def _embedded(directory: Path) -> "Transport":
+    from kgroup.broker.embedded import EmbeddedTransport
+    from kgroup.runtime.cluster import Cluster
+
+    return EmbeddedTransport(Cluster(directory))

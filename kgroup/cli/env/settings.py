@@ -1,0 +1,143 @@
+"""Which value of a setting is in force, and where it came from.
+
+Precedence: flag > -X > environment > context > default. A command-config file ranks directly below
+the place that named it, so `--command-config` beats the environment and a context's file is beaten by it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgroup.cli.env.setting_names import (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    CONTEXT,
+    KNOWN,
+    LOCAL,
+    TIMEOUT,
+    ZOOKEEPER,
+    Resolved,
+    Setting,
+)
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.env.config import Context
+
+# Option of the shared set → (setting, flag).
+_FLAGS = {
+    "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
+    "local": (LOCAL, "--local"),
+    "zookeeper": (ZOOKEEPER, "--zookeeper"),
+    "context": (CONTEXT, "--context"),
+    "command_config": (COMMAND_CONFIG, "--command-config"),
+    "timeout": (TIMEOUT, "--timeout"),
+}
+_ENVIRONMENT = {
+    "KGROUP_BOOTSTRAP_SERVER": BOOTSTRAP,
+    "KGROUP_LOCAL": LOCAL,
+    "KGROUP_CONTEXT": CONTEXT,
+    "KGROUP_COMMAND_CONFIG": COMMAND_CONFIG,
+}
+_DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
+_ALIASES = {
+    "metadata.broker.list": BOOTSTRAP,
+    "sasl.mechanisms": "sasl.mechanism",
+    "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    values: Mapping[str, str]
+    origin: str
+    origins: Mapping[str, str]
+
+
+def resolve(
+    options: Mapping[str, str], properties: Iterable[tuple[str, str]], environ: Mapping[str, str]
+) -> Resolved:
+    """Every setting with its origin, from options, -X and the environment.
+
+    Reads the config file, and the command-config file if one is named.
+    """
+    settings: dict[str, Setting] = {}
+    named = False
+    for rank, layer in enumerate(_layers(options, dict(properties), environ)):
+        named = named or layer.origin.startswith("context ") or _name_a_cluster([layer])
+        for name, value in layer.values.items():
+            origin = layer.origins.get(name, layer.origin)
+            settings.setdefault(name, Setting(name, value, origin, rank))
+    return Resolved(settings, named)
+
+
+def _layers(
+    options: Mapping[str, str], properties: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[_Layer]:
+    flags = {_FLAGS[k][0]: v for k, v in options.items()}
+    named = {e: environment[e] for e in _ENVIRONMENT if environment.get(e)}
+    environ = {_ENVIRONMENT[e]: v for e, v in named.items()}
+    strong = [_Layer(flags, "flag", dict(_FLAGS.values())), _Layer(_checked(properties), "-X", {})]
+    if COMMAND_CONFIG in flags:
+        strong.append(_file_layer(Path(flags[COMMAND_CONFIG]).expanduser()))
+    weaker = [_Layer(environ, "environment", {_ENVIRONMENT[e]: e for e in named})]
+    if COMMAND_CONFIG in environ and COMMAND_CONFIG not in flags:
+        weaker.append(_file_layer(Path(environ[COMMAND_CONFIG]).expanduser()))
+    yield from (*strong, *weaker)
+    context = _context(flags, environ, _name_a_cluster(strong), _name_a_cluster(weaker))
+    if context is not None:
+        yield _Layer(context.values(), f"context {context.name}", {})
+        if context.command_config and COMMAND_CONFIG not in flags | environ:
+            yield _file_layer(context.command_config)
+    yield _Layer(_DEFAULTS, "default", {})
+
+
+def _name_a_cluster(layers: list[_Layer]) -> bool:
+    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER))
+
+
+def _context(
+    flags: Mapping[str, str], environ: Mapping[str, str], by_flag: bool, by_environment: bool
+) -> "Context | None":
+    """The context that applies, if any.
+
+    A context nobody asked for is left out when something stronger names the cluster: else its
+    password would go to a cluster it is not for.
+    """
+    name = flags.get(CONTEXT)
+    if name is None and not by_flag:
+        name = environ.get(CONTEXT)
+    if name is None and (by_flag or by_environment):
+        return None
+    from kgroup.cli.env.config import load_config
+
+    config = load_config()
+    wanted = name or config.current
+    return config.context(wanted) if wanted else None
+
+
+def _file_layer(path: Path) -> _Layer:
+    from kgroup.cli.env.properties import read_command_config
+
+    return _Layer(_canonical(read_command_config(path)), str(path), {})
+
+
+def _canonical(values: Mapping[str, str]) -> dict[str, str]:
+    return {_ALIASES.get(key, key): value for key, value in values.items()}
+
+
+def _checked(properties: Mapping[str, str]) -> dict[str, str]:
+    values = _canonical(properties)
+    if "sasl.jaas.config" in values:
+        from kgroup.cli.env.properties import parse_jaas
+
+        values |= parse_jaas(values.pop("sasl.jaas.config"), "-X")
+    unknown = sorted(values.keys() - KNOWN)
+    if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], KNOWN, 1)
+        hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(sorted(KNOWN))
+        raise ConfigError(f"-X {unknown[0]}: kgroup has no such setting", hint)
+    return values

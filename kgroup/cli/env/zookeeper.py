@@ -1,0 +1,142 @@
+"""`--zookeeper`: the groups of a tree in the place of a cluster's, for the commands that can read them."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgroup.cli.env.invocation import Env
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.env.setting_names import Resolved
+    from kgroup.zkgroups.brokers import OldCluster
+    from kgroup.zkgroups.groups import Groups
+    from kgroup.zkgroups.records import Broker
+    from kgroup.zookeeper.names import Ensemble
+    from kgroup.zookeeper.session import Security, Session
+
+ZooKeeper = Annotated[
+    str | None,
+    typer.Option(
+        "--zookeeper",
+        metavar="HOST:PORT,…[/chroot]",
+        help="The groups that Kafka 0.8 to 1.1 keeps in ZooKeeper.",
+        rich_help_panel="Where",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A tree that can be asked, and where it is."""
+
+    groups: "Groups"
+    session: "Session"
+    ensemble: "Ensemble"
+
+    def identity(self) -> dict[str, Any]:
+        """The envelope's `cluster`: reached by its ZooKeeper, not by an address of a broker."""
+        return {"id": self.groups.cluster_id(), "bootstrap": None, "zookeeper": str(self.ensemble)}
+
+
+@contextmanager
+def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Opened]:
+    """The groups of the tree at `where`; a KgroupError when it cannot be used.
+
+    Whatever is asked ends within --timeout (and `longer_s`), answered or not.
+    """
+    from kgroup.zkgroups.groups import Groups
+    from kgroup.zookeeper.names import parse_ensemble
+    from kgroup.zookeeper.session import Session
+
+    for flag, name in (("bootstrap_server", "-b"), ("local", "--local")):
+        if flag in env.flags:
+            raise ConfigError(f"--zookeeper and {name} both name a cluster", "give one of them")
+    ensemble = parse_ensemble(where)
+    settings = replace(env, flags={**env.flags, "zookeeper": where}).settings()
+    timeout_s = settings.timeout_s() + longer_s
+    until = time.monotonic() + timeout_s
+    with ExitStack() as closing:
+        session = closing.enter_context(
+            Session(ensemble, _security(settings, ensemble.servers), timeout_s=timeout_s)
+        )
+        groups = Groups(session.ask, lambda alive: _brokers(settings, alive, until, closing))
+        yield Opened(groups, session, ensemble)
+
+
+def refuse(where: str | None, **given: Any) -> None:
+    """ConfigError for an option given that means nothing for groups in ZooKeeper, with the reason."""
+    for name, told in given.items():
+        value, why = told
+        if where is not None and value:
+            raise ConfigError(f"--{name.replace('_', '-')} goes with no --zookeeper", why)
+
+
+def _security(settings: "Resolved", servers: tuple[tuple[str, int], ...]) -> "Security":
+    from kgroup.zookeeper.session import Security
+
+    def get(name: str) -> str | None:
+        return settings.get(f"zookeeper.{name}")
+
+    user, password = get("sasl.username"), get("sasl.password")
+    if (user is None) != (password is None):
+        raise ConfigError(
+            "ZooKeeper's SASL needs a user name and a password",
+            "set zookeeper.sasl.username and zookeeper.sasl.password",
+        )
+    security = Security(
+        username=user,
+        password=password,
+        tls=(get("ssl.client.enable") or "").lower() == "true",
+        ssl_ca=get("ssl.ca.location"),
+        ssl_certificate=get("ssl.certificate.location"),
+        ssl_key=get("ssl.key.location"),
+        ssl_key_password=get("ssl.key.password"),
+        check_hostname=get("ssl.endpoint.identification.algorithm") not in ("", "none"),
+    )
+    if security.tls:
+        _refuse_unusable_files(security, servers)
+    return security
+
+
+def _refuse_unusable_files(security: "Security", servers: tuple[tuple[str, int], ...]) -> None:
+    """ConfigError for files that TLS cannot be made of: kazoo would only find them again and again."""
+    from kgroup.client.settings import ConnectionSettings
+    from kgroup.client.tls import client_context
+
+    client_context(
+        ConnectionSettings(
+            servers,
+            security_protocol="SSL",
+            ssl_ca_location=security.ssl_ca,
+            ssl_certificate_location=security.ssl_certificate,
+            ssl_key_location=security.ssl_key,
+            ssl_key_password=security.ssl_key_password,
+        )
+    )
+
+
+def _brokers(
+    settings: "Resolved", alive: "Sequence[Broker]", until: float, closing: ExitStack
+) -> "OldCluster":
+    """The brokers that the tree names, reached as the settings say, until the command's time is up."""
+    from kgroup.cli.env.config import connection_to
+    from kgroup.cli.env.session import LEAST_S
+    from kgroup.client.retry import Retry
+    from kgroup.client.transport import SocketTransport
+    from kgroup.zkgroups.brokers import OldCluster
+
+    protocol = (settings.get("security.protocol") or "PLAINTEXT").upper()
+    addresses = tuple(
+        broker.listeners.get(protocol) or next(iter(broker.listeners.values())) for broker in alive
+    )
+    left_s = max(until - time.monotonic(), LEAST_S)
+    transport = closing.enter_context(
+        SocketTransport(replace(connection_to(addresses, settings), asks_versions=False))
+    )
+    transport.end_within(left_s)
+    return OldCluster(transport, Retry(timeout_s=left_s))

@@ -1,0 +1,94 @@
+"""Groups named on the command line: ids as they are, patterns as the groups they match.
+
+A name with a wildcard (`*`, `?`, `[`) is a pattern, and `[*]` is the star itself: a group called `*` is named
+by `'[*]'`. A group whose id is the pattern, letter by letter, counts as matched; where that leaves open which
+is meant, a change is refused.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.errors import SafetyRefused
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import ItemError, Listing
+
+
+class Lists(Protocol):
+    """Whoever knows all groups: a cluster's Admin, or the groups of a tree in ZooKeeper."""
+
+    def list_groups(self) -> "Listing": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The groups meant; `unseen` says why a pattern may match more."""
+
+    groups: "tuple[str, ...]"
+    unseen: "tuple[ItemError, ...]" = ()
+
+
+def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
+    """Group ids in the order named, those of a pattern by id, none twice; patterns alone ask the cluster.
+
+    A plain id need not exist. Failure for a pattern without a match: NOT_FOUND where all groups are seen.
+    With `change`, SafetyRefused for a pattern that is also the id of one group among others. With `waiting`,
+    a pattern may match nothing as long as not all groups are seen.
+    """
+    wanted = list(names)
+    if not any(map(is_glob, wanted)):
+        return Named(tuple(dict.fromkeys(wanted)))
+    listing = admin.list_groups()
+    existing = [group.group_id for group in listing.groups]
+    found: dict[str, None] = {}
+    for name in wanted:
+        matching = [group for group in existing if matches(name, group)] if is_glob(name) else [name]
+        if not matching and not (waiting and listing.errors):
+            raise _no_match(name, listing.errors)
+        if change and name in existing and is_glob(name) and matching != [name]:
+            raise _ambiguous(name, len(matching))
+        found.update(dict.fromkeys(matching))
+    return Named(tuple(found), listing.errors)
+
+
+def every(admin: Lists) -> Named:
+    """All groups, by id."""
+    listing = admin.list_groups()
+    return Named(tuple(group.group_id for group in listing.groups), listing.errors)
+
+
+def is_glob(name: str) -> bool:
+    """Whether a name has a wildcard in it."""
+    return any(character in name for character in "*?[")
+
+
+def matches(name: str, group: str) -> bool:
+    """Whether a name on the command line means this group: by its id, letter by letter, or as a pattern."""
+    from fnmatch import fnmatchcase
+
+    return group == name or fnmatchcase(group, name)
+
+
+def _no_match(name: str, unseen: "Iterable[ItemError]") -> Failure:
+    from kgroup.cli.output.wording import of_seen
+
+    code = of_seen(ExitCode.OK, unseen)
+    if code is ExitCode.OK:
+        hint = "kgroup list shows the groups there are"
+        return Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no group matches {name!r}", hint, name)
+    why = "; ".join(error.message for error in unseen)
+    message = f"no group that can be seen matches {name!r}, and not all can be seen: {why}"
+    return Failure(code, "NOT_SEEN", message, next((e.hint for e in unseen if e.hint), None), name)
+
+
+def _ambiguous(name: str, count: int) -> SafetyRefused:
+    from glob import escape
+    from shlex import quote
+
+    others = f"; all {count}: {quote(name.replace('*', '**', 1))}" if "*" in name else ""
+    return SafetyRefused(
+        f"{name!r} is the id of one group, and as a pattern it matches {count}",
+        f"that group alone: {quote(escape(name))}{others}",
+    )

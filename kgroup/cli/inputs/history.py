@@ -1,0 +1,345 @@
+"""What the commands over `__consumer_offsets` share: where it is read, which groups, what is complete."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode, name_of
+from kgroup.cli.inputs.history_selection import Selection
+from kgroup.cli.output.result import ItemError
+from kgroup.cli.output.times import iso
+from kgroup.errors import KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.history.fold.events import Event
+    from kgroup.history.replay import At, Coverage, Story
+    from kgroup.history.sources.chunks import Progress
+    from kgroup.history.sources.logs import PartitionLog
+
+_COVERAGE_LINES = 8
+_SHOW_PROGRESS_FROM = 32 << 20
+_MAX_JOBS = 4
+"""Processes that decode; each takes a hundred megabytes or so."""
+LIMITS = (
+    "refused requests (a fenced or refused member, a refused commit) leave no record",
+    "a commit says neither which member made it nor in which epoch",
+    "a member that left, expired or was removed leaves the same records",
+    "a classic rebalance is recorded when it completes, not when it starts",
+)
+"""What no reader of the topic can know; every JSON answer carries it."""
+SUSPICIOUS = (
+    "the log cannot settle it (KIP-1251), as a commit names neither member nor epoch,",
+    "and a refused one is not in it; kgroup's own broker and simulate count exactly",
+    "(cluster status, docs/metrics.md)",
+)
+
+
+@dataclass(slots=True)
+class Source:
+    """The logs of a command's cluster or files."""
+
+    logs: "list[PartitionLog]"
+    topic_names: dict[bytes, str]
+    admin: "Admin | None" = None
+    cluster: dict[str, Any] | None = None
+    sizes: list[int] = field(default_factory=list)
+    env: Env | None = None
+    partitions: int = 0
+    """How many the live topic has; 0 for files."""
+
+    def replay(self, selection: Selection, at: "At | None" = None, keep_owners: bool = False) -> "Story":
+        """The whole story of the selected groups, with a progress bar where that is worth one.
+
+        Partitions that cannot be read are named in the coverage; if that is all of them, the failure of the
+        first is raised.
+        """
+        from kgroup.history.replay import replay
+
+        with self.progress() as progress, _no_cycles():
+            story = replay(
+                self.logs,
+                topic_names=self.topic_names,
+                names=selection.names,
+                wanted=selection.wanted,
+                at=at,
+                collapse=selection.collapse,
+                keep_owners=keep_owners,
+                progress=progress,
+                jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
+            )
+        self.check()
+        return story
+
+    def check(self) -> None:
+        """Raise the first log's failure, if none of the logs could be read."""
+        failures = [log.failure for log in self.logs]
+        if failures and all(failures):
+            raise failures[0]  # type: ignore[misc]
+
+    def try_again(self) -> None:
+        """Ask brokers again that did not answer the last time."""
+        from kgroup.history.sources.live import LiveLog
+
+        for log in self.logs:
+            if isinstance(log, LiveLog):
+                log.topic.try_again()
+
+    def unread(self, group: str) -> KgroupError | None:
+        """Why the partition in which a group lives was not read to its end; None if it was."""
+        from kgroup.domain import offsets_partition_of
+
+        place = offsets_partition_of(group, self.partitions) if self.partitions else -1
+        return next((log.failure for log in self.logs if log.partition == place), None)
+
+    @property
+    def failures(self) -> list[ItemError]:
+        """An error for each partition that was not read to its end."""
+        return [not_read(log.source, log.failure) for log in self.logs if log.failure is not None]
+
+    @contextmanager
+    def progress(self) -> "Iterator[Progress | None]":
+        """A progress bar on a terminal for input long enough; None otherwise."""
+        import sys
+
+        total = sum(self.sizes)
+        quiet = self.env is None or self.env.quiet
+        if quiet or total < _SHOW_PROGRESS_FROM or not sys.stderr.isatty():
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda count: bar.advance(task, count)
+
+
+def _cores() -> int:
+    import os
+
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Stops the search for cycles of objects: a replay makes many objects and no cycle."""
+    import gc
+
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+@contextmanager
+def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[Source]:
+    """The logs to read: of files, or of the cluster `env` names, only the partitions that matter."""
+    if files:
+        from kgroup.history.sources.logs import segment_logs, topic_names_near
+
+        logs = segment_logs(files)
+        sizes = [log.size for log in logs]
+        found: list[PartitionLog] = [*logs]
+        yield Source(found, topic_names_near(files), sizes=sizes, env=env)
+        return
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.domain import offsets_partition_of
+    from kgroup.history.sources.live import LiveLog, LiveTopic
+
+    with open_admin(env) as admin:
+        topic = LiveTopic(admin.transport, env.settings().timeout_s())
+        wanted = topic.partitions
+        if selection.names is not None:
+            wanted = sorted({offsets_partition_of(name, len(wanted)) for name in selection.names})
+        live: list[PartitionLog] = [LiveLog(topic, partition, tolerant=True) for partition in wanted]
+        yield Source(
+            live,
+            dict(topic.topic_names),
+            admin,
+            identity(admin, env),
+            env=env,
+            partitions=len(topic.partitions),
+        )
+
+
+def event_json(event: "Event") -> dict[str, Any]:
+    """One event as it is printed; names as docs/json-output.md fixes them."""
+    consumer = event.protocol == "consumer"
+    return {
+        "offset": event.offset,
+        "end_offset": event.end_offset,
+        "partition": event.log_partition,
+        "timestamp_ms": event.timestamp_ms,
+        "timestamp": iso(event.timestamp_ms),
+        "end_timestamp_ms": event.end_timestamp_ms,
+        "group_id": event.group or None,
+        "type": event.protocol or None,
+        "generation": None if consumer or event.epoch < 0 else event.epoch,
+        "group_epoch": event.epoch if consumer else None,
+        "member_epoch": event.member_epoch,
+        "event": event.kind.value,
+        "member_id": event.member_id,
+        "instance_id": event.instance_id,
+        "detail": event.detail,
+        "cause": event.cause,
+        "proven": event.proven,
+        "suspicious": event.suspicious,
+        "count": event.count,
+        "partitions": [{"topic": p.topic, "partition": p.partition} for p in event.partitions],
+        "unowned_ms": event.unowned_ms,
+        "unowned": [{"topic": u.topic, "partition": u.partition, "ms": u.ms} for u in event.unowned],
+    }
+
+
+def coverage_json(covered: "Coverage") -> dict[str, Any]:
+    """What is complete from where, of one partition of the topic."""
+    return {
+        "partition": covered.partition,
+        "source": covered.source,
+        "first_offset": covered.first_offset,
+        "last_offset": covered.last_offset,
+        "records": covered.records,
+        "missing": covered.missing,
+        "from_the_start": covered.from_the_start,
+        "complete_from_offset": covered.complete_from,
+        "complete_from_ms": covered.complete_from_ms,
+        "complete_from": iso(covered.complete_from_ms),
+        "unread": covered.failure.message if covered.failure is not None else None,
+        "bad_ranges": [
+            {"source": b.source, "start": b.start, "end": b.end, "reason": b.reason} for b in covered.bad
+        ],
+    }
+
+
+def coverage_text(covered: "Coverage") -> str:
+    """One line: what was read, and what of it is whole."""
+    name = f"__consumer_offsets-{covered.partition}"
+    if covered.failure is not None:
+        upto = f" behind offset {covered.last_offset}" if covered.records else ""
+        why = covered.failure.message.removeprefix(f"{name} cannot be read: ")
+        return f"{name} · NOT READ{upto}: {why}"
+    if covered.records == 0:
+        return f"{name} · nothing to read"
+    text = f"{name} · offsets {covered.first_offset} to {covered.last_offset}, {covered.records} records"
+    if covered.from_the_start:
+        return f"{text} · complete: nothing compacted, nothing missing"
+    if covered.missing:
+        share = 100 * covered.missing / (covered.last_offset - covered.first_offset + 1)
+        text += f" · {covered.missing} offsets ({share:.0f} %) are gone, compacted or not in this copy"
+    when = iso(covered.complete_from_ms)
+    return f"{text} · complete only from offset {covered.complete_from} ({when}) on"
+
+
+def coverage_lines(story: "Story", selection: Selection) -> list[str]:
+    """The coverage of the partitions that matter; of very many, the sum and the incomplete ones."""
+    read = [c for c in story.coverage if c.records or c.bad or c.failure]
+    if selection.patterns:
+        read = [c for c in read if story.folds[c.partition].groups or c.failure] or read
+    if len(read) <= _COVERAGE_LINES:
+        return [coverage_text(covered) for covered in read]
+    whole = [c for c in read if c.from_the_start]
+    records = sum(c.records for c in read)
+    text = f"{len(read)} partitions of __consumer_offsets · {records} records · {len(whole)} of them complete"
+    partial = [coverage_text(c) for c in read if not c.from_the_start]
+    return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else [])]
+
+
+def closing_lines(events: "Sequence[Event]") -> list[str]:
+    """What stands below a story in text: how much of it is suspicious only, and what it cannot hold."""
+    count = sum(event.suspicious for event in events)
+    first, *more = SUSPICIOUS
+    suspicious = [f"{count} suspicious: {first}", *(f"  {line}" for line in more)] if count else []
+    return [*suspicious, "not in any record:", *(f"  {limit}" for limit in LIMITS[:3])]
+
+
+def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
+    """An error for each damaged range and each log of another topic, and the exit code they stand for."""
+    strangers = foreign(story)
+    read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
+    hint = "what lies before and behind it was read" if read else None
+    errors = [ItemError("CORRUPT_MESSAGE", str(bad), hint, bad.source) for bad in story.bad]
+    for covered in story.coverage:
+        if covered.partition in strangers:
+            text = f"{covered.source}: its {covered.records} records are none of __consumer_offsets"
+            errors.append(ItemError("CORRUPT_MESSAGE", text, "is it another topic's?", covered.source))
+    unread = [not_read(c.source, c.failure) for c in story.coverage if c.failure is not None]
+    errors += unread
+    if unread:
+        return errors, ExitCode.PARTIAL
+    if not errors:
+        return [], ExitCode.OK
+    return errors, ExitCode.PARTIAL if read else ExitCode.FAILED
+
+
+def not_read(source: str, failure: KgroupError) -> ItemError:
+    """The error for a log that could not be read to its end."""
+    hint = failure.hint or "groups that live in it are missing here"
+    said = failure.message
+    text = said if said.startswith(source) else f"{source} was not read: {said}"
+    return ItemError(name_of(failure), text, hint, source)
+
+
+def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError], ExitCode]:
+    """All that keeps events from being what was asked for, and the exit code that it stands for."""
+    errors, code = damage(story)
+    missing = unseen(story, selection)
+    errors += untimed(selection.outside(story.events).untimed, "event")
+    if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
+        code = ExitCode.NOT_FOUND
+    elif code is ExitCode.OK and (missing or errors):
+        code = ExitCode.PARTIAL
+    return [*errors, *missing], code
+
+
+def untimed(count: int, what: str) -> list[ItemError]:
+    """An error for records or events that a span of time leaves out because they have no time."""
+    if not count:
+        return []
+    those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
+    text = f"{count} {those} left out: nobody can tell whether of this span"
+    return [ItemError("NOT_SEEN", text, "without --since and --until nothing is left out")]
+
+
+def foreign(story: "Story") -> set[int]:
+    """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
+    from collections import Counter
+
+    from kgroup.history.fold.events import Kind
+
+    unreadable = Counter(e.log_partition for e in story.events if e.kind is Kind.RECORD_UNREADABLE)
+    return {
+        covered.partition
+        for covered in story.coverage
+        if 0 < covered.records <= 2 * unreadable[covered.partition]
+        and not story.folds[covered.partition].groups
+    }
+
+
+def unseen(story: "Story", selection: Selection) -> list[ItemError]:
+    """An error for each group asked for by name of which the log holds no record."""
+    seen = {name for fold in story.folds.values() for name in fold.groups}
+    hint = "a deleted group is gone from a compacted log; kgroup list shows the groups there are"
+    if any(covered.failure is not None for covered in story.coverage):
+        hint = "not all was read, so it may be there"
+    return [
+        ItemError("GROUP_ID_NOT_FOUND", f"no record of group {name}", hint, name)
+        for name in selection.names or ()
+        if name not in seen
+    ]

@@ -1,0 +1,163 @@
+"""What a command over `__consumer_offsets` was asked for: which groups, when, which events and files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.inputs.group_names import is_glob, matches
+from kgroup.cli.output.times import Span, iso, parse_span
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which groups, and which of their events."""
+
+    patterns: tuple[str, ...] = ()
+    span: Span = Span()
+    instances: frozenset[str] = frozenset()
+    kinds: "frozenset[Kind]" = frozenset()
+    collapse: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        groups: Sequence[str] = (),
+        since: str | None = None,
+        until: str | None = None,
+        kinds: str | None = None,
+        instances: Sequence[str] = (),
+        collapse: bool = True,
+    ) -> "Selection":
+        """From the options as given; ConfigError for one that makes no sense."""
+        return cls(
+            patterns=tuple(groups),
+            span=parse_span(since, until),
+            instances=frozenset(instances),
+            kinds=_kinds(kinds),
+            collapse=collapse,
+        )
+
+    @property
+    def names(self) -> list[str] | None:
+        """The group ids, if only ids were given; None when globs have to be matched."""
+        if not self.patterns or any(map(is_glob, self.patterns)):
+            return None
+        return list(dict.fromkeys(self.patterns))
+
+    @property
+    def wanted(self) -> Callable[[str], bool] | None:
+        """Whether a group is meant, by glob; None for all groups, and for exact names (see `names`)."""
+        if not self.patterns or self.names is not None:
+            return None
+        return Globs(self.patterns)
+
+    def chosen(self, events: "Sequence[Event]") -> "list[Event]":
+        """The events that were asked for; what the log lacks is told whatever was asked for."""
+        from kgroup.history.fold.events import Kind
+        from kgroup.history.replay import chosen
+
+        kept = chosen(
+            events,
+            since_ms=self.span.since_ms,
+            until_ms=self.span.until_ms,
+            instances=self.instances,
+            kinds=self.kinds,
+        )
+        # By identity: a long story has a million events, and two of them are compared field by field.
+        asked = set(map(id, kept))
+        return [e for e in events if e.kind is Kind.LOG_COMPACTED or id(e) in asked]
+
+    def outside(self, events: "Sequence[Event]") -> "Outside":
+        """How much of what was asked for lies before and behind the span, or has no time to tell by."""
+        from dataclasses import replace
+
+        if not self.span.bounded:
+            return Outside()
+        every = [e for e in replace(self, span=Span()).chosen(events) if e.group]
+        since, until = self.span.since_ms, self.span.until_ms
+        before = [e.last_ms for e in every if since is not None and 0 <= e.last_ms < since]
+        after = [e.timestamp_ms for e in every if until is not None and e.timestamp_ms > until]
+        untimed = sum(e.last_ms < 0 for e in every)
+        return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
+
+    def span_json(self, events: "Sequence[Event]") -> dict[str, Any] | None:
+        """The span in a document, with how many events lie outside; None where none was asked for."""
+        if not self.span.bounded:
+            return None
+        since, until, out = self.span.since_ms, self.span.until_ms, self.outside(events)
+        return {
+            "since_ms": since,
+            "since": None if since is None else iso(since),
+            "until_ms": until,
+            "until": None if until is None else iso(until),
+            "events_before": out.before,
+            "events_after": out.after,
+            "events_without_time": out.untimed,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Events that lie outside of a span: how many, and when (ms) the nearest ones were, -1 for none.
+
+    Of the `untimed` nobody knows whether they do.
+    """
+
+    before: int = 0
+    last_before_ms: int = -1
+    after: int = 0
+    first_after_ms: int = -1
+    untimed: int = 0
+
+    @property
+    def text(self) -> str:
+        """Where the events are, for people; "" if there are none outside."""
+        parts = [f"{self.before} before it, the last at {iso(self.last_before_ms)}"] if self.before else []
+        parts += [f"{self.after} behind it, the first at {iso(self.first_after_ms)}"] if self.after else []
+        parts += [f"{self.untimed} without a time"] if self.untimed else []
+        return " and ".join(parts)
+
+
+def without_paths(names: Sequence[str], files: Sequence[Path]) -> tuple[list[str], list[Path]]:
+    """Groups and files as they were meant: all that a shell makes of `--files backup/*.log` are files.
+
+    With --files given, a name that is a segment on this disk, or a folder of them, is one more of the files.
+    """
+    if not files:
+        return list(names), []
+    from kgroup.history.sources.logs import looks_like_segments
+
+    more = [name for name in names if looks_like_segments(Path(name))]
+    return [name for name in names if name not in more], [*files, *map(Path, more)]
+
+
+def note_span(env: Env, selection: Selection) -> None:
+    """Say which hours of day were taken for which day: somebody may have meant another."""
+    if selection.span.note:
+        env.note(selection.span.note)
+
+
+def _kinds(text: str | None) -> "frozenset[Kind]":
+    from kgroup.history.fold.events import Kind
+
+    chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
+    unknown = sorted(chosen - {kind.value for kind in Kind})
+    if unknown:
+        raise ConfigError(f"--events: no event {unknown[0]!r}", "one of " + ", ".join(Kind))
+    return frozenset(Kind(name) for name in chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Globs:
+    """Whether one of the patterns means a group; a value, since processes that decode are sent it."""
+
+    patterns: tuple[str, ...]
+
+    def __call__(self, group: str) -> bool:
+        return any(matches(pattern, group) for pattern in self.patterns)

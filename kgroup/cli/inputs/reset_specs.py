@@ -1,0 +1,77 @@
+"""The options of `reset-offsets` that say where to and which partitions, as Kafka's tool takes them."""
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.change.reset import Scope
+
+# Java's Duration.parse: days and times, each with a sign of its own; no weeks, months or years.
+_ISO_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<d>[-+]?\d+)D)?"
+    r"(?P<t>T(?:(?P<h>[-+]?\d+)H)?(?:(?P<m>[-+]?\d+)M)?(?:(?P<s>[-+]?\d+)(?:[.,](?P<f>\d{0,9}))?S)?)?",
+    re.IGNORECASE,
+)
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of an ISO-8601 duration (P1DT2H30M), or of 2h, 30m as elsewhere; ConfigError otherwise."""
+    match = _ISO_DURATION.fullmatch(text.strip())
+    if not match:
+        return _plain_duration_ms(text)
+    if (match["t"] or "") in ("T", "t") or not any(match[unit] for unit in "dhms"):
+        raise ConfigError(f"{text!r} is not a duration", "for example PT2H30M or P7D")
+    total = sum(
+        int(match[unit] or 0) * ms
+        for unit, ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+    )
+    fraction = int((match["f"] or "").ljust(9, "0")) // 1_000_000
+    total += -fraction if (match["s"] or "").startswith("-") else fraction
+    return -total if match["sign"] == "-" else total
+
+
+def _plain_duration_ms(text: str) -> int:
+    from kgroup.cli.env.durations import parse_duration
+
+    if text.strip().isdigit():
+        raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
+    return int(parse_duration(text) * 1000)
+
+
+def time_ago_ms(text: str) -> int:
+    """The moment a duration ago, in ms since 1970."""
+    return time.time_ns() // 1_000_000 - duration_ms(text)
+
+
+def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
+    """What `--topic T[:0,1]` and `--all-topics` choose; ConfigError when a number is none."""
+    from kgroup.admin.change.reset import Scope
+
+    chosen: dict[str, frozenset[int] | None] = {}
+    for text in topics or ():
+        topic, colon, numbers = text.partition(":")
+        partitions = frozenset(_partition(number, text) for number in numbers.split(",")) if colon else None
+        before = chosen.get(topic, frozenset())
+        chosen[topic] = None if before is None or partitions is None else before | partitions
+    if chosen and all_topics:
+        raise ConfigError("--all-topics and --topic exclude each other")
+    return Scope(all_topics, chosen)
+
+
+def _partition(number: str, text: str) -> int:
+    if not number.strip().isdecimal():
+        raise ConfigError(f"--topic {text!r}: {number!r} is no partition", "as in --topic orders:0,1")
+    return int(number)
+
+
+def only_one(given: Mapping[str, object]) -> str:
+    """The one option that is set (not None, not False); ConfigError for none or several."""
+    names = [name for name, value in given.items() if value is not None and value is not False]
+    if len(names) != 1:
+        wrong = f"{' and '.join(names)} exclude each other" if names else "no place to reset to"
+        raise ConfigError(wrong, "one of " + ", ".join(given))
+    return names[0]

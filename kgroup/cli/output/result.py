@@ -1,0 +1,242 @@
+"""Print what a command found, in the format the user asked for.
+
+Data goes to stdout, talk to stderr. Every format is made from one `Result`, so a table and its JSON
+cannot disagree about what was found.
+"""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import kgroup
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.escaping import clean
+from kgroup.cli.exit_codes import ExitCode, Failure, name_of
+from kgroup.cli.output.messages import print_error
+from kgroup.cli.output.tables import (
+    Table,
+    cell_text,
+    plain_lines,
+    print_rich,
+    stacked_lines,
+    too_narrow,
+    wrapped,
+)
+from kgroup.errors import ConfigError, KgroupError
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """One entry of the envelope's `errors`: a stable code, what happened, what to do, about which item."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    item: str | None = None
+
+    @classmethod
+    def of(cls, error: KgroupError, item: str | None = None) -> "ItemError":
+        own = error.item if isinstance(error, Failure) else None
+        return cls(name_of(error), error.message, error.hint, item or own)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command found.
+
+    `data` is the envelope's `data`; `blocks` are what a person reads, lines of text and tables in order (a
+    line feed in a line came with a name, so it is shown as an escape; an empty line is "");
+    `items` names the list in `data` that `-o ndjson` streams ("run.events": one further in); `names` is what
+    `-o name` prints.
+    `main` is the table for CSV and `--columns`, by default the first of `blocks`.
+    """
+
+    data: Mapping[str, Any]
+    blocks: Sequence[str | Table] = ()
+    items: str | None = None
+    names: Sequence[str] = ()
+    errors: Sequence[ItemError] = ()
+    exit_code: ExitCode = ExitCode.OK
+    cluster: Mapping[str, Any] | None = None
+    main: Table | None = None
+
+    @property
+    def main_table(self) -> Table | None:
+        if self.main is not None:
+            return self.main
+        return next((b for b in self.blocks if isinstance(b, Table)), None)
+
+
+def show(env: Env, result: Result) -> ExitCode:
+    """Print `result` as `env` asks, its item errors on stderr, and return its exit code."""
+    printers = {"json": _print_json, "yaml": _print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
+    if env.output.format == "name":
+        for name in result.names:
+            # One line a name: one that holds a line feed or a control character must not pass for others.
+            print(clean(name))
+    else:
+        printers.get(env.output.format, _print_blocks)(env, result)
+    sys.stdout.flush()
+    for error in result.errors:
+        print_error(error.message, error.hint)
+    return result.exit_code
+
+
+# A bad verdict is an answer, not a failure to give one.
+_STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "partial"}
+
+
+def schema_id(command: str) -> str:
+    """The envelope's `schema` of a command, by its full name ("context list")."""
+    return f"kgroup/{command.replace(' ', '-')}@1"
+
+
+def envelope(env: Env, result: Result) -> dict[str, Any]:
+    """The JSON document: names and their order as docs/json-output.md fixes them."""
+    return {
+        "schema": schema_id(env.command),
+        "kgroup_version": kgroup.__version__,
+        "cluster": result.cluster,
+        "status": _STATUS.get(result.exit_code, "failed"),
+        "exit_code": int(result.exit_code),
+        "data": result.data or None,
+        "errors": [
+            {"code": e.code, "message": e.message, "hint": e.hint, "item": e.item} for e in result.errors
+        ],
+    }
+
+
+def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
+    """The envelope of a command that failed as a whole: no data, one error."""
+    result = Result(data={}, errors=(ItemError.of(error),), exit_code=code)
+    (_print_yaml if env.output.format == "yaml" else _print_json)(env, result)
+
+
+def _print_json(env: Env, result: Result) -> None:
+    import json
+
+    print(_visible(json.dumps(envelope(env, result), indent=2, ensure_ascii=False)))
+
+
+def json_line(command: str, row: Mapping[str, Any]) -> str:
+    """A row of a command as one line of JSON, with the schema in front."""
+    import json
+
+    document = {"schema": schema_id(command), **row}
+    return _visible(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
+def _visible(text: str) -> str:
+    """JSON text in which no character is invisible or moves others: those become escapes of JSON."""
+    return text if text.isascii() else _BEYOND_ASCII.sub(_escaped, text)
+
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    import json
+
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
+
+
+def _print_yaml(env: Env, result: Result) -> None:
+    import yaml
+
+    plain = _plain(envelope(env, result))
+    document = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    if not document.replace("\n", "").isprintable():
+        document = yaml.safe_dump(plain, sort_keys=False)
+    print(document, end="")
+
+
+def _plain(value: Any) -> Any:
+    # safe_dump refuses tuples, mapping proxies and enum members, which JSON takes.
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def _print_ndjson(env: Env, result: Result) -> None:
+    rows: Any = result.data if result.items else [result.data]
+    for name in result.items.split(".") if result.items else ():
+        rows = rows[name]
+    for row in rows:
+        print(json_line(env.command, row))
+
+
+def _print_csv(env: Env, result: Result) -> None:
+    import csv
+
+    table = result.main_table
+    if table is None:
+        raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")
+    columns = table.chosen(env.output.columns, wide=True)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if env.output.headers:
+        writer.writerow([c.key for c in columns])
+    for row in table.rows:
+        values = [row.get(c.key) for c in columns]
+        writer.writerow([_csv_cell(value, env.output.terminal) for value in values])
+
+
+def _csv_cell(value: Any, terminal: bool) -> Any:
+    """A name as it is, so that a program reads the same name again; escaped where a person looks on."""
+    if value is None or value == () or value == []:
+        return ""
+    if isinstance(value, str) and not terminal:
+        return value
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else cell_text(value)
+
+
+def _print_blocks(env: Env, result: Result) -> None:
+    out = env.output
+    main = result.main_table
+    for block in result.blocks:
+        if isinstance(block, Table):
+            of_main = main is not None and block.columns is main.columns
+            _print_table(env, block, out.columns if of_main else None)
+        else:
+            _print_line(clean(block), out.terminal)
+
+
+def _print_line(line: str, terminal: bool) -> None:
+    """A line of text; on a terminal too narrow for it broken at blanks, below where its text begins."""
+    width = max(_terminal_width(), 20) if terminal else 0
+    if not terminal or len(line) <= width:
+        print(line)
+        return
+    indent = len(line) - len(line.lstrip()) + 2
+    for piece in wrapped(line, width, min(indent, width // 2)):
+        print(piece)
+
+
+def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:
+    out = env.output
+    columns = table.chosen(wanted, wide=out.format == "wide")
+    lines = list(plain_lines(table, columns, out.headers))
+    longest = max(map(len, lines), default=0)
+    width = _terminal_width() if out.terminal else longest
+    painted = out.color and any(c.style for c in columns)
+    if longest > width and too_narrow(table, columns, out.headers, width):
+        for line in stacked_lines(table, columns, max(width, 20)):
+            print(line)
+        return
+    # rich costs as much to import as all the rest: only where it makes a difference.
+    if painted or longest > width:
+        print_rich(table, columns, out.headers, out.color, max(width, 20))
+        return
+    for i, line in enumerate(lines):
+        print(f"\033[1m{line}\033[0m" if out.color and out.headers and i == 0 else line)
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns

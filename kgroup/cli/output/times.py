@@ -1,0 +1,110 @@
+"""Moments on the command line and in what it prints: always UTC."""
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from kgroup.cli.env.durations import parse_duration
+from kgroup.errors import ConfigError
+
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+_DAY_MS = 86_400_000
+_EPOCH = datetime(1970, 1, 1)  # naive: always UTC here
+
+
+def parse_time(text: str, now_ms: int | None = None) -> int:
+    """Milliseconds since 1970 of `text`; ConfigError for anything else than
+
+    ISO-8601 (UTC unless it says otherwise), a clock time (the last time it was that late), a duration with
+    its unit (so long ago), or milliseconds since 1970.
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    given = text.strip().removesuffix(" ago")
+    if given.isdigit() and len(given) >= 12:
+        return int(given)
+    if _CLOCK.fullmatch(given):
+        return _last_time_it_was(given, now)
+    if given and given[0].isdigit() and given[-1] in "smhd" and "-" not in given:
+        return now - int(parse_duration(given) * 1000)
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        hint = "write 2026-03-01T03:00, 03:00 (UTC) or 2h (two hours ago)"
+        raise ConfigError(f"{text!r} is not a time", hint) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `since_ms` to `until_ms`, both included; None is no bound. `note` says how hours were read."""
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    note: str | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return self.since_ms is not None or self.until_ms is not None
+
+    def holds(self, ms: int) -> bool:
+        """Whether a moment lies in it; one that is unknown (below 0) lies in no span that has a bound."""
+        if not self.bounded:
+            return True
+        return max(self.since_ms or 0, 0) <= ms and (self.until_ms is None or ms <= self.until_ms)
+
+    @property
+    def text(self) -> str:
+        """The span for people."""
+        since = "the start" if self.since_ms is None else iso(self.since_ms)
+        return f"{since} to {'the end' if self.until_ms is None else iso(self.until_ms)}"
+
+
+def parse_span(since: str | None, until: str | None, now_ms: int | None = None) -> Span:
+    """What --since and --until mean together; ConfigError if nothing can lie between them.
+
+    An hour of day is the last time it was that late, which the span's `note` says.
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    asked = {"--since": since, "--until": until}
+    found = {option: parse_time(text, now) for option, text in asked.items() if text}
+    read = [
+        f"{option} {asked[option]} is {iso(moment)}"
+        for option, moment in found.items()
+        if _CLOCK.fullmatch((asked[option] or "").strip())
+    ]
+    note = ", ".join(read) + " (the last time it was that late, UTC)" if read else None
+    first, last = found.get("--since"), found.get("--until")
+    if first is not None and last is not None and first > last:
+        told = ", ".join(f"{option} {asked[option]} is {iso(moment)}" for option, moment in found.items())
+        hint = f"{told}; write the day, as in 2026-03-01T03:00"
+        raise ConfigError("nothing lies between --since and --until: --since is the later one", hint)
+    return Span(first, last, note)
+
+
+def _last_time_it_was(clock: str, now_ms: int) -> int:
+    parts = [int(part) for part in clock.split(":")]
+    if parts[0] > 23 or any(part > 59 for part in parts[1:]):
+        raise ConfigError(f"{clock!r} is not a time of day")
+    midnight = now_ms - now_ms % _DAY_MS
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    moment = midnight + seconds * 1000
+    return moment if moment <= now_ms else moment - _DAY_MS
+
+
+def iso(ms: int) -> str | None:
+    """`2026-03-01T03:00:00.123Z`; None for a time that is unknown (below 0)."""
+    if ms < 0:
+        return None
+    # Not fromtimestamp: a record may carry any number, and a year beyond 9999 is not worth a crash.
+    try:
+        moment = _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return None
+    return moment.isoformat(timespec="milliseconds") + "Z"
+
+
+def day_and_clock(ms: int) -> tuple[str, str]:
+    """`2026-03-01` and `03:00:00.123`; dashes for an unknown time."""
+    text = iso(ms)
+    return (text[:10], text[11:-1]) if text else ("-", "-")

@@ -1,0 +1,122 @@
+"""Groups and members in words: what `list`, `describe` and `remove-members` share."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from kgroup.admin.models import Assignment, ItemError, Member, Tasks
+from kgroup.cli.exit_codes import ExitCode, of_kafka_code
+from kgroup.cli.output.result import ItemError as Shown
+from kgroup.errors import ErrorCode
+
+STATE_STYLES: Mapping[str, str] = {
+    "Stable": "green",
+    "stable": "green",
+    "Empty": "dim",
+    "Dead": "red",
+    "PreparingRebalance": "yellow",
+    "CompletingRebalance": "yellow",
+    "Assigning": "yellow",
+    "Reconciling": "yellow",
+    "revoking": "yellow",
+    "waiting": "yellow",
+    "left": "red",
+}
+_UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+# Kafka writes it URL-safe, librdkafka does not.
+_KAFKA_UUID = re.compile(r"[A-Za-z0-9_+/-]{22}")
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-2,5` for 0, 1, 2 and 5."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+UNKNOWN = "?"
+"""What a table shows where a number or name is not known; "-" is none."""
+
+
+def assignment_text(assignment: Assignment) -> str:
+    """`orders:0-2 pay:1`, or `-` for nothing."""
+    return " ".join(f"{entry.topic}:{ranges(entry.partitions)}" for entry in assignment) or "-"
+
+
+def owned_text(member: Member) -> str:
+    """What a member owns; where that is not known, why."""
+    if member.assignment is not None:
+        return assignment_text(member.assignment)
+    if member.raw_assignment is not None:
+        from base64 import b64decode
+
+        return f"unknown ({len(b64decode(member.raw_assignment))} bytes)"
+    return "unknown"
+
+
+def tasks_text(tasks: Tasks | None) -> str | None:
+    """`active 0:0-2, standby 1:0`; None where the group has no tasks."""
+    if tasks is None:
+        return None
+    roles = (("active", tasks.active), ("standby", tasks.standby), ("warm-up", tasks.warmup))
+    told = [
+        f"{role} " + " ".join(f"{entry.subtopology_id}:{ranges(entry.partitions)}" for entry in entries)
+        for role, entries in roles
+        if entries
+    ]
+    return ", ".join(told) or "none"
+
+
+def short_member_id(member_id: str) -> str:
+    """A member id cut to what tells members apart at a glance, for terminals only."""
+    match = _UUID.fullmatch(member_id)
+    if match:
+        return f"{match['name'] or ''}{match['uuid'][:4]}…"
+    return member_id[:8] if _KAFKA_UUID.fullmatch(member_id) else member_id
+
+
+def grouped(number: int) -> str:
+    """A number with blanks between thousands, for prose."""
+    return f"{number:,}".replace(",", " ")
+
+
+def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: int) -> str:
+    """`lag 12 480`, `lag at least 310 (2 of 9 partitions unknown)`, or `lag unknown`."""
+    if total is not None:
+        return f"lag {grouped(total)}"
+    if at_least is None:
+        return "lag unknown"
+    why = f"{unknown} of {partitions} partitions unknown" if unknown else "not all partitions are seen"
+    return f"lag at least {grouped(at_least)} ({why})"
+
+
+def shown_errors(errors: Iterable[ItemError]) -> list[Shown]:
+    """Errors of the admin layer as the envelope's entries."""
+    return [Shown(e.code, e.message, e.hint, e.item) for e in errors]
+
+
+def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:
+    """The exit code each error stands for."""
+    return [of_code_name(error.code) for error in errors]
+
+
+def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
+    """The exit code of what ended with `code`, given what could not be seen.
+
+    What went wrong stays; OK becomes NOT_AUTHORISED where rights are the only reason, else PARTIAL.
+    """
+    codes = set(exit_codes(unseen))
+    if not codes or code not in (ExitCode.OK, ExitCode.NOT_AUTHORISED):
+        return code
+    return ExitCode.NOT_AUTHORISED if codes == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
+
+
+def of_code_name(name: str) -> ExitCode:
+    """The exit code for a Kafka error's name, or for UNREACHABLE and OUTCOME_UNKNOWN."""
+    if name in ("UNREACHABLE", "OUTCOME_UNKNOWN"):
+        return ExitCode.UNREACHABLE
+    known = ErrorCode.__members__.get(name)
+    return ExitCode.FAILED if known is None else of_kafka_code(known)

@@ -1,0 +1,55 @@
+"""What a deletion of groups would do, or did, as a table and JSON."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kgroup.admin.models import GroupResult, ItemError
+from kgroup.cli.exit_codes import of_batch
+from kgroup.cli.output.result import ItemError as Shown
+from kgroup.cli.output.result import Result
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_code_name, of_seen, shown_errors
+from kgroup.cli.views.lagging import duration_text
+
+
+def deletion(
+    items: Sequence[GroupResult],
+    ages: dict[str, int | None],
+    where: Any,
+    journal_id: str | None,
+    file: str | None,
+    unseen: Sequence[ItemError] = (),
+) -> Result:
+    """What a deletion would do, or did, group by group."""
+    rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
+    wrong = [item for item in items if item.result in ("failed", "not_found")]
+    codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
+    errors = [
+        Shown(item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}", None, item.group_id)
+        for item in wrong
+    ]
+    counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
+    if journal_id:
+        summary += f"   journal {journal_id}   positions in {file}"
+    elif counts["planned"]:
+        summary += ".   Nothing changed. Add --execute."
+    columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
+    if ages:
+        columns.insert(1, Column("stale", "SILENT FOR"))
+    shown = [{**row, "stale": duration_text(row["stale_ms"])} for row in rows]
+    return Result(
+        {
+            "executed": journal_id is not None,
+            "journal_id": journal_id,
+            "export": file,
+            "items": rows,
+        },
+        (Table(tuple(columns), shown), summary),
+        items="items",
+        names=[item.group_id for item in items if item.result in ("planned", "deleted")],
+        errors=[*errors, *shown_errors(unseen)],
+        exit_code=of_seen(of_batch(codes, len(wrong) < len(items)), unseen),
+        cluster=where,
+    )

@@ -1,0 +1,200 @@
+"""A described group as text and tables."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
+from kgroup.admin.read.lag import total
+from kgroup.admin.read.members import partitions_of
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import (
+    STATE_STYLES,
+    UNKNOWN,
+    assignment_text,
+    lag_text,
+    owned_text,
+    ranges,
+    short_member_id,
+    tasks_text,
+)
+from kgroup.domain import TopicPartition
+
+_GROUP = Column("group_id", "GROUP", wide=True)
+MEMBER_COLUMNS = (
+    _GROUP,
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("host"),
+    Column("client_id", wide=True),
+    Column("rack_id", "RACK", wide=True),
+    Column("protocol", wide=True),
+    Column("member_epoch", "EPOCH", right=True),
+    Column("state", style=STATE_STYLES),
+    Column("partitions", "PARTS", right=True),
+    Column("assignment", "CURRENT"),
+    Column("target_assignment", "TARGET"),
+    Column("lag", right=True),
+    Column("subscribed", wide=True),
+)
+STREAMS_COLUMNS = (*MEMBER_COLUMNS, Column("tasks"), Column("target_tasks"))
+OFFSET_COLUMNS = (
+    _GROUP,
+    Column("topic"),
+    Column("partition", right=True),
+    Column("committed_offset", "COMMITTED", right=True),
+    Column("log_end_offset", "LOG-END", right=True),
+    Column("lag", right=True),
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("leader_epoch", wide=True, right=True),
+    Column("metadata", wide=True),
+    Column("assignment_epoch", "SINCE-EPOCH", wide=True, right=True),
+    Column("error", wide=True),
+)
+_MARKS = {"info": "·", "warn": "!", "error": "!!"}
+
+
+def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: bool) -> Iterator[str | Table]:
+    """The chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
+    if "summary" in sections:
+        yield _headline(group)
+        yield _totals(group)
+    if "members" in sections and group.members:
+        yield ""
+        yield Table(member_columns((group,)), member_rows(group, by, short))
+    if "offsets" in sections and group.offsets:
+        yield ""
+        yield Table(OFFSET_COLUMNS, offset_rows(group, short))
+    if "findings" in sections and group.findings:
+        yield ""
+        for finding in group.findings:
+            yield f"{_MARKS.get(finding.severity, '!')} {finding.code} {finding.message}"
+            if finding.hint:
+                yield f"  {finding.hint}"
+
+
+def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
+    """The columns of members: with their tasks where one of the groups is a streams group."""
+    return STREAMS_COLUMNS if any(group.type == STREAMS for group in groups) else MEMBER_COLUMNS
+
+
+def _headline(group: GroupDescription) -> str:
+    kind = f"{group.type} (KIP-848)" if group.type == CONSUMER else group.type
+    if group.protocol_type and group.protocol_type != CONSUMER and group.protocol_type != group.type:
+        kind += f" ({group.protocol_type})"
+    parts = [group.group_id, kind, group.state]
+    if group.assignor:
+        parts.append(f"assignor {group.assignor}")
+    if group.generation is not None:
+        parts.append(f"generation {group.generation}")
+    if group.group_epoch is not None:
+        parts.append(f"epoch {group.group_epoch} (assignment {group.assignment_epoch})")
+    place = []
+    if group.coordinator is not None:
+        place.append(f"coordinator {group.coordinator.id}")
+    if group.offsets_partition is not None:
+        place.append(f"__consumer_offsets-{group.offsets_partition}")
+    if place:
+        parts.append(" · ".join(place))
+    return "   ".join(parts)
+
+
+def _totals(group: GroupDescription) -> str:
+    parts = [f"members {_count(group)}"]
+    parts.append(f"partitions {len(group.offsets)}")
+    rows = len(group.offsets)
+    lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
+    return " · ".join([*parts, lag])
+
+
+def _count(group: GroupDescription) -> str:
+    if group.members is None:
+        return "unknown"
+    static = sum(1 for member in group.members if member.instance_id is not None)
+    if not all(member.instance_id_known for member in group.members):
+        return f"{len(group.members)} (static or not: this broker does not tell)"
+    return str(len(group.members)) + (f" ({static} static)" if static else "")
+
+
+def member_rows(group: GroupDescription, by: str, short: bool) -> list[dict[str, Any]]:
+    """A row for each member, by instance id (dynamic members last) or by member id.
+
+    A member's lag is unknown when that of one of its partitions is, or what it owns.
+    """
+    rows = {TopicPartition(row.topic, row.partition): row for row in group.offsets}
+    members = sorted(
+        group.known_members,
+        key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
+    )
+    return [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
+
+
+def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:
+    """How far a member is behind; UNKNOWN where that is not known, None where it reads nothing."""
+    owned = partitions_of(member.assignment)
+    if member.assignment is None or not owned <= rows.keys():
+        return UNKNOWN
+    behind = total(rows[place] for place in owned)
+    return UNKNOWN if behind.unknown else behind.lag
+
+
+def _member_row(group_id: str, member: Member, lag: int | str | None, short: bool) -> dict[str, Any]:
+    subscribed = list(member.subscribed_topics or ())
+    if member.subscribed_regex:
+        subscribed.append(f"/{member.subscribed_regex}/")
+    return {
+        "group_id": group_id,
+        "instance_id": member.instance_id if member.instance_id_known else UNKNOWN,
+        "member_id": short_member_id(member.member_id) if short else member.member_id,
+        "host": UNKNOWN if member.host is None else member.host,
+        "client_id": UNKNOWN if member.client_id is None else member.client_id,
+        "rack_id": member.rack_id,
+        "protocol": member.protocol,
+        "member_epoch": member.member_epoch,
+        "state": _state(member),
+        "partitions": UNKNOWN if member.partition_count is None else member.partition_count,
+        "assignment": owned_text(member),
+        "target_assignment": _target(member),
+        "lag": lag,
+        "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
+        "tasks": tasks_text(member.tasks),
+        "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
+    }
+
+
+def _state(member: Member) -> str:
+    if member.state != "revoking" or member.target_assignment is None:
+        return member.state
+    kept = {(entry.topic, p) for entry in member.target_assignment for p in entry.partitions}
+    going = [
+        TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
+        for entry in member.assignment or ()
+    ]
+    return "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
+
+
+def _target(member: Member) -> str | None:
+    if member.target_assignment is None:
+        return None
+    return "=" if member.target_assignment == member.assignment else assignment_text(member.target_assignment)
+
+
+def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
+    """A row for each partition that has a committed offset or an owner."""
+    return [
+        {
+            "group_id": group.group_id,
+            "topic": row.topic,
+            "partition": row.partition,
+            "committed_offset": row.committed_offset,
+            "log_end_offset": row.log_end_offset,
+            "lag": row.lag,
+            "instance_id": row.instance_id,
+            "member_id": short_member_id(row.member_id) if short and row.member_id else row.member_id,
+            "leader_epoch": row.leader_epoch,
+            "metadata": row.metadata,
+            "assignment_epoch": row.assignment_epoch,
+            "error": row.error or row.reason,
+        }
+        for row in group.offsets
+    ]

@@ -1,0 +1,290 @@
+"""The views of `kgroup replay-log`: timeline, state at a moment, raw records, live, verdict."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.escaping import clean
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.history import (
+    LIMITS,
+    Source,
+    closing_lines,
+    coverage_json,
+    coverage_lines,
+    coverage_text,
+    damage,
+    event_json,
+    foreign,
+    shortcomings,
+    unseen,
+    untimed,
+)
+from kgroup.cli.inputs.history_selection import Selection
+from kgroup.cli.output.messages import print_error
+from kgroup.cli.output.result import ItemError, Result, json_line, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.times import day_and_clock, iso
+from kgroup.cli.views.history_state import description
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event
+    from kgroup.history.replay import At, Story
+
+_EVENT_COLUMNS = (
+    Column("timestamp", "TIME (UTC)"),
+    Column("partition", right=True),
+    Column("offset", right=True),
+    Column("group_id", "GROUP"),
+    Column("type"),
+    Column("epoch", "GEN/EPOCH", right=True),
+    Column("event"),
+    Column("member_id", "MEMBER", wide=True),
+    Column("instance_id", "INSTANCE", wide=True),
+    Column("detail"),
+    Column("cause"),
+    Column("unowned_ms", "UNOWNED-MS", right=True),
+)
+_POLL_S = 0.5
+
+
+def show_timeline(env: Env, source: Source, selection: Selection, html: Path | None) -> ExitCode:
+    """Events in order, with what is complete; and, if asked for, as a page."""
+    story = source.replay(selection, keep_owners=html is not None)
+    return show_story(env, story, selection, html, source.cluster)
+
+
+def show_story(
+    env: Env,
+    story: "Story",
+    selection: Selection,
+    html: Path | None = None,
+    cluster: Mapping[str, Any] | None = None,
+) -> ExitCode:
+    """A story that was told already, by this process or by Spark."""
+    strangers = foreign(story)
+    events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
+    errors, code = shortcomings(story, selection)
+    if html is not None:
+        from kgroup.cli.views.history_page import write_page
+
+        write_page(html, events, story)
+        env.note(f"wrote {html}")
+    told = [event_json(event) for event in events]
+    data = {
+        "events": told,
+        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "limits": list(LIMITS),
+        "span": selection.span_json(story.events),
+    }
+    rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=True)]
+    result = Result(
+        data,
+        _timeline(story, events, selection),
+        items="events",
+        names=sorted({event.group for event in events if event.group}),
+        errors=errors,
+        exit_code=code,
+        cluster=cluster,
+        main=Table(_EVENT_COLUMNS, rows),
+    )
+    return show(env, result)
+
+
+def _epoch(event: "Event") -> str:
+    if event.epoch < 0:
+        return "-"
+    return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
+
+
+def _timeline(story: "Story", events: "Sequence[Event]", selection: Selection) -> list[str]:
+    """The coverage first, then a line an event, with cause and unowned time below it."""
+    lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
+    lines += _event_lines(events)
+    if not any(event.group for event in events):
+        lines.append(nothing_text(story, selection))
+    return [*lines, "", *closing_lines(events)]
+
+
+def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
+    """Say which partitions cannot be read, and which can again; what was said."""
+    now = {error.item or "": error.message for error in source.failures}
+    for name, message in now.items():
+        if before.get(name) != message:
+            env.note(f"error: {message}; trying again")
+    for name in before.keys() - now.keys():
+        env.note(f"{name} is read again")
+    return now
+
+
+def span_lines(selection: Selection) -> list[str]:
+    """Which time was asked for, if one was."""
+    return [f"from {selection.span.text}"] if selection.span.bounded else []
+
+
+def nothing_text(story: "Story", selection: Selection) -> str:
+    """That nothing was found, and where something is, if that is only outside the span."""
+    where = selection.outside(story.events).text if selection.span.bounded else ""
+    return f"no event in this span: {where}" if where else "no event matches"
+
+
+def _event_lines(events: "Sequence[Event]", day: str = "") -> Iterator[str]:
+    groups = sorted({event.group for event in events if event.group})
+    width = max((len(group) for group in groups), default=0)
+    for event in events:
+        today, clock = day_and_clock(event.timestamp_ms)
+        if today != day:
+            day = today
+            yield f"{day} (UTC)"
+        where = f"{event.offset}-{event.end_offset}" if event.end_offset > event.offset else f"{event.offset}"
+        group = f"{event.group:<{width}}  " if len(groups) > 1 else ""
+        sure = " " if event.proven else "?"
+        yield f"  {clock}  {where:>11}  {group}{_epoch(event):>5}  {event.kind + sure:<27}  {event.detail}"
+        indent = " " * (33 + (width + 2 if group else 0))
+        if event.cause:
+            yield f"{indent}└ {event.cause}"
+        if event.unowned:
+            yield f"{indent}└ {_unowned_text(event)}"
+
+
+def _unowned_text(event: "Event") -> str:
+    from kgroup.domain import TopicPartition
+    from kgroup.history.fold.events import duration_text, partitions_text
+
+    places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
+    longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)
+    span = duration_text(longest)
+    if shortest != longest:
+        span = f"{duration_text(shortest)} to {span}"
+    return f"{places} had no owner for {span}"
+
+
+def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
+    """The groups as they were, in the words of `describe`."""
+    from dataclasses import asdict
+
+    from kgroup.cli.views.description import MEMBER_COLUMNS, blocks, member_rows
+
+    story = source.replay(selection, at)
+    found = [description(state, partition) for partition, state in story.states]
+    errors, code = damage(story)
+    missing = [] if found else unseen(story, selection)
+    if missing and code is ExitCode.OK:
+        code = ExitCode.NOT_FOUND
+    undecoded = [
+        ItemError(e.code, f"{g.group_id}: {e.message}", e.hint, g.group_id) for g in found for e in g.errors
+    ]
+    if undecoded:
+        errors, code = [*errors, *undecoded], ExitCode.PARTIAL
+    moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
+    shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
+    for group in found:
+        shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
+    data = {
+        "groups": [asdict(group) for group in found],
+        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "limits": list(LIMITS),
+        "at": {
+            "offset": at.offset,
+            "time_ms": at.time_ms,
+            "time": iso(-1 if at.time_ms is None else at.time_ms),
+        },
+    }
+    rows = [row for group in found for row in member_rows(group, "instance", short=False)]
+    result = Result(
+        data,
+        shown,
+        items="groups",
+        names=[group.group_id for group in found],
+        errors=[*errors, *missing],
+        exit_code=code,
+        cluster=source.cluster,
+        main=Table(MEMBER_COLUMNS, rows),
+    )
+    return show(env, result)
+
+
+def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
+    """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
+    from kgroup.history.raw import raw_rows
+
+    bad: list[Any] = []
+    read, without_time = False, 0
+    as_json, span = _prints_json(env, "--raw"), selection.span
+    for log in source.logs:
+        for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
+            when, read = row["timestamp_ms"], True
+            if not span.holds(when):
+                without_time += when < 0
+                continue
+            if as_json:
+                print(json_line(env.command, {**row, "timestamp": iso(when)}))
+            else:
+                print(_raw_line(row))
+        bad += log.bad
+    source.check()
+    errors = [ItemError("CORRUPT_MESSAGE", str(b), None, b.source) for b in bad]
+    errors += [*source.failures, *untimed(without_time, "record")]
+    sys.stdout.flush()
+    for error in errors:
+        print_error(error.message)
+    if bad and not read and not source.failures:
+        return ExitCode.FAILED
+    return ExitCode.PARTIAL if errors else ExitCode.OK
+
+
+def _prints_json(env: Env, view: str) -> bool:
+    """Whether a view that prints as it reads prints JSON lines; ConfigError for a format it does not have."""
+    chosen = env.output.format
+    if chosen not in ("table", "wide", "json", "ndjson"):
+        raise ConfigError(f"{view} has no -o {chosen}", "-o ndjson prints one object a line")
+    return chosen in ("json", "ndjson")
+
+
+def _raw_line(row: Mapping[str, Any]) -> str:
+    import json
+
+    day, clock = day_and_clock(row["timestamp_ms"])
+    key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
+    value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+    tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
+    return clean(f"{row['partition']}:{row['offset']}  {day} {clock}  {row['type_name']}{tx}  {key}  {value}")
+
+
+def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
+    """What there is, then what comes, until Ctrl-C."""
+    from kgroup.history.replay import Reader, in_order
+
+    readers = [
+        Reader(
+            log,
+            topic_names=source.topic_names,
+            names=selection.names,
+            wanted=selection.wanted,
+            runs=selection.collapse,
+        )
+        for log in source.logs
+    ]
+    as_json, day, first = _prints_json(env, "--follow"), "", True
+    unread: dict[str, str] = {}
+    while True:
+        source.try_again()
+        events = [event for reader in readers for event in in_order(reader.advance())]
+        if first and not as_json:
+            for reader in readers:
+                print(clean(coverage_text(reader.coverage)), flush=True)
+        first = False
+        unread = _note_unread(env, source, unread)
+        for error in untimed(selection.outside(events).untimed, "event"):
+            print_error(error.message)
+        for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
+            if as_json:
+                print(json_line(env.command, event_json(event)), flush=True)
+            else:
+                print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
+                day = day_and_clock(event.timestamp_ms)[0]
+        time.sleep(_POLL_S)

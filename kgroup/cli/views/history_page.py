@@ -1,0 +1,68 @@
+"""The timeline as one HTML page without a network: members by time, who owned what, gaps and events."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.inputs.history import LIMITS, coverage_text, event_json
+from kgroup.errors import StorageError
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event
+    from kgroup.history.fold.folding import Holdings
+    from kgroup.history.replay import Story
+
+
+def write_page(path: Path, events: "Sequence[Event]", story: "Story") -> None:
+    """Write the page; StorageError where that is not possible."""
+    try:
+        path.write_text(page(events, story), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def page(events: "Sequence[Event]", story: "Story") -> str:
+    """The whole page as text; everything it shows is in it."""
+    end = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in events), default=0)
+    owners = {name: held for fold in story.folds.values() for name, held in (fold.owners or {}).items()}
+    shown = sorted({event.group for event in events if event.group})
+    data = {
+        "coverage": [coverage_text(covered) for covered in story.coverage if covered.records],
+        "limits": list(LIMITS),
+        "groups": [
+            {
+                "name": name,
+                "lanes": _lanes(owners.get(name, []), end),
+                "events": [_event(event) for event in events if event.group == name],
+            }
+            for name in shown
+        ],
+    }
+    # Inside a script element "</script" and "<!--" mean something, whatever string they are in.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    template = Path(__file__).with_name("history_page.html").read_text(encoding="utf-8")
+    return template.replace("@DATA@", text)
+
+
+def _event(event: "Event") -> dict[str, Any]:
+    row = event_json(event)
+    names = ("timestamp_ms", "offset", "event", "detail", "cause", "proven", "suspicious", "unowned_ms")
+    return {name: row[name] for name in names}
+
+
+def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[dict[str, Any]]:
+    """Bars by member: [from, to, what was held, state]; a replaced static member keeps its lane."""
+    from kgroup.history.fold.events import partitions_text
+
+    lanes: dict[str, list[list[Any]]] = {}
+    open_: dict[str, list[Any]] = {}
+    for held in history:
+        now = {m.label: (partitions_text(m.holds), m.state) for m in held.members}
+        for name in [n for n in open_ if n not in now or now[n] != tuple(open_[n][2:])]:
+            open_.pop(name)[1] = held.timestamp_ms
+        for name, (text, state) in now.items():
+            if name not in open_:
+                open_[name] = [held.timestamp_ms, end_ms, text, state]
+                lanes.setdefault(name, []).append(open_[name])
+    return [{"member": name, "bars": bars} for name, bars in lanes.items()]

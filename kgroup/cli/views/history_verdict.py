@@ -1,0 +1,213 @@
+"""`kgroup replay-log --verify`: whether the replayed state of each group is what the cluster says."""
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.history import LIMITS, Source, coverage_json, coverage_text
+from kgroup.cli.inputs.history_selection import Selection
+from kgroup.cli.output.result import ItemError, Result, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import shown_errors
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import ItemError as Unseen
+    from kgroup.history.fold.state import GroupState
+
+_POLL_S = 0.5
+_VERIFY_TRIES = 5
+_UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
+"""The one refusal that says something about the group: there is none. All others leave it unknown."""
+
+
+class Verdict(NamedTuple):
+    """How a group differs, and what of it could not be compared; `all_of_it`: nothing could.
+
+    `failed`: something was asked for and not got, so that another time or principal may tell more.
+    """
+
+    differences: list[str]
+    uncompared: list[str]
+    all_of_it: bool = False
+    failed: bool = False
+
+    @property
+    def word(self) -> str:
+        return "differs" if self.differences else "not compared" if self.all_of_it else "same"
+
+    @classmethod
+    def unknown(cls, why: str) -> "Verdict":
+        """That of a group of which nothing could be compared."""
+        return cls([], [f"all of it: {why}"], all_of_it=True, failed=True)
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The verdicts by group, and why there may be groups without one."""
+
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    unseen: "tuple[Unseen, ...]" = ()
+
+    def named(self, word: str) -> list[str]:
+        """The groups with this verdict."""
+        return [name for name, verdict in self.verdicts.items() if verdict.word == word]
+
+
+def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
+    """Whether the replayed state of each group is what the cluster says; exit code 8 if not, 5 if unknown."""
+    from kgroup.history.replay import Reader
+
+    readers = [
+        Reader(log, topic_names=source.topic_names, names=selection.names, wanted=selection.wanted)
+        for log in source.logs
+    ]
+    found = _compare(source, readers, selection)
+    source.check()
+    table = _table(found)
+    blocks: list[str | Table] = [
+        coverage_text(reader.coverage)
+        for reader in readers
+        if reader.coverage.records or reader.coverage.failure is not None
+    ]
+    data = {
+        "groups": table.rows,
+        "coverage": [coverage_json(reader.coverage) for reader in readers],
+        "limits": list(LIMITS),
+    }
+    absent = [name for name in selection.names or () if name not in found.verdicts]
+    result = Result(
+        data,
+        [*blocks, "", table, "", _summary(found)],
+        items="groups",
+        names=found.named("differs"),
+        errors=[*source.failures, *shown_errors(found.unseen), *map(_absent, absent)],
+        exit_code=_exit_code(source, found, absent),
+        cluster=source.cluster,
+        main=table,
+    )
+    return show(env, result)
+
+
+def _table(found: Comparison) -> Table:
+    rows: list[dict[str, Any]] = [
+        {
+            "group_id": name,
+            "verdict": verdict.word,
+            "differences": verdict.differences,
+            "not_compared": verdict.uncompared,
+        }
+        for name, verdict in found.verdicts.items()
+    ]
+    columns = (
+        Column("group_id", "GROUP"),
+        Column("verdict"),
+        Column("differences"),
+        Column("not_compared", "NOT COMPARED"),
+    )
+    return Table(columns if any(v.uncompared for v in found.verdicts.values()) else columns[:3], rows)
+
+
+def _absent(name: str) -> ItemError:
+    hint = "kgroup list shows the groups there are"
+    return ItemError("GROUP_ID_NOT_FOUND", f"neither the log nor the cluster has group {name}", hint, name)
+
+
+def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:
+    """A difference is a verdict whatever else was not seen; without one no gap passes for agreement."""
+    if found.named("differs"):
+        return ExitCode.BAD_VERDICT
+    if source.failures or found.unseen or any(v.all_of_it or v.failed for v in found.verdicts.values()):
+        return ExitCode.PARTIAL
+    if absent:
+        return ExitCode.PARTIAL if found.verdicts else ExitCode.NOT_FOUND
+    return ExitCode.OK
+
+
+def _summary(found: Comparison) -> str:
+    bad, unknown, count = len(found.named("differs")), len(found.named("not compared")), len(found.verdicts)
+    told = f"{bad} of {count} groups differ" if bad else f"{count} groups: replay = live state"
+    if unknown:
+        told = f"{told}, but {unknown} could not be compared"
+    elif partly := sum(bool(verdict.uncompared) for verdict in found.verdicts.values()):
+        told = f"{told}, of {partly} in part"
+    return f"{told}; there may be groups that were not seen" if found.unseen else told
+
+
+def _compare(source: Source, readers: Sequence[Any], selection: Selection) -> Comparison:
+    """How each group of the log or the cluster differs; one that changes meanwhile is compared again."""
+    found = Comparison()
+    for tries_left in reversed(range(_VERIFY_TRIES)):
+        for reader in readers:
+            reader.advance()
+        states = {name: s for reader in readers for name, s in reader.fold.states.items()}
+        asked: Collection[str] = found.named("differs")
+        if not asked:
+            listed, found.unseen = _listed(source, selection)
+            asked = states.keys() | listed
+        kept = {n: v for n, v in found.verdicts.items() if n not in asked}
+        found.verdicts = dict(sorted((kept | _compared(source, states, asked)).items()))
+        if not found.named("differs") or not tries_left:
+            break
+        time.sleep(_POLL_S)
+    return found
+
+
+def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[Unseen, ...]]":
+    """The selected groups that the cluster has, of the types whose state is in the log, and what hides some.
+
+    Groups named one by one are asked for by name, so no list has to be whole for them.
+    """
+    from kgroup.history.fold.state import SHARE
+
+    if selection.names is not None:
+        return set(selection.names), ()
+    assert source.admin is not None
+    listing = source.admin.list_groups()
+    wanted = selection.wanted
+    groups = (g.group_id for g in listing.groups if g.type != SHARE)
+    return {group for group in groups if wanted is None or wanted(group)}, listing.errors
+
+
+def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterable[str]) -> dict[str, Verdict]:
+    """Of each of these groups how it differs; without those that neither the log nor the cluster has."""
+    from dataclasses import asdict
+
+    assert source.admin is not None
+    described = source.admin.describe(sorted(names))
+    said = {group.group_id: asdict(group) for group in described.groups}
+    refused = {error.item: error for error in described.errors}
+    found: dict[str, Verdict] = {}
+    for name in names:
+        state = states.get(name)
+        if unread := source.unread(name):
+            found[name] = Verdict.unknown(unread.message)
+        elif name in said:
+            found[name] = _verdict(state, said[name])
+        elif (refusal := refused.get(name)) is None or refusal.code != _UNKNOWN_GROUP:
+            found[name] = Verdict.unknown(refusal.message if refusal else "the cluster did not answer")
+        elif state is not None:
+            found[name] = _unknown_to_the_cluster(state, refusal.message)
+    return found
+
+
+def _verdict(state: "GroupState | None", said: Mapping[str, Any]) -> Verdict:
+    from kgroup.history.fold.state import SHARE
+    from kgroup.history.verify import differences, hidden_positions, uncompared
+
+    if state is None and said["type"] == SHARE:
+        return Verdict.unknown("what a share group is made of is not in this log")
+    hidden = hidden_positions(said) is not None
+    unlike, untold = list(differences(state, said)), uncompared(state, said)
+    return Verdict(unlike, untold, all_of_it=state is None and hidden and not unlike, failed=hidden)
+
+
+def _unknown_to_the_cluster(state: "GroupState", why: str) -> Verdict:
+    from kgroup.history.fold.state import UNDECODED
+
+    # A broker that does not describe groups of this type says nothing against them.
+    if state.kind in UNDECODED:
+        return Verdict.unknown(why)
+    return Verdict([f"in the log, but {why}"], [])

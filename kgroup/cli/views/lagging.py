@@ -1,0 +1,230 @@
+"""Lag as text, tables and JSON."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kgroup.admin.models import DEAD, EMPTY
+from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.read.lag import counted, total
+from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import exit_codes, lag_text, of_seen, shown_errors
+
+_RATES = (
+    Column("consumed_per_s", "READ/S", right=True),
+    Column("produced_per_s", "WRITTEN/S", right=True),
+)
+NOTED = 5
+_TIME = Column("time_lag", right=True)
+
+
+def result(
+    measured: LagReport,
+    verdict: Mapping[str, Any] | None,
+    by_topic: bool,
+    in_time: bool,
+    where: Mapping[str, Any] | None,
+    unseen: Sequence[Unseen] = (),
+) -> Result:
+    """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
+
+    A verdict that cannot be given is none of the good ones: BAD_VERDICT too where nothing hinders but
+    partitions never committed, else what could not be read decides.
+    """
+    rated = any(group.consumed_per_s is not None for group in measured.groups)
+    several = len(measured.groups) > 1
+    columns = _columns(by_topic, in_time, rated, several)
+    rows = [row for group in measured.groups for row in _rows(group, by_topic)]
+    blocks: list[str | Table] = [_headline(group) for group in measured.groups]
+    if rows:
+        blocks += ["", Table(columns, rows)]
+    errors = [*shown_errors(measured.errors), *shown_errors(unseen)]
+    absent = exit_codes(error for error in measured.errors if error.item in measured.missing)
+    code = of_seen(of_batch(absent, bool(measured.groups)), [*measured.errors, *unseen])
+    if verdict:
+        by_id = {group.group_id: group for group in measured.groups}
+        errors += [_over(by_id[group_id], verdict) for group_id in verdict["over"]]
+        errors += [_no_verdict(by_id[told["group_id"]], told["reason"]) for told in verdict["unknown"]]
+        never = any(told["never_committed"] for told in verdict["unknown"])
+        if verdict["over"] or never:
+            code = ExitCode.BAD_VERDICT
+        elif verdict["unknown"]:
+            code = code or ExitCode.PARTIAL
+    return Result(
+        {"groups": [_json(group) for group in measured.groups], "verdict": verdict},
+        blocks,
+        items="groups",
+        names=[group.group_id for group in measured.groups],
+        errors=errors,
+        exit_code=code,
+        cluster=where,
+        main=Table(columns, rows),
+    )
+
+
+def verdict_of(measured: LagReport, limit: Mapping[str, Any]) -> dict[str, Any]:
+    """The groups over the limit, and those of which that cannot be told, with the reason."""
+    over, unknown = [], []
+    for group in measured.groups:
+        records = limit["unit"] == "records"
+        least = group.lag_at_least if records else group.time_lag_at_least_ms
+        told = group.total_lag if records else group.max_time_lag_ms
+        if least is not None and least > limit["limit"]:
+            over.append(group.group_id)
+        elif told is None:
+            reason, never = _why_unknown(group, records)
+            unknown.append({"group_id": group.group_id, "reason": reason, "never_committed": never})
+    return {**limit, "over": over, "unknown": unknown}
+
+
+def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
+    """The reason in words, and whether it is that readers have not committed: all could be read then."""
+    untold = [row for row in group.offsets if row.lag is None and not row.gone]
+    if not records and not untold:
+        untold = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
+    if untold:
+        first = untold[0]
+        why = first.reason or first.error or "the record there has no time"
+        more = f" ({len(untold)} partitions in all)" if len(untold) > 1 else ""
+        never = not group.errors and all(row.error is None and row.lag is None for row in untold)
+        return f"{first.topic}-{first.partition}: {why}{more}", never
+    if group.errors:
+        return group.errors[0].message, False
+    if group.state not in (EMPTY, DEAD):
+        return f"it is {group.state}, and which partitions its members read is not told", False
+    if group.offsets:
+        return "the partitions it has committed no longer exist", True
+    return "nothing is committed and nobody reads a partition", True
+
+
+def notes(group: GroupLag) -> Iterator[str]:
+    """Why partitions are unknown or left out, for a person: the first few of them."""
+    untold = [row for row in group.offsets if row.error or row.reason]
+    for row in untold[:NOTED]:
+        left = "left out: " if row.gone else ""
+        yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
+    if len(untold) > NOTED:
+        yield f"{group.group_id}: and {len(untold) - NOTED} partitions more; -o json has them all"
+
+
+def duration_text(ms: int | None) -> str | None:
+    """`0s`, `850ms`, `12s`, `3m 10s`, `2h 5m`, `3d 4h`: the two largest units."""
+    if ms is None:
+        return None
+    if 0 < ms < 1000:
+        return f"{ms}ms"
+    parts, rest = [], ms // 1000
+    for unit, seconds in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, rest = divmod(rest, seconds)
+        if count:
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2]) or "0s"
+
+
+def _no_verdict(group: GroupLag, reason: str) -> ItemError:
+    hint = "commit a position for these partitions: kgroup reset-offsets, or let the readers do it"
+    if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
+        hint = "ask again when it can be read"
+    return ItemError("LAG_UNKNOWN", f"{group.group_id}: lag unknown: {reason}", hint, group.group_id)
+
+
+def _headline(group: GroupLag) -> str:
+    rows = len(group.offsets)
+    lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
+    parts = [group.group_id, group.state, lag]
+    if group.time_lag_at_least_ms is not None:
+        least = "" if group.max_time_lag_ms is not None else "at least "
+        parts.append(f"oldest unread {least}{duration_text(group.time_lag_at_least_ms)}")
+    if group.consumed_per_s is not None and group.produced_per_s is not None:
+        parts.append(f"reads {group.consumed_per_s:g}/s of {group.produced_per_s:g}/s written")
+        left = group.catches_up_in_s
+        if left is not None:
+            parts.append(f"caught up in {duration_text(int(left * 1000))}")
+        elif group.total_lag is not None:
+            parts.append("does not catch up")
+    return "   ".join(parts)
+
+
+def _columns(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple[Column, ...]:
+    columns = [Column("group_id", "GROUP", wide=not several), Column("topic")]
+    if by_topic:
+        columns.append(Column("partitions", right=True))
+    else:
+        columns += [
+            Column("partition", right=True),
+            Column("committed_offset", "COMMITTED", right=True),
+            Column("log_end_offset", "LOG-END", right=True),
+        ]
+    columns.append(Column("lag", right=True))
+    columns += [_TIME] if in_time else []
+    columns += _RATES if rated else ()
+    if not by_topic:
+        columns += [
+            Column("instance_id", "INSTANCE"),
+            Column("member_id", "MEMBER", wide=True),
+            Column("error", wide=True),
+        ]
+    return tuple(columns)
+
+
+def _rows(group: GroupLag, by_topic: bool) -> Iterable[dict[str, Any]]:
+    if not by_topic:
+        return [
+            {
+                "group_id": group.group_id,
+                **asdict(row),
+                "time_lag": duration_text(row.time_lag_ms),
+                # A dynamic member has no instance id; the reader is who one looks for here.
+                "instance_id": row.instance_id or row.member_id,
+            }
+            for row in group.offsets
+        ]
+    return [
+        {"group_id": group.group_id, **topic, "time_lag": duration_text(topic["max_time_lag_ms"])}
+        for topic in _topics(group)
+    ]
+
+
+def _topics(group: GroupLag) -> list[dict[str, Any]]:
+    by_topic: dict[str, list[PartitionLag]] = {}
+    for row in group.offsets:
+        by_topic.setdefault(row.topic, []).append(row)
+    told = []
+    for topic, rows in by_topic.items():
+        those = counted(rows)
+        summed = total(those)
+        oldest, all_ages = oldest_of(those)
+        told.append(
+            {
+                "topic": topic,
+                "partitions": len(rows),
+                "lag": summed.lag,
+                "lag_at_least": summed.at_least,
+                "unknown_partitions": summed.unknown,
+                "max_time_lag_ms": oldest if all_ages else None,
+                "consumed_per_s": rate_of(row.consumed_per_s for row in those),
+                "produced_per_s": rate_of(row.produced_per_s for row in those),
+            }
+        )
+    return told
+
+
+def _json(group: GroupLag) -> dict[str, Any]:
+    document = {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": _topics(group)}
+    del document["errors"]  # they are the envelope's
+    return document
+
+
+def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ItemError:
+    limit: int = verdict["limit"]
+    least = ""
+    if verdict["unit"] == "records":
+        least = "" if group.total_lag is not None else "at least "
+        text = f"lag {least}{group.lag_at_least} is above {limit}"
+    else:
+        text = f"the oldest unread record waits {duration_text(group.time_lag_at_least_ms)}, "
+        text += f"longer than {duration_text(limit)}"
+    return ItemError("LAG_ABOVE_LIMIT", f"{group.group_id}: {text}", None, group.group_id)

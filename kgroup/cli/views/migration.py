@@ -1,0 +1,168 @@
+"""Plans of a migration, and what became of them, as text, tables and JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kgroup.admin.migrate.models import BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_code_name
+
+if TYPE_CHECKING:
+    from kgroup.admin.migrate.execute import Conversion, RollStep
+
+_STATUS_STYLES = {"ok": "green", "warn": "yellow", "BLOCK": "bold red", "unknown": "magenta", "info": "dim"}
+_CHECKS = (
+    Column("status", style=_STATUS_STYLES),
+    Column("check"),
+    Column("message"),
+    Column("hint"),
+)
+NEXT = {"upgrade": ("classic", "consumer"), "downgrade": ("consumer", "classic")}
+_ORDER = (
+    Column("step", right=True),
+    Column("instance_id", "INSTANCE"),
+    Column("client_id", "CLIENT"),
+    Column("host"),
+    Column("is_leader", "LEADER"),
+    Column("member_id", "MEMBER", wide=True),
+)
+
+
+def planned(plan: MigrationPlan, where: Mapping[str, Any] | None) -> Result:
+    """The plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
+    rows = [_row(check) for check in plan.checks]
+    blocks: list[str | Table] = [headline(plan), ""]
+    blocks += [line for check in plan.checks for line in _lines(check)]
+    return Result(
+        {"group_id": plan.group_id, "verdict": plan.verdict, "checks": [asdict(c) for c in plan.checks]},
+        blocks,
+        items="checks",
+        names=[check.code for check in plan.blockers],
+        errors=_against(plan),
+        exit_code=verdict_code(plan),
+        cluster=where,
+        main=Table(_CHECKS, rows),
+    )
+
+
+def _against(plan: MigrationPlan) -> list[ItemError]:
+    """What keeps the plan from being ready, in a line each: the checks say more."""
+    if plan.verdict == BLOCKED:
+        names = ", ".join(check.code.replace("_", " ") for check in plan.blockers)
+        return [ItemError("BLOCKED", f"{plan.group_id}: blocked: {names}", None, plan.group_id)]
+    if plan.verdict != UNKNOWN:
+        return []
+    return [
+        ItemError(
+            check.reason or "NOT_KNOWN",
+            f"{plan.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}",
+            check.hint,
+            check.code,
+        )
+        for check in plan.unknowns
+    ]
+
+
+def verdict_code(plan: MigrationPlan) -> ExitCode:
+    """4 when blocked; for an unknown verdict why it is unknown: 6 for lack of rights, else 5."""
+    if plan.verdict == UNKNOWN:
+        reasons = {check.reason and of_code_name(check.reason) for check in plan.unknowns}
+        return ExitCode.NOT_AUTHORISED if reasons == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
+    return ExitCode.REFUSED if plan.verdict == BLOCKED else ExitCode.OK
+
+
+def headline(plan: MigrationPlan) -> str:
+    """The group, the way it would go, and the verdict with its counts."""
+    start, end = NEXT[plan.direction]
+    counts = {"blocker": BLOCK, "warning": "warn"}
+    unknown = len(plan.unknowns)
+    told = [f"{unknown} not known"] if unknown else []
+    told += [
+        f"{n} {word}{'s' if n > 1 else ''}"
+        for word, status in counts.items()
+        if (n := sum(check.status == status for check in plan.checks))
+    ]
+    verdict = plan.verdict.upper() + (f" ({', '.join(told)})" if told else "")
+    return f"{plan.group_id}   {start} → {end}   {plan.type}, {plan.state}      VERDICT  {verdict}"
+
+
+def _row(check: Check) -> dict[str, Any]:
+    return {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
+
+
+def _shown(check: Check) -> str:
+    return "BLOCK" if check.status == BLOCK else check.status
+
+
+def _lines(check: Check) -> list[str]:
+    """A check as a person reads it: one line, and its remedy below when there is something to do."""
+    lines = [f"  {_shown(check):<9}{check.code.replace('_', ' '):<22}{check.message}"]
+    if check.hint and check.status != "ok":
+        lines.append(f"  {'':<31}→ {check.hint}")
+    return lines
+
+
+def outcome(
+    plan: MigrationPlan,
+    action: str,
+    where: Mapping[str, Any] | None,
+    done: "Conversion | None" = None,
+    order: "Sequence[RollStep]" = (),
+) -> Result:
+    changed = done.offsets_changed if done else ()
+    errors = _against(plan) if action == "none" else []
+    errors += [
+        ItemError(
+            "OFFSET_CHANGED",
+            f"{c.topic}-{c.partition}: offset {c.before} before, {c.after} after",
+            "the journal holds the offsets before: somebody committed, or they expired, in between",
+            f"{c.topic}-{c.partition}",
+        )
+        for c in changed
+    ]
+    # Who accepts what is not known gets the outcome of the work.
+    code = verdict_code(plan) if action == "none" else ExitCode.FAILED if changed else ExitCode.OK
+    offsets = {"committed": done.offsets, "changed": [asdict(c) for c in changed]} if done else None
+    table = Table(_ORDER, [{"step": n, **asdict(step)} for n, step in enumerate(order, 1)])
+    return Result(
+        {
+            "group_id": plan.group_id,
+            "verdict": plan.verdict,
+            "action": action,
+            "checks": [asdict(check) for check in plan.checks],
+            "order": [asdict(step) for step in order],
+            "offsets": offsets,
+            "journal_id": done.journal_id if done else None,
+        },
+        _told(plan, action, done, table),
+        items="order",
+        names=[step.instance_id or step.member_id for step in order],
+        errors=errors,
+        exit_code=code,
+        cluster=where,
+        main=table,
+    )
+
+
+def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Table) -> Sequence[str | Table]:
+    if done is not None:
+        kept = "the same before and after" if not done.offsets_changed else "NOT the same before and after"
+        plural = "" if done.offsets == 1 else "s"
+        offsets = f"{done.offsets} committed offset{plural}, {kept}"
+        now = f"{done.group_id} is a {done.type} group now, {done.state}"
+        return (f"{now}. {offsets}.   journal {done.journal_id}",)
+    if action != "roll":
+        return (headline(plan), "", *(line for check in plan.checks for line in _lines(check)))
+    new = NEXT[plan.direction][1]
+    known = any(row["is_leader"] is not None for row in table.rows)
+    leader = "the leader last" if known else "which member leads is not known (--read-log tells)"
+    return (
+        headline(plan),
+        "",
+        f"The group is live: no request converts it, restarting its clients with group.protocol={new} does.",
+        f"One after the other, each stopped before its successor starts; {leader}:",
+        table,
+    )

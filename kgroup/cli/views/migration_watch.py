@@ -1,0 +1,163 @@
+"""A migration as it happens: one live block on a terminal, a line a change elsewhere, ndjson for programs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from kgroup.admin.migrate.watch import DONE, WATCHING, Look
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.escaping import clean
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.result import Result, json_line, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.times import iso
+from kgroup.cli.output.wording import assignment_text
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+
+_SECOND = 1000
+_COLUMNS = tuple(
+    Column(name)
+    for name in (
+        "timestamp",
+        "group_id",
+        "status",
+        "type",
+        "state",
+        "moved",
+        "members",
+        "remaining",
+        "stalled_ms",
+    )
+)
+
+
+def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, stuck_after: str) -> ExitCode:
+    """Print looks until the last one; BAD_VERDICT when that says stuck."""
+    looks = admin.watch_migration(
+        group,
+        direction,
+        interval_s=parse_duration(interval),
+        stuck_after_s=parse_duration(stuck_after),
+    )
+    if env.output.format == "ndjson":
+        last = _each_change(looks, lambda look: print(_line(look, direction), flush=True))
+    elif env.output.format not in ("table", "wide"):
+        last = _each_change(looks, lambda look: None)
+        return _document(env, admin, last)
+    elif env.output.terminal:
+        last = _live(looks, env)
+    else:
+        last = _each_change(looks, lambda look: print(clean(text(look)), flush=True))
+    return _code(last)
+
+
+def _each_change(looks: Iterator[Look], tell: Callable[[Look], None]) -> Look:
+    """Tell the looks that show something new; the last one."""
+    before: object = None
+    for look in looks:
+        now = _news(look)
+        if now != before:
+            tell(look)
+        before = now
+    return look
+
+
+def _news(look: Look) -> object:
+    waits = tuple((wait.code, wait.message) for wait in look.waits)
+    return (
+        look.status, look.type, look.state, look.members, look.moved, look.remaining,
+        look.group_epoch, look.assignment_epoch, look.unowned, waits,
+    )  # fmt: skip
+
+
+def _live(looks: Iterator[Look], env: Env) -> Look:
+    """A block that is drawn over; the last look stays on the screen."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(no_color=not env.output.color, highlight=False)
+    with Live(console=console, refresh_per_second=4) as live:
+        for look in looks:
+            live.update(Text("\n".join(map(clean, _block(look)))))
+    return look
+
+
+def look_json(look: Look) -> dict[str, Any]:
+    """A look as it is printed; names as docs/json-output.md fixes them."""
+    row = asdict(look)
+    return {"timestamp_ms": row.pop("timestamp_ms"), "timestamp": iso(look.timestamp_ms), **row}
+
+
+def _line(look: Look, direction: str) -> str:
+    return json_line(f"{direction} watch", look_json(look))
+
+
+def _document(env: Env, admin: "Admin", look: Look) -> ExitCode:
+    from kgroup.cli.env.session import identity
+
+    row = look_json(look)
+    result = Result(
+        row,
+        (text(look),),
+        main=Table(_COLUMNS, [row]),
+        names=look.remaining,
+        exit_code=_code(look),
+        cluster=identity(admin, env),
+    )
+    return show(env, result)
+
+
+def _code(look: Look) -> ExitCode:
+    return ExitCode.OK if look.status == DONE else ExitCode.BAD_VERDICT
+
+
+def text(look: Look) -> str:
+    """A look in one line."""
+    parts = [(iso(look.timestamp_ms) or "")[11:-1], _head(look)]
+    if look.remaining:
+        parts.append("remaining " + ", ".join(look.remaining))
+    if look.unowned:
+        parts.append("no owner " + assignment_text(look.unowned))
+    if look.status == WATCHING:
+        parts += [wait.message for wait in look.waits if wait.code != "not_rolled"]
+    else:
+        parts += [f"unowned {_unowned(look)}", *(wait.message for wait in look.waits)]
+    return "  ".join(parts)
+
+
+def _head(look: Look) -> str:
+    if look.type is None:
+        return "cannot be seen"
+    epochs = (
+        "" if look.group_epoch is None else f" epoch {look.group_epoch} (assignment {look.assignment_epoch})"
+    )
+    word = "" if look.status == WATCHING else f"  {look.status.upper()}"
+    return f"{look.moved} of {look.members} moved  {look.type} {look.state}{epochs}{word}"
+
+
+def _unowned(look: Look) -> str:
+    """Partition-seconds without an owner, as bounds."""
+    low, high = (
+        ms / _SECOND for ms in (look.unowned_partition_ms.at_least, look.unowned_partition_ms.at_most)
+    )
+    return f"{low:.1f} s" if low == high else f"{low:.1f}-{high:.1f} s, partitions added up"
+
+
+def _block(look: Look) -> list[str]:
+    """A look as a screen."""
+    lines = [f"{look.group_id}   {look.direction}   {_head(look)}"]
+    if look.members:
+        filled = round(20 * look.moved / look.members)
+        lines.append(
+            f"{'█' * filled}{'░' * (20 - filled)}  remaining: {', '.join(look.remaining) or 'nobody'}"
+        )
+    lines.append(f"no owner now: {assignment_text(look.unowned)}   so far: {_unowned(look)}")
+    for wait in look.waits:
+        lines.append(f"! {wait.message}   since {(look.timestamp_ms - wait.since_ms) / _SECOND:.0f} s")
+        if wait.hint:
+            lines.append(f"  {wait.hint}")
+    return lines

@@ -1,0 +1,101 @@
+"""Positions as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import kgroup
+from kgroup.admin.change.offset_plans import ABSENT, GroupNow, Position
+from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.refusals import code_name
+from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
+from kgroup.cli.inputs.offset_files import positions_document
+from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.domain import TopicPartition
+
+Positions = Mapping[str, Mapping[TopicPartition, Position]]
+
+
+def result(
+    now: Mapping[str, GroupNow],
+    chosen: Positions,
+    where: Mapping[str, Any] | None,
+    unseen: Sequence[Unseen] = (),
+) -> Result:
+    """The positions chosen; groups that are not there or cannot be read are errors of their own.
+
+    `unseen` says where the export may be incomplete.
+    """
+    groups = positions_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
+    rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
+    several = (Column("group_id", "group"),) if len(now) > 1 else ()
+    columns = (
+        *several,
+        Column("topic"),
+        Column("partition", right=True),
+        Column("committed_offset", "OFFSET", right=True),
+    )
+    full = (*columns, Column("leader_epoch", wide=True, right=True), Column("metadata", wide=True))
+    csv_rows = [{**row, "offset": row["committed_offset"]} for row in rows]
+    errors, codes = [], []
+    for group in now.values():
+        if group.error:
+            errors.append(
+                ItemError(code_name(group.error), group.error.message, group.error.hint, group.group_id)
+            )
+            codes.append(of_error(group.error))
+        elif group.state == ABSENT and not chosen[group.group_id]:
+            errors.append(
+                ItemError(
+                    "GROUP_ID_NOT_FOUND",
+                    f"group {group.group_id} does not exist",
+                    "kgroup list shows the groups there are",
+                    group.group_id,
+                )
+            )
+            codes.append(ExitCode.NOT_FOUND)
+    return Result(
+        {"groups": groups},
+        (Table(full, rows),),
+        items="groups",
+        names=[str(group["group_id"]) for group in groups],
+        errors=[*errors, *shown_errors(unseen)],
+        exit_code=of_seen(of_batch(codes, bool(groups)), unseen),
+        cluster=where,
+        main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows),
+    )
+
+
+def document_text(groups: Positions, where: Mapping[str, Any] | None) -> str:
+    """The same document that `offsets export -o json` prints, for a file."""
+    document: dict[str, Any] = {
+        "schema": "kgroup/offsets-export@1",
+        "kgroup_version": kgroup.__version__,
+        "cluster": where,
+        "status": "ok",
+        "exit_code": 0,
+        "data": {"groups": positions_document(groups)},
+        "errors": [],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def keep(file: str | None, groups: Positions, where: Mapping[str, Any] | None) -> str:
+    """Keep positions of groups that are about to go in a file, by default a new one; the file's name."""
+    import time
+    from pathlib import Path
+
+    from platformdirs import user_state_path
+
+    from kgroup.cli.changes import write_text
+
+    if file is None:
+        folder = Path(user_state_path("kgroup")) / "exports"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = str(
+            folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
+        )
+    write_text(file, document_text(groups, where))
+    return file

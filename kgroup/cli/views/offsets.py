@@ -1,0 +1,204 @@
+"""Plans of positions and what became of them, as text, tables, CSV and JSON."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
+from kgroup.admin.change.offset_plans import (
+    ABSENT,
+    DONE,
+    FAILED,
+    PLANNED,
+    REFUSED,
+    UNCHANGED,
+    OffsetChange,
+    OffsetsPlan,
+)
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_code_name
+
+_GROUP = Column("group_id", "GROUP")
+_ROWS = (
+    Column("topic"),
+    Column("partition", right=True),
+    Column("current_offset", "CURRENT", right=True),
+    Column("new_offset", "NEW", right=True),
+    Column("change", right=True),
+)
+_RESULT = Column("result", style={DONE: "green", FAILED: "red", REFUSED: "red", UNCHANGED: "dim"})
+_NON_EMPTY = "NON_EMPTY_GROUP"
+_CSV = (Column("topic"), Column("partition"), Column("offset"))
+
+
+def planned(plan: OffsetsPlan, where: Mapping[str, Any] | None, *, csv: bool = False) -> Result:
+    """What would be done, and why not where it would be refused now: then REFUSED."""
+    refused = {group.group_id for group in plan.refused}
+    counted = [item for item in plan.items if item.result == PLANNED and item.group_id not in refused]
+    failing = [item for item in plan.items if item.result == FAILED]
+    absent = [g for g in plan.groups if g.state == ABSENT and not any(_of(plan.items, g.group_id))]
+    errors = [
+        *(ItemError(g.error_code or _NON_EMPTY, g.refusal or "", g.hint, g.group_id) for g in plan.refused),
+        *(_absent_error(group.group_id) for group in absent),
+        *(_error(item) for item in failing),
+    ]
+    codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
+    codes += [ExitCode.NOT_FOUND] * len(absent)
+    fine = any(i.result in (PLANNED, UNCHANGED) and i.group_id not in refused for i in plan.items)
+    last = "Nothing changed. Add --execute." if counted else "Nothing to do."
+    return Result(
+        _data(plan, plan.items, None),
+        (_headline(plan), *_tables(plan.items, with_results=bool(failing)), last),
+        items="items",
+        names=[f"{item.topic}:{item.partition}" for item in counted],
+        errors=errors,
+        exit_code=of_batch([*codes, *map(_exit_code, failing)], fine),
+        cluster=where,
+        main=_csv(plan, plan.items) if csv else None,
+    )
+
+
+def executed(
+    done: OffsetsExecution, where: Mapping[str, Any] | None, *, csv: bool = False, notes: Sequence[str] = ()
+) -> Result:
+    """What was done, item by item."""
+    wrong = [item for item in done.items if item.result in (REFUSED, FAILED)]
+    counts = {
+        name: sum(item.result == name for item in done.items) for name in (DONE, UNCHANGED, REFUSED, FAILED)
+    }
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
+    if done.journal_id:
+        summary += f"   journal {done.journal_id}"
+    absent = [g for g in done.plan.groups if g.state == ABSENT and not any(_of(done.items, g.group_id))]
+    codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(absent)]
+    return Result(
+        _data(done.plan, done.items, done.journal_id),
+        (*_tables(done.items, with_results=True), *notes, summary),
+        items="items",
+        names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == DONE],
+        errors=[*_errors_by_group(wrong, done.plan), *(_absent_error(group.group_id) for group in absent)],
+        exit_code=of_batch(codes, bool(counts[DONE] or counts[UNCHANGED])),
+        cluster=where,
+        main=_csv(done.plan, done.items) if csv else None,
+    )
+
+
+def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | None) -> dict[str, Any]:
+    return {
+        "plan": {
+            "id": plan.id,
+            "spec": plan.spec,
+            "actor": plan.actor,
+            "reason": plan.reason,
+            "undoes": plan.undoes,
+        },
+        "groups": [asdict(group) for group in plan.groups],
+        "executed": journal_id is not None,
+        "journal_id": journal_id,
+        "items": [_row(item) for item in items],
+    }
+
+
+def _row(item: OffsetChange) -> dict[str, Any]:
+    before, after = item.before, item.after
+    return {
+        "group_id": item.group_id,
+        "topic": item.topic,
+        "partition": item.partition,
+        "current_offset": before.offset if before else None,
+        "new_offset": after.offset if after else None,
+        "change": after.offset - before.offset if before and after else None,
+        "current_leader_epoch": before.leader_epoch if before else None,
+        "new_leader_epoch": after.leader_epoch if after else None,
+        "current_metadata": before.metadata if before else None,
+        "new_metadata": after.metadata if after else None,
+        "result": item.result,
+        "error_code": item.error_code,
+        "effect": item.effect,
+    }
+
+
+def _headline(plan: OffsetsPlan) -> str:
+    groups = ", ".join(f"{group.group_id} ({_state(group.type, group.state)})" for group in plan.groups[:5])
+    more = f" and {len(plan.groups) - 5} more" if len(plan.groups) > 5 else ""
+    return f"PLAN  {plan.spec}: {groups or 'no group'}{more}   plan {plan.id}"
+
+
+def _state(kind: str | None, state: str) -> str:
+    return f"{kind}, {state}" if kind else "does not exist yet"
+
+
+def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]:
+    if not items:
+        return []
+    several = len({item.group_id for item in items}) > 1
+    columns = ((_GROUP,) if several else ()) + _ROWS
+    columns += (_RESULT,) if with_results else ()
+    if any(item.error_code for item in items):
+        columns += (Column("error_code", "ERROR"),)
+    if any(item.effect for item in items):
+        columns += (Column("effect", "NOTE"),)
+    return [Table(columns, [_shown(item) for item in items])]
+
+
+def _shown(item: OffsetChange) -> dict[str, Any]:
+    row = _row(item)
+    if row["change"] is not None:
+        row["change"] = f"{row['change']:+d}" if row["change"] else "0"
+    if row["new_offset"] is None and item.result in (PLANNED, DONE):
+        row["new_offset"] = "deleted"
+    return row
+
+
+def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
+    """Rows as Kafka's `--export` prints them: with the group when several were asked for."""
+    rows = [i for i in items if i.after is not None and i.result in (PLANNED, DONE, UNCHANGED)]
+    columns = ((Column("group"),) if len(plan.groups) > 1 else ()) + _CSV
+    return Table(
+        columns,
+        [
+            {"group": i.group_id, "topic": i.topic, "partition": i.partition, "offset": i.after.offset}
+            for i in rows
+            if i.after
+        ],
+    )
+
+
+def _of(items: Iterable[OffsetChange], group_id: str) -> Iterable[bool]:
+    return (True for item in items if item.group_id == group_id)
+
+
+def _absent_error(group_id: str) -> ItemError:
+    hint = "kgroup list shows the groups there are"
+    return ItemError("GROUP_ID_NOT_FOUND", f"group {group_id} does not exist", hint, group_id)
+
+
+def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ItemError]:
+    """One line a reason: a refused group with a thousand partitions needs no thousand lines."""
+    reasons: dict[tuple[str, str | None, str], list[OffsetChange]] = {}
+    for item in wrong:
+        reasons.setdefault((item.group_id, item.error_code, item.effect), []).append(item)
+    hints = {group.group_id: group.hint for group in plan.groups}
+    found = []
+    for (group_id, code, effect), items in reasons.items():
+        if code == "NON_EMPTY_GROUP":
+            found.append(ItemError(code, effect, hints.get(group_id), group_id))
+        elif len(items) == 1:
+            found.append(_error(items[0]))
+        else:
+            message = f"{group_id}, {len(items)} partitions: {code}: {effect}"
+            found.append(ItemError(code or "FAILED", message, None, group_id))
+    return found
+
+
+def _error(item: OffsetChange) -> ItemError:
+    name = f"{item.group_id} {item.tp}"
+    return ItemError(item.error_code or "FAILED", f"{name}: {item.error_code}: {item.effect}", None, name)
+
+
+def _exit_code(item: OffsetChange) -> ExitCode:
+    if item.result == REFUSED or item.error_code == PLAN_STALE:
+        return ExitCode.REFUSED
+    return of_code_name(item.error_code or "")

@@ -1,0 +1,78 @@
+"""`kgroup pipeline plot`: a group's timeline from its tables, and the ends of logs from its cluster."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.cli.env.invocation import Env
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.domain import TopicPartition
+    from kgroup.pipeline.ask.timeline import Ends, Timeline
+    from kgroup.pipeline.tables.store import Store
+
+EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]
+
+
+def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
+    """How to write such a file; ConfigError if it is no page or picture, or matplotlib is missing."""
+    if out.suffix == ".html":
+        return _write_page
+    if out.suffix != ".png":
+        raise ConfigError(f"--out {out} is neither a page nor a picture", "name it FILE.html or FILE.png")
+    from kgroup.pipeline.ask.picture import check_installed, write_png
+
+    check_installed()
+    return write_png
+
+
+def _write_page(shown: "Timeline", out: Path) -> None:
+    from kgroup.pipeline.ask.plot import page
+
+    out.write_text(page(shown), encoding="utf-8")
+
+
+def log_ends_of(env: Env) -> EndsOf | None:
+    """Asks the cluster that a flag names where logs end; None when no flag names one.
+
+    A context that happens to be current may be another cluster than the one the tables are of.
+    """
+    if not {"bootstrap_server", "context", "local"} & set(env.flags):
+        return None
+
+    def ask(places: "Iterable[TopicPartition]") -> "Ends":
+        from kgroup.admin.read.listed_offset import ListedOffset
+        from kgroup.admin.read.offsets import LATEST
+        from kgroup.cli.env.session import open_admin
+        from kgroup.pipeline.ask.timeline import Ends
+
+        with open_admin(env) as admin:
+            found = admin.list_offsets(dict.fromkeys(places, LATEST))
+        known = {place: end.offset for place, end in found.items() if isinstance(end, ListedOffset)}
+        return Ends(int(time.time() * 1000), known)
+
+    return ask
+
+
+def draw(spark: Any, store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
+    """The timeline of a group; Failure if the tables hold nothing of it."""
+    from kgroup.cli.exit_codes import ExitCode, Failure
+    from kgroup.cli.inputs.history import coverage_text
+    from kgroup.domain import TopicPartition
+    from kgroup.pipeline.ask.queries import in_ms, progress
+    from kgroup.pipeline.ask.story import story_in
+    from kgroup.pipeline.ask.timeline import Span, span_seconds, timeline
+
+    story = story_in(store, group)
+    events = [event for event in story.events if event.group == group]
+    if not events:
+        raise Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no record of group {group} in {store.root}")
+    seconds = span_seconds(events)
+    rows = in_ms(progress(spark, store, group, seconds)).collect()
+    spans = [Span(r.start, TopicPartition(r.topic, r.partition), r.commits, r.offset) for r in rows]
+    ends = ends_of({span.place for span in spans}) if ends_of is not None else None
+    own = {event.log_partition for event in events}
+    remark = " · ".join(coverage_text(c) for c in story.coverage if c.partition in own)
+    return timeline(group, events, spans, seconds, ends, remark)

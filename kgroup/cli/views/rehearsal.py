@@ -1,0 +1,190 @@
+"""`upgrade rehearse` as text and JSON: each act, the records it led to, and the epochs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgroup.admin.models import TopicDescription
+from kgroup.admin.refusals import is_gone
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table, wrapped
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
+
+if TYPE_CHECKING:
+    from kgroup.admin.migrate.rehearse import Rehearsal, Step
+    from kgroup.cli.inputs.history import Source
+
+READABLE = 100
+"""Records hold hundreds of characters: as text they are broken to lines of this length."""
+_STEPS = (
+    Column("step", right=True),
+    Column("phase"),
+    Column("action"),
+    Column("type"),
+    Column("state"),
+    Column("epoch", right=True),
+    Column("records", right=True),
+    Column("error_code", "ERROR"),
+)
+
+
+def rehearse(env: Env, group: str, files: Sequence[Path], settings: Sequence[str]) -> ExitCode:
+    """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
+    from kgroup.admin.migrate.rehearse import rehearse as perform
+    from kgroup.cli.inputs.history import opened
+    from kgroup.cli.inputs.history_selection import Selection
+
+    with opened(env, files, Selection(patterns=(group,))) as source:
+        if source.admin is not None:
+            known, counts = _of_cluster(source, group)
+        else:
+            known, counts = {}, _counts_in(source, group)
+        known |= dict(_setting(text) for text in settings)
+        log = _log_with(source, group)
+        done = perform(log, group, settings=known, topic_names=source.topic_names, partition_counts=counts)
+    return show(env, _result(done, source.cluster))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    from kgroup.coordinator.config import GroupConfig
+
+    name, separator, value = (part.strip() for part in text.partition("="))
+    if not separator:
+        raise ConfigError(
+            f"--set {text!r} is not KEY=VALUE", "as in group.consumer.migration.policy=disabled"
+        )
+    GroupConfig.of({name: value})  # a misspelt name must not look like a setting tried
+    return name, value
+
+
+def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str, int]]:
+    """The coordinator's settings, and how many partitions each topic has.
+
+    Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
+    without them would be of another group. Brokers before 2.8 have no topic ids: topics get one here.
+    """
+    assert source.admin is not None
+    found = source.admin.evidence(group)
+    if found.settings is None:
+        raise BrokerRefused(
+            ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+            f"no rehearsal without the coordinator's settings: {found.settings_error}",
+            hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
+        )
+    counts = {told.name: len(told.partitions) for told in source.admin.topics()}
+    unseen = _mentioned(source, group) - counts.keys()
+    for name, told in source.admin.find_topics(unseen).items():
+        if isinstance(told, TopicDescription):
+            counts[name] = len(told.partitions)
+        elif not is_gone(told):
+            raise BrokerRefused(
+                told.code if isinstance(told, BrokerRefused) else ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"no rehearsal without the partitions of {name}, which the group reads: {told.message}",
+                hint=told.hint,
+            )
+    for name in counts.keys() - set(source.topic_names.values()):
+        source.topic_names[_made_up(name)] = name
+    return dict(found.settings), counts
+
+
+def _mentioned(source: "Source", group: str) -> set[str]:
+    """The topics that the group's records name: subscribed, owned or committed."""
+    from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog
+
+    # Logs of their own: one that has been read to its end gives nothing more.
+    logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
+    named: set[str] = set()
+    for _, state in replay(logs, topic_names=source.topic_names, names=[group]).states:
+        named |= {place.topic for place in state.offsets}
+        for member in state.view().members.values():
+            named |= {place.topic for place in member.holds} | set(member.topics)
+    return named
+
+
+def _counts_in(source: "Source", group: str) -> dict[str, int]:
+    """Without a broker, topics are as large as the group's own records show."""
+    from kgroup.cli.inputs.history_selection import Selection
+    from kgroup.domain import uuid_bytes
+
+    counts: dict[str, int] = {}
+    story = source.replay(Selection(patterns=(group,)))
+    for _, state in story.states:
+        seen = set(state.offsets) | {
+            p for m in state.view().members.values() for p in m.holds | (m.target or set())
+        }
+        for place in seen:
+            counts[place.topic] = max(counts.get(place.topic, 0), place.partition + 1)
+    for fold in story.folds.values():
+        source.topic_names |= fold.names.names
+    unnamed = counts.keys() - set(source.topic_names.values())
+    for name in unnamed:
+        try:
+            source.topic_names[uuid_bytes(name)] = name
+        except ValueError:
+            source.topic_names[_made_up(name)] = name
+    return counts
+
+
+def _made_up(name: str) -> bytes:
+    """An id for a topic of which only the name is known: it has to differ from others, no more."""
+    import hashlib
+
+    return hashlib.sha256(name.encode()).digest()[:16]
+
+
+def _log_with(source: "Source", group: str) -> Any:
+    """The one log that may hold the group: live it is the only one, among files the first that has it."""
+    from kgroup.history.raw import raw_rows
+
+    for log in source.logs:
+        if len(source.logs) == 1 or next(iter(raw_rows(log, names=[group])), None) is not None:
+            return log
+    raise ConfigError(f"no record of group {group} in these files")
+
+
+def _result(done: "Rehearsal", where: Mapping[str, Any] | None) -> Result:
+    refused = "refused" in (done.upgrade, done.downgrade)
+    rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
+    return Result(
+        asdict(done),
+        list(_lines(done)),
+        items="steps",
+        names=[step.action for step in done.steps],
+        exit_code=ExitCode.REFUSED if refused else ExitCode.OK,
+        cluster=where,
+        main=Table(_STEPS, rows),
+    )
+
+
+def _lines(done: "Rehearsal") -> Iterator[str]:
+    yield f"{done.group_id} · {done.copied} records copied from {done.source} · nothing is changed there"
+    for number, step in enumerate(done.steps, 1):
+        yield ""
+        yield f"{number:>3}  {step.phase:<9} {step.action}   → {_state(step)}"
+        if step.error_code:
+            refusal = f"     REFUSED {step.error_code}: {step.message or 'no message'}"
+            yield from wrapped(refusal, READABLE, 13)
+        for record in step.records:
+            yield from wrapped(f"     {_record(record)}", READABLE, 13)
+    kept = "the same" if done.offsets_kept else "NOT the same"
+    yield ""
+    yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
+
+
+def _state(step: "Step") -> str:
+    if step.type == "consumer":
+        return f"consumer {step.state}, epoch {step.epoch} (assignment {step.assignment_epoch})"
+    return f"classic {step.state}, generation {step.epoch}"
+
+
+def _record(record: Mapping[str, Any]) -> str:
+    import json
+
+    key = {name: value for name, value in record["key"].items() if name not in ("group", "group_id")}
+    about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
+    value = "tombstone" if record["value"] is None else json.dumps(record["value"], ensure_ascii=False)
+    return f"{record['offset']:>6}  {record['type_name']}{about}  {value}"

@@ -1,0 +1,131 @@
+"""The plan and the outcome of a removal as text, tables and JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kgroup.admin.models import ItemResult, Plan
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges
+
+_PLANNED = (
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("host"),
+    Column("partitions"),
+    Column("effect"),
+)
+_DONE = (
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("result", style={"removed": "green", "failed": "red", "not_found": "yellow"}),
+    Column("error_code", "ERROR"),
+    Column("effect"),
+)
+
+
+def planned(plan: Plan, where: Mapping[str, Any] | None) -> Result:
+    """What would be done; NOT_FOUND when none of the members asked for is in the group."""
+    absent = [item for item in plan.items if item.result == "not_found"]
+    count = len(plan.items) - len(absent)
+    last = "Nothing changed. Add --execute." if count else "Nothing to do."
+    seen = _members(plan)
+    if seen:
+        last = f"after: {len(seen) - count} of {len(seen)} members.   {last}"
+    return Result(
+        _data(plan, plan.items, executed=False),
+        (_headline(plan), Table(_PLANNED, [_planned_row(item, seen) for item in plan.items]), last),
+        items="items",
+        names=[_name(item) for item in plan.items if item.result == "planned"],
+        errors=[_error(item) for item in absent],
+        exit_code=ExitCode.NOT_FOUND if absent and not count else ExitCode.OK,
+        cluster=where,
+    )
+
+
+def executed(
+    plan: Plan,
+    items: tuple[ItemResult, ...],
+    journal_id: str | None,
+    where: Mapping[str, Any] | None,
+    waited: str | ItemError | None = None,
+) -> Result:
+    """What was done, item by item; `waited` tells how waiting for the group ended."""
+    removed = [item for item in items if item.result == "removed"]
+    failed = [item for item in items if item.result != "removed"]
+    exit_code = of_batch([_exit_code(item) for item in failed], bool(removed))
+    summary = f"{len(removed)} removed" + (f", {len(failed)} failed" if failed else "")
+    if journal_id:
+        summary += f"   journal {journal_id}"
+    errors = [_error(item) for item in failed]
+    if isinstance(waited, ItemError):
+        errors.append(waited)
+        exit_code = exit_code or ExitCode.UNREACHABLE
+    return Result(
+        {**_data(plan, items, executed=bool(journal_id)), "journal_id": journal_id},
+        (
+            Table(_DONE, [_done_row(item) for item in items]),
+            *([waited] if isinstance(waited, str) else []),
+            summary,
+        ),
+        items="items",
+        names=[_name(item) for item in removed],
+        errors=errors,
+        exit_code=exit_code,
+        cluster=where,
+    )
+
+
+def _data(plan: Plan, items: tuple[ItemResult, ...], *, executed: bool) -> dict[str, Any]:
+    return {
+        "group_id": plan.group_id,
+        "plan": {"id": plan.id, "valid_while": dict(plan.valid_while)},
+        "executed": executed,
+        "items": [_done_row(item) for item in items],
+    }
+
+
+def _headline(plan: Plan) -> str:
+    valid = ", ".join(f"{name.replace('_', ' ')} = {value}" for name, value in plan.valid_while.items())
+    seen = _members(plan)
+    count = f", {len(seen)} members" if seen else ""
+    return f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{count})   plan {plan.id} · valid while {valid}"
+
+
+def _members(plan: Plan) -> dict[str, Any]:
+    """The members as they were when the plan was made; none for a plan that comes from a file."""
+    members: Any = plan.before.get("members") or ()
+    return {member["member_id"]: member for member in members}
+
+
+def _planned_row(item: ItemResult, seen: Mapping[str, Any]) -> dict[str, Any]:
+    member = seen.get(item.member_id or "")
+    told = member["assignment"] if member else ()
+    owned = UNKNOWN if told is None else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in told)
+    return {**_done_row(item), "host": member and member["host"], "partitions": owned}
+
+
+def _done_row(item: ItemResult) -> dict[str, Any]:
+    return {
+        "instance_id": item.instance_id,
+        "member_id": item.member_id,
+        "result": item.result,
+        "error_code": item.error_code,
+        "effect": item.effect,
+    }
+
+
+def _name(item: ItemResult) -> str:
+    return item.instance_id or item.member_id or ""
+
+
+def _exit_code(item: ItemResult) -> ExitCode:
+    if item.result == "not_found":
+        return ExitCode.NOT_FOUND
+    return of_code_name(item.error_code or "")
+
+
+def _error(item: ItemResult) -> ItemError:
+    code = item.error_code or "UNKNOWN_MEMBER_ID"
+    return ItemError(code, f"{_name(item)}: {code} ({item.effect})", f"kgroup explain {code}", _name(item))
