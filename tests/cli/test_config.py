@@ -11,7 +11,6 @@ from kgroup.cli.env.config import LocalTarget, RemoteTarget, load_config, target
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.properties import from_java, parse_jaas, parse_properties
-from kgroup.cli.env.settings import resolve
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
@@ -49,7 +48,7 @@ OPTIONS = {
 
 
 def settings(environ=None, **options):
-    return resolve(Env.of("config show", {**OPTIONS, **options}, environ or {}))
+    return Env.of("config show", {**OPTIONS, **options}, environ or {}).settings()
 
 
 def origins(resolved):
