@@ -17,8 +17,10 @@ from kgroup.broker.wakeups import Wakeups
 from kgroup.broker.watchers import Watchers
 from kgroup.domain import offsets_partition_of
 from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.log.interface import DamagedLog
 from kgroup.protocol import registry
 from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.complaints import told
 
 log = logging.getLogger(__name__)
 
@@ -82,11 +84,19 @@ class Dispatcher:
         except Refused as refused:
             return api.refuse(call.body, refused.code, refused.message)
         except StorageError as error:
-            self.cluster.complaints.say(log, registry.name_of(api.key), error.message)
+            self.complain(call, error)
             return api.refuse(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
         except Exception:
             log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)
             return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+    def complain(self, call: Call, error: StorageError) -> None:
+        """Tell the operator what the disk refused a request, now and again; each damage by itself."""
+        api, complaints = registry.name_of(call.body.API), self.cluster.complaints
+        if isinstance(error, DamagedLog):
+            complaints.say(log, told(error), f"{api} is refused")
+        else:
+            complaints.say(log, api, told(error))
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log
+from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.log.interface import OffsetOutOfRange
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -33,7 +32,7 @@ def delete_records(desk: Dispatcher, call: Call) -> DeleteRecordsResponse:
         topics=tuple(
             DeleteRecordsTopicResult(
                 name=name,
-                partitions=tuple(_result(desk, call.node, name, p) for p in partitions.values()),
+                partitions=tuple(_result(desk, call, name, p) for p in partitions.values()),
             )
             for name, partitions in topics.items()
             if partitions
@@ -54,16 +53,12 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> DeleteReco
 
 
 def _result(
-    desk: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition
+    desk: Dispatcher, call: Call, topic: str, wanted: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
     try:
-        start = _deleted(desk, node, topic, wanted)
-    except Refused as refused:
-        return _failed(wanted.partition_index, refused.code)
-    except OffsetOutOfRange:
-        return _failed(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except StorageError:
-        return _failed(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
+        start = _deleted(desk, call.node, topic, wanted)
+    except (Refused, StorageError) as error:
+        return _failed(wanted.partition_index, code_of(desk, call, error))
     return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=start)
 
 

@@ -13,11 +13,10 @@ from typing import NamedTuple
 from kgroup.broker.call import Answer, Api, Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.fetch_sessions import IDS_SINCE, Answers, Named, Plan, Wanted
-from kgroup.broker.handlers.partitions import partition_log, topic_name
+from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.log.interface import OffsetOutOfRange
 from kgroup.protocol.batches import LENGTH_OFFSET
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import (
@@ -119,17 +118,14 @@ def _data(
         return _partition(
             desk, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
         )
-    except Refused as refused:
-        failed = _failed(wanted.ask.partition, refused.code)
-        if name is not None and refused.code in _MOVED and call.version >= LEADERS_SINCE:
+    except (Refused, StorageError) as error:
+        code = code_of(desk, call, error)
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and call.version < STORAGE_ERROR_SINCE:
+            return _failed(wanted.ask.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        failed = _failed(wanted.ask.partition, code)
+        if name is not None and code in _MOVED and call.version >= LEADERS_SINCE:
             failed = replace(failed, current_leader=_leader(desk, name, wanted.ask.partition))
         return failed
-    except OffsetOutOfRange:
-        return _failed(wanted.ask.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except StorageError:
-        old = call.version < STORAGE_ERROR_SINCE
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if old else ErrorCode.KAFKA_STORAGE_ERROR
-        return _failed(wanted.ask.partition, code)
 
 
 def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResponse:

@@ -6,7 +6,8 @@ import shutil
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.errors import ErrorCode
+from kgroup.broker.handlers.partitions import code_of
+from kgroup.errors import ErrorCode, StorageError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -32,8 +33,9 @@ def describe_log_dirs(desk: Dispatcher, call: Call) -> DescribeLogDirsResponse:
         if folder is not None:
             total, _, usable = shutil.disk_usage(folder)
         topics = _topics(desk, call.node, request)
-    except OSError:
-        failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir)
+    except OSError as error:
+        code = code_of(desk, call, StorageError(f"{error.filename or log_dir}: {error.strerror}"))
+        failed = DescribeLogDirsResult(error_code=code, log_dir=log_dir)
         return DescribeLogDirsResponse(results=(failed,))
     found = DescribeLogDirsResult(log_dir=log_dir, topics=topics, total_bytes=total, usable_bytes=usable)
     return DescribeLogDirsResponse(results=(found,))

@@ -6,7 +6,7 @@ from collections import Counter
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log
+from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.codec import Message
@@ -51,7 +51,7 @@ def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
                     raise Refused(ErrorCode.INVALID_REQUEST)
                 found.append(_listed(desk, call, topic.name, wanted, committed))
             except (Refused, StorageError) as error:
-                found.append(_unlisted(wanted, _code_of(error)))
+                found.append(_unlisted(wanted, code_of(desk, call, error)))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -81,8 +81,9 @@ def offset_for_leader_epoch(desk: Dispatcher, call: Call) -> OffsetForLeaderEpoc
                 placement = desk.cluster.placement_of(known, wanted.partition)
                 epoch, end = placement.end_of(wanted.leader_epoch, log.end_offset)
                 found.append(EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end))
-            except Refused as refused:
-                found.append(EpochEndOffset(partition=wanted.partition, error_code=refused.code))
+            except (Refused, StorageError) as error:
+                code = code_of(desk, call, error)
+                found.append(EpochEndOffset(partition=wanted.partition, error_code=code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
@@ -147,10 +148,6 @@ def _at_time(log: Log, timestamp: int) -> tuple[int, int]:
 
 def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
-
-
-def _code_of(error: Refused | StorageError) -> ErrorCode:
-    return error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 APIS = (

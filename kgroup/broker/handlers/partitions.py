@@ -1,11 +1,12 @@
-"""What every request about partitions checks first: does the topic exist, and is it led here?"""
+"""What every request about partitions checks first: does the topic exist, and is it led here? If not, why."""
 
 from __future__ import annotations
 
+from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.domain import ZERO_UUID
-from kgroup.errors import ErrorCode, Refused
-from kgroup.log.interface import Log
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.log.interface import Log, OffsetOutOfRange
 from kgroup.runtime.catalog import CatalogTopic
 
 NO_LEADER_EPOCH = -1
@@ -19,6 +20,16 @@ def topic_name(desk: Dispatcher, name: str, topic_id: bytes) -> str:
     if found is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
     return found
+
+
+def code_of(desk: Dispatcher, call: Call, error: Refused | StorageError) -> ErrorCode:
+    """Why a client cannot have a partition; what is wrong with the disk, the operator is told as well."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, OffsetOutOfRange):
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    desk.complain(call, error)
+    return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def partition_log(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from kgroup.broker.call import Answer, Api, Call, Silence
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log, topic_name
+from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
 from kgroup.coordinator.transactions.producers import ProducerEpoch
@@ -24,8 +23,6 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-
-log = logging.getLogger(__name__)
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
 ABORTABLE_SINCE = 11  # TRANSACTION_ABORTABLE is understood
@@ -102,8 +99,7 @@ def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduc
             records = refused.records if isinstance(refused, InvalidRecords) else ()
             found.append(_refused(data.index, refused.code, refused.message, records))
         except StorageError as error:
-            desk.cluster.complaints.say(log, "Produce", error.message)
-            found.append(_refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, error.message))
+            found.append(_refused(data.index, code_of(desk, call, error), error.message))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.partitions import code_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import alter_partition_reassignments as alter
@@ -29,7 +30,7 @@ def reassign(desk: Dispatcher, call: Call) -> alter.AlterPartitionReassignmentsR
     """Each partition on its own; those that may move lie on their new brokers when this returns."""
     request = call.body
     assert isinstance(request, alter.AlterPartitionReassignmentsRequest)
-    moves = _Moves(desk)
+    moves = _Moves(desk, call)
     responses = []
     for topic in request.topics:
         found = []
@@ -76,7 +77,7 @@ def elect_leaders(desk: Dispatcher, call: Call) -> elect.ElectLeadersResponse:
             elect.TopicPartitions(topic=name, partitions=tuple(range(topic.partitions)))
             for name, topic in topics.items()
         )
-    moves = _Moves(desk)
+    moves = _Moves(desk, call)
     results = []
     for topic in wanted:
         found = []
@@ -112,18 +113,16 @@ def refuse_elect(request: Message, code: ErrorCode, message: str | None) -> elec
 class _Moves:
     """The new places of a request's partitions; they are one write of the catalog."""
 
-    def __init__(self, desk: Dispatcher) -> None:
-        self._desk = desk
+    def __init__(self, desk: Dispatcher, call: Call) -> None:
+        self._desk, self._call = desk, call
         self._by_topic: dict[str, dict[int, Placement]] = defaultdict(dict)
 
     def plan(self, topic: str, partition: int, find: Callable[[], Placement]) -> tuple[int, str | None]:
         """Note the place that `find` names; error code and message."""
         try:
             self._by_topic[topic][partition] = find()
-        except Refused as refused:
-            return refused.code, refused.message
-        except StorageError as error:
-            return ErrorCode.KAFKA_STORAGE_ERROR, error.message
+        except (Refused, StorageError) as error:
+            return code_of(self._desk, self._call, error), error.message
         return ErrorCode.NONE, None
 
     def carry_out(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log
+from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.coordinator.outcome import EndMarker
 from kgroup.coordinator.transactions.state import LATEST_VERSION
 from kgroup.domain import TopicPartition
@@ -30,7 +30,7 @@ def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
         markers=tuple(
             WritableTxnMarkerResult(
                 producer_id=marker.producer_id,
-                topics=tuple(_topic(desk, call.node, marker, topic) for topic in marker.topics),
+                topics=tuple(_topic(desk, call, marker, topic) for topic in marker.topics),
             )
             for marker in request.markers
         )
@@ -38,17 +38,15 @@ def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
 
 
 def _topic(
-    desk: Dispatcher, node: int, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+    desk: Dispatcher, call: Call, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
 ) -> WritableTxnMarkerTopicResult:
     results = []
     for partition in topic.partition_indexes:
         code = ErrorCode.NONE
         try:
-            _write(desk, node, marker, TopicPartition(topic.name, partition))
-        except Refused as refused:
-            code = refused.code
-        except StorageError:
-            code = ErrorCode.KAFKA_STORAGE_ERROR
+            _write(desk, call.node, marker, TopicPartition(topic.name, partition))
+        except (Refused, StorageError) as error:
+            code = code_of(desk, call, error)
         results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
     return WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results))
 
@@ -94,20 +92,19 @@ def describe_producers(desk: Dispatcher, call: Call) -> described.DescribeProduc
         topics=tuple(
             described.TopicResponse(
                 name=topic.name,
-                partitions=tuple(_producers(desk, call.node, topic.name, p) for p in topic.partition_indexes),
+                partitions=tuple(_producers(desk, call, topic.name, p) for p in topic.partition_indexes),
             )
             for topic in request.topics
         )
     )
 
 
-def _producers(desk: Dispatcher, node: int, topic: str, partition: int) -> described.PartitionResponse:
+def _producers(desk: Dispatcher, call: Call, topic: str, partition: int) -> described.PartitionResponse:
     try:
-        _, log = partition_log(desk, node, topic, partition)
+        _, log = partition_log(desk, call.node, topic, partition)
         producers = desk.producers.of(topic, partition, log)
     except (Refused, StorageError) as error:
-        code = error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
-        return described.PartitionResponse(partition_index=partition, error_code=code)
+        return described.PartitionResponse(partition_index=partition, error_code=code_of(desk, call, error))
     return described.PartitionResponse(
         partition_index=partition,
         active_producers=tuple(
