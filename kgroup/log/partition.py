@@ -21,6 +21,7 @@ from kgroup.log.interface import Placed, out_of_range, place_batches
 from kgroup.log.manifest import MANIFEST, Manifest, draft_manifest, write_manifest
 from kgroup.log.opening import open_segments
 from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write
+from kgroup.log.transactions import Transactions
 from kgroup.protocol.batches import NO_PRODUCER_ID, NO_TIMESTAMP, Batch, LogRecord, encode_batch
 from kgroup.protocol.compression import Compression
 
@@ -51,6 +52,8 @@ class PartitionLog:
         self._fsync = fsync
         self._write = write
         self._refusal: str | None = None
+        self._transactions = Transactions()
+        self._seen_to = 0  # of `_transactions`
         self.leader_epoch = 0
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -201,6 +204,13 @@ class PartitionLog:
                 yield from segment.batches(start)
         except OSError as error:
             raise _os_error(self.folder, "read", error) from None
+
+    def transactions(self) -> Transactions:
+        """The transactions of everything appended so far, also of what compaction has dropped meanwhile."""
+        for batch in self.batches(self._seen_to):
+            self._transactions.saw(batch)
+            self._seen_to = batch.last_offset + 1
+        return self._transactions
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         try:

@@ -18,7 +18,7 @@ def clean(cluster: Cluster, topic: str, partition: int, now_ms: int) -> bool:
     """Compact a log of state that is mostly history; whether it was done."""
     if cluster.folder is None:
         return False
-    from kgroup.log.compaction import compact, dirty_ratio
+    from kgroup.log.compaction import compact, is_dirty
     from kgroup.log.partition import PartitionLog
 
     try:
@@ -27,7 +27,7 @@ def clean(cluster: Cluster, topic: str, partition: int, now_ms: int) -> bool:
         return False  # who loads it says so
     settings = cluster.topic_settings(topic, cluster.leader_of(topic, partition))
     try:
-        if isinstance(found, PartitionLog) and dirty_ratio(found) > settings.min_cleanable_dirty_ratio:
+        if isinstance(found, PartitionLog) and is_dirty(found, settings.min_cleanable_dirty_ratio):
             done = compact(found, now_ms=now_ms, delete_retention_ms=settings.delete_retention_ms)
             return done is not None
     except Exception as error:
