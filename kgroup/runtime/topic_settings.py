@@ -168,6 +168,16 @@ class TopicSettings:
 
 def parse(name: str, text: str, setting: TopicSetting) -> object:
     """The value of a setting as Kafka reads it; Refused with INVALID_CONFIG for one it cannot have."""
+    value, problem = _read(text, setting)
+    if problem is None:
+        problem = setting.check(value)
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {text} for configuration {name}: {problem}")
+    return value
+
+
+def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
+    """The value, and why there is none."""
     trimmed = text.strip()
     value: object = trimmed
     problem: str | None = None
@@ -189,17 +199,18 @@ def parse(name: str, text: str, setting: TopicSetting) -> object:
         parts = _COMMA.split(trimmed) if trimmed else []
         # Kafka drops what is named again where it knows all that may be named
         value = list(dict.fromkeys(parts)) if setting.check is _policies else parts
-    if problem is None:
-        problem = setting.check(value)
-    if problem is not None:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {text} for configuration {name}: {problem}")
-    return value
+    return value, problem
 
 
 def written(name: str, text: str) -> str:
-    """A value as Kafka tells it: parsed and written again, so without the blanks around it."""
+    """A value as Kafka tells it: read and written again, so without the blanks around it.
+
+    One in force that could not be set, as the length of a segment of state, is told all the same.
+    """
     setting = SETTINGS.get(name) or INTERNAL[name]
-    value = parse(name, text, setting)
+    value, problem = _read(text, setting)
+    if problem is not None:
+        return text
     if setting.type == BOOLEAN:
         return str(value).lower()
     return ",".join(value) if isinstance(value, list) else str(value)
