@@ -215,16 +215,21 @@ class ParkedFetch:
         call.forget = self.forget
 
     def grown(self, key: Key) -> None:
-        """One of the partitions is not what it was."""
+        """One of the partitions is not what it was; where there are others, it is first looked at alone."""
+        if len(self._plan.partitions) > 1 and not self._enough_with(key):
+            return
+        found = read(self._desk, self._call, self._plan)
+        if found.enough:
+            self._answer(found)
+
+    def _enough_with(self, key: Key) -> bool:
+        """Whether there is enough to answer with what a partition holds now."""
         limit = self._desk.cluster.settings.fetch_max_bytes
         wanted = self._wanted[key]
         data = _data(self._desk, self._call, wanted, self._plan.by_id, limit, must_progress=True)
         self._size += len(data.records or b"") - self._sizes[key]
         self._sizes[key] = len(data.records or b"")
-        if data.error_code or self._size >= self._enough:
-            found = read(self._desk, self._call, self._plan)
-            if found.enough:
-                self._answer(found)
+        return data.error_code != 0 or self._size >= self._enough
 
     def expire(self) -> None:
         """The time is over: answer with what there is."""
