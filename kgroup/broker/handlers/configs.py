@@ -28,6 +28,7 @@ from kgroup.runtime.broker_settings import (
     FROM_TOPIC,
     NULL_BY_DEFAULT,
     Layer,
+    in_force,
 )
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.topic_settings import (
@@ -95,10 +96,9 @@ def _topic_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[Desc
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     own = {key: written(key, value) for key, value in cluster.in_force.own_of(topic).items()}
-    node = 0 if cluster.brokers == 1 else None
     for key, setting in SETTINGS.items():
-        layers = cluster.configs.topic_layers(key, own, node)
-        first = layers[0] if layers else Layer(key, setting.default, FROM_DEFAULT)
+        layers = cluster.configs.topic_layers(key, own, cluster.in_force.only_node)
+        first = in_force(key, layers)
         yield _entry(key, first.value, first.source, layers, synonyms, setting.type)
     for key in INTERNAL.keys() & own.keys():
         yield _entry(key, own[key], FROM_TOPIC, [Layer(key, own[key], FROM_TOPIC)], synonyms, INT)
@@ -119,9 +119,9 @@ def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[Des
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
         known = DYNAMIC.get(key)
         kind = known.type if known else _type_of(key, default)
-        in_force = layers[0].value if layers else None
+        first = layers[0].value if layers else None
         source = layers[0].source if layers else FROM_DEFAULT
-        yield _entry(key, in_force, source, layers, synonyms, kind, known is None)
+        yield _entry(key, first, source, layers, synonyms, kind, known is None)
 
 
 def _node(desk: Dispatcher, name: str) -> int:

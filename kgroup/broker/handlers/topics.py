@@ -31,7 +31,7 @@ from kgroup.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from kgroup.runtime.broker_settings import FROM_DEFAULT
+from kgroup.runtime.broker_settings import in_force
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.placement import Placement, check_replicas
 from kgroup.runtime.topic_settings import SETTINGS
@@ -180,11 +180,10 @@ def _placed(desk: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
 
 def _created(desk: Dispatcher, topic: CatalogTopic) -> CreatableTopicResult:
     configs = []
-    for name, setting in sorted(SETTINGS.items()):
-        layers = desk.cluster.configs.topic_layers(
-            name, topic.config, 0 if desk.cluster.brokers == 1 else None
-        )
-        value, source = (layers[0].value, layers[0].source) if layers else (setting.default, FROM_DEFAULT)
+    cluster = desk.cluster
+    for name in sorted(SETTINGS):
+        layers = cluster.configs.topic_layers(name, topic.config, cluster.in_force.only_node)
+        _, value, source = in_force(name, layers)
         configs.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
     return CreatableTopicResult(
         name=topic.name,
