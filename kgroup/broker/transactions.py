@@ -166,7 +166,8 @@ class Transactions:
             except Refused:
                 continue  # the topic is gone, and the transaction's records with it
             except StorageError as error:
-                log.error("marker of %s for %s: %s", markers.transactional_id, partition, error.message)
+                text = f"that of {markers.transactional_id} is tried again: {told(error)}"
+                self._cluster.complaints.say(log, f"markers for {partition}", text)
                 written = False
         return written
 
@@ -243,7 +244,8 @@ class Transactions:
         try:
             shard.wake(self._cluster.clock.now_ms())
         except Refused as refused:
-            log.error("%s-%d failed at a deadline: %s", TRANSACTION_TOPIC, partition, refused.message)
+            subject, why = f"{TRANSACTION_TOPIC}-{partition}", refused.message
+            self._cluster.complaints.say(log, subject, f"tries again what was due: {why}")
             later_ms = self._cluster.clock.now_ms() + RETRY_MS
             self._deadlines[partition] = self._tickets.wakeups.at(later_ms, lambda: self._wake(partition))
             return

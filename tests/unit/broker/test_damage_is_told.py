@@ -11,6 +11,8 @@ import pytest
 from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.coordinator.transactions.producers import ProducerEpoch
+from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.log.files import segment_file
 from kgroup.protocol.batches import LogRecord
@@ -111,6 +113,24 @@ def test_damage_refuses_its_partition_alone_and_is_told(
     assert "t-0" in line
     assert "restore" in line
     assert f"{name} is refused" in line
+    damaged.close()
+
+
+def test_markers_that_cannot_be_written_are_told_now_and_again(
+    damaged: EmbeddedTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are tried twice a second, and each try was a line."""
+    transactions, clock = damaged.dispatcher.transactions, damaged.cluster.clock
+    transactions.run("x", lambda c, now: c.init_producer_id("x", 60_000, None, now))
+    producer = ProducerEpoch(0, 0)
+    both = [TopicPartition("t", p) for p in BOTH]
+    transactions.run("x", lambda c, now: c.add_partitions("x", producer, both, 0, now))
+    transactions.run("x", lambda c, now: c.end("x", producer, True, 0, now))
+    damaged.run_until(clock.now_ms() + EVERY_MS - 1)
+    lines = [line for line in caplog.messages if line.startswith("markers for t-0: that of x is tried again")]
+    assert len(lines) == 1
+    damaged.run_until(clock.now_ms() + 20)
+    assert "19 more since the last line" in caplog.messages[-1]
     damaged.close()
 
 
