@@ -137,7 +137,8 @@ class TopicSettings:
     compact: bool
     delete: bool
     segment_bytes: int
-    flush_messages: int
+    fsync: bool
+    """Whether every append is synced (flush.messages=1)."""
     delete_retention_ms: int
     min_cleanable_dirty_ratio: float
 
@@ -158,7 +159,7 @@ class TopicSettings:
             compact="compact" in policies,
             delete="delete" in policies,
             segment_bytes=number("segment.bytes") if internal is None else int(internal),
-            flush_messages=number("flush.messages"),
+            fsync=number("flush.messages") == 1,
             delete_retention_ms=number("delete.retention.ms"),
             min_cleanable_dirty_ratio=float(
                 _text("min.cleanable.dirty.ratio", own, broker).strip().rstrip("fFdD")

@@ -20,7 +20,6 @@ from kgroup.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.placement import Placement, check_replicas
 
 PREFERRED, UNCLEAN = 0, 1  # election types
@@ -142,7 +141,7 @@ def _moved(
     name: str,
     wanted: alter.ReassignablePartition,
 ) -> Placement:
-    _, now, end_offset = _known(desk, name, wanted.partition_index)
+    now, end_offset = _known(desk, name, wanted.partition_index)
     if wanted.replicas is None:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_replicas(wanted.replicas, desk.cluster.brokers)
@@ -155,21 +154,21 @@ def _moved(
 
 
 def _elected(desk: Dispatcher, request: elect.ElectLeadersRequest, name: str, partition: int) -> Placement:
-    _, now, end_offset = _known(desk, name, partition)
+    now, end_offset = _known(desk, name, partition)
     if request.election_type == UNCLEAN or now.leader == now.replicas[0]:
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     return now.elected(end_offset)
 
 
-def _known(desk: Dispatcher, name: str, partition: int) -> tuple[CatalogTopic, Placement, int]:
-    """A partition's topic, its place, and where its log ends."""
+def _known(desk: Dispatcher, name: str, partition: int) -> tuple[Placement, int]:
+    """A partition's place, and where its log ends."""
     topic = desk.cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     log = desk.cluster.log(name, partition)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{partition}.")
-    return topic, desk.cluster.placement_of(topic, partition), log.end_offset
+    return desk.cluster.placement_of(topic, partition), log.end_offset
 
 
 APIS = (
