@@ -52,6 +52,14 @@ class Route:
     response: type[Message]
 
 
+def encoded(route: Route, correlation: int, answer: Message) -> bytearray:
+    """An answer as it goes over the wire; raises whatever there is for one that has no encoding."""
+    out = bytearray(route.head)
+    answer.encode_into(out, route.version)
+    FRAME.pack_into(out, 0, len(out) - 4, correlation)
+    return out
+
+
 class Routes:
     """The routes of everything that is served, made on first use."""
 
@@ -136,7 +144,7 @@ class Connection(asyncio.Protocol):
             self._take_turn(data)
             return
         buffer += data
-        if self._queued or self._parked is not None or self._choked:
+        if self._waits():
             if len(buffer) > READ_AHEAD:
                 self._pause()
         elif len(buffer) < self._needed:
@@ -199,7 +207,7 @@ class Connection(asyncio.Protocol):
         elif pos < end:
             self._buffer += data[pos:] if pos else data
         self._needed = needed
-        if len(self._buffer) > READ_AHEAD and (self._queued or self._parked is not None or self._choked):
+        if len(self._buffer) > READ_AHEAD and self._waits():
             self._pause()
 
     def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
@@ -243,17 +251,12 @@ class Connection(asyncio.Protocol):
             self._send(route, correlation, call, answer)
 
     def _send(self, route: Route, correlation: int, call: Call, answer: Message) -> None:
-        out = bytearray(route.head)
         try:
-            answer.encode_into(out, route.version)
-            FRAME.pack_into(out, 0, len(out) - 4, correlation)
+            out = encoded(route, correlation, answer)
         except Exception as error:
             self._send_refusal(route, correlation, call, error)
             return
-        self._out.append(out)
-        self._out_size += len(out)
-        if self._out_size > READ_AHEAD:
-            self._flush()
+        self._queue_out(out)
 
     def _send_refusal(self, route: Route, correlation: int, call: Call, error: Exception) -> None:
         """In place of an answer that has no encoding, as one with a string longer than strings can be."""
@@ -264,10 +267,8 @@ class Connection(asyncio.Protocol):
             f"cannot be encoded, {self._host} is refused: {error}",
         )
         refusal = self._dispatcher.apis[call.body.API].refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        out = bytearray(route.head)
         try:
-            refusal.encode_into(out, route.version)
-            FRAME.pack_into(out, 0, len(out) - 4, correlation)
+            out = encoded(route, correlation, refusal)
         except Exception:
             self._give_up(f"a request of {name} that cannot even be refused")
             return
@@ -318,6 +319,10 @@ class Connection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
 
+    def _waits(self) -> bool:
+        """Whether what is in the buffer is for later."""
+        return self._queued or self._parked is not None or self._choked
+
     def _pause(self) -> None:
         if self._paused or self._ended:
             return
@@ -332,10 +337,7 @@ class Connection(asyncio.Protocol):
             return
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        out = bytearray(route.head)
-        unsupported().encode_into(out, 0)
-        FRAME.pack_into(out, 0, len(out) - 4, HEADER.unpack_from(frame, pos)[2])
-        self._queue_out(out)
+        self._queue_out(encoded(route, HEADER.unpack_from(frame, pos)[2], unsupported()))
 
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)

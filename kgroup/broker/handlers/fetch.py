@@ -6,7 +6,6 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.batches import LENGTH_OFFSET
+from kgroup.protocol.batches import EXTENT, LENGTH_OFFSET
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import (
     AbortedTransaction,
@@ -35,9 +34,6 @@ STORAGE_ERROR_SINCE = 6
 LEADERS_SINCE = 16
 _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-_BATCH_START = struct.Struct(">qi")
-_LAST_OFFSET_DELTA = struct.Struct(">i")
-_DELTA_AT = 23  # bytes of a batch before its last offset delta
 
 
 def fetch(desk: Dispatcher, call: Call) -> Answer:
@@ -293,10 +289,10 @@ def decided(records: bytes, stable: int) -> tuple[bytes, int]:
     """The whole batches before the last stable offset, and the offset behind them (0 for none)."""
     at, end = 0, 0
     while at < len(records):
-        base_offset, length = _BATCH_START.unpack_from(records, at)
+        base_offset, length, last_delta = EXTENT.unpack_from(records, at)
         if base_offset >= stable:
             break
-        end = base_offset + _LAST_OFFSET_DELTA.unpack_from(records, at + _DELTA_AT)[0] + 1
+        end = base_offset + last_delta + 1
         at += length + LENGTH_OFFSET
     return records[:at], end
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from kgroup.broker.call import Api, Call
 from kgroup.broker.dispatch import Dispatcher
@@ -188,26 +189,13 @@ def _no_topic(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponse
 
 
 def _topic(desk: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:
-    partitions = []
-    for p in range(topic.partitions):
-        placement = desk.cluster.placement_of(topic, p)
-        offline = desk.cluster.offline(topic.name, p)
-        partitions.append(
-            MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
-                partition_index=p,
-                leader_id=NO_LEADER if offline else placement.leader,
-                leader_epoch=placement.epoch,
-                replica_nodes=placement.replicas,
-                isr_nodes=placement.replicas,
-                offline_replicas=placement.replicas if offline else (),
-            )
-        )
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=tuple(partitions),
+        partitions=tuple(
+            MetadataResponsePartition(**_state(desk, topic, p)) for p in range(topic.partitions)
+        ),
         topic_authorized_operations=operations,
     )
 
@@ -215,30 +203,33 @@ def _topic(desk: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataRe
 def _page(
     desk: Dispatcher, topic: CatalogTopic, partitions: Iterable[int]
 ) -> DescribeTopicPartitionsResponseTopic:
-    found = []
-    for p in partitions:
-        placement = desk.cluster.placement_of(topic, p)
-        offline = desk.cluster.offline(topic.name, p)
-        found.append(
-            DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
-                partition_index=p,
-                leader_id=NO_LEADER if offline else placement.leader,
-                leader_epoch=placement.epoch,
-                replica_nodes=placement.replicas,
-                isr_nodes=placement.replicas,
-                offline_replicas=placement.replicas if offline else (),
-                eligible_leader_replicas=(),
-                last_known_elr=(),
-            )
-        )
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=tuple(found),
+        partitions=tuple(
+            DescribeTopicPartitionsResponsePartition(
+                **_state(desk, topic, p), eligible_leader_replicas=(), last_known_elr=()
+            )
+            for p in partitions
+        ),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
+
+
+def _state(desk: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str, Any]:
+    """What both ways to ask tell of a partition, by the fields' names."""
+    placement = desk.cluster.placement_of(topic, partition)
+    offline = desk.cluster.offline(topic.name, partition)
+    return {
+        "error_code": ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
+        "partition_index": partition,
+        "leader_id": NO_LEADER if offline else placement.leader,
+        "leader_epoch": placement.epoch,
+        "replica_nodes": placement.replicas,
+        "isr_nodes": placement.replicas,
+        "offline_replicas": placement.replicas if offline else (),
+    }
 
 
 APIS = (
