@@ -11,19 +11,18 @@ import logging
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from kgroup.broker.call import Call, Silence
+from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.api_versions import unsupported
+from kgroup.broker.turns import Turns
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.compiler import bounded_reader
 from kgroup.protocol.headers import skip_tags
-
-if TYPE_CHECKING:
-    from kgroup.broker.dispatch import Dispatcher
-    from kgroup.broker.server import Server
+from kgroup.runtime.complaints import Complaints
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +85,19 @@ class Routes:
         return found
 
 
+class Host(Protocol):
+    """What the connections of a process share."""
+
+    dispatcher: Dispatcher
+    routes: Routes
+    turns: Turns
+    complaints: Complaints
+
+    def opened(self, connection: Connection) -> None: ...
+
+    def closed(self, connection: Connection) -> None: ...
+
+
 class Connection(asyncio.Protocol):
     """Requests are served in order, the next one when the answer to the last is on its way (as Kafka does).
 
@@ -93,7 +105,7 @@ class Connection(asyncio.Protocol):
     before it is another's turn. Bytes that are no request close this connection and touch nothing else.
     """
 
-    def __init__(self, server: Server, node: int) -> None:
+    def __init__(self, server: Host, node: int) -> None:
         self._server = server
         self._dispatcher = server.dispatcher
         self._routes = server.routes
@@ -109,7 +121,7 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the peer sends nothing more
         self._out: list[bytes | bytearray] = []
         self._out_size = 0
-        self._parked: tuple[Route, int, Call] | None = None
+        self._parked: tuple[Route, int, Call[Any]] | None = None
         self._choked = False  # the peer does not read its answers
         self._paused = False  # we do not read its requests
         self._on_answer = self._answered
@@ -250,7 +262,7 @@ class Connection(asyncio.Protocol):
         else:
             self._send(route, correlation, call, answer)
 
-    def _send(self, route: Route, correlation: int, call: Call, answer: Message) -> None:
+    def _send(self, route: Route, correlation: int, call: Call[Any], answer: Message) -> None:
         try:
             out = encoded(route, correlation, answer)
         except Exception as error:
@@ -258,7 +270,7 @@ class Connection(asyncio.Protocol):
             return
         self._queue_out(out)
 
-    def _send_refusal(self, route: Route, correlation: int, call: Call, error: Exception) -> None:
+    def _send_refusal(self, route: Route, correlation: int, call: Call[Any], error: Exception) -> None:
         """In place of an answer that has no encoding, as one with a string longer than strings can be."""
         name = registry.name_of(call.body.API)
         self._server.complaints.say(

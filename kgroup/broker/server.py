@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kgroup.broker.connection import Connection, Routes
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.prepared import import_all
 from kgroup.broker.turns import Turns
@@ -32,7 +33,7 @@ class Server:
     def __init__(self, cluster: Cluster, metrics_at: str = "") -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
-        self.dispatcher = Dispatcher(cluster)
+        self.dispatcher = Dispatcher(cluster, ALL)
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from kgroup.broker.tickets import Tickets
+from kgroup.broker.wakeups import Deadline
+from kgroup.broker.watchers import Watchers
 from kgroup.coordinator.outcome import EndMarker
 from kgroup.coordinator.transactions.config import TransactionConfig
 from kgroup.coordinator.transactions.coordinator import TransactionCoordinator
@@ -19,11 +21,6 @@ from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import told
 from kgroup.runtime.transaction_shard import TransactionShard
-
-if TYPE_CHECKING:
-    from kgroup.broker.tickets import Tickets
-    from kgroup.broker.wakeups import Deadline
-    from kgroup.broker.watchers import Watchers
 
 log = logging.getLogger(__name__)
 

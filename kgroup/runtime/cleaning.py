@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 from kgroup.errors import StorageError
-from kgroup.runtime.complaints import told
-
-if TYPE_CHECKING:
-    from kgroup.runtime.cluster import Cluster
+from kgroup.log.interface import Log
+from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
 
 
-def clean(cluster: Cluster, topic: str, partition: int, now_ms: int) -> bool:
+class Logs(Protocol):
+    """The cluster whose logs are compacted."""
+
+    folder: Path | None
+    complaints: Complaints
+
+    def log(self, topic: str, partition: int) -> Log | None: ...
+
+    def leader_of(self, topic: str, partition: int) -> int: ...
+
+    def topic_settings(self, name: str, node: int | None = None) -> TopicSettings: ...
+
+
+def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:
     """Compact a log of state that is mostly history; whether it was done."""
     if cluster.folder is None:
         return False

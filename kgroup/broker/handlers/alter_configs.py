@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from kgroup.broker import topics as rules
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
 from kgroup.coordinator.consumer import settings as groups
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -25,10 +24,11 @@ from kgroup.runtime.topic_settings import LIST, SETTINGS
 SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
-def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsResponse:
+def alter_configs(
+    desk: Dispatcher, call: Call[IncrementalAlterConfigsRequest]
+) -> IncrementalAlterConfigsResponse:
     """Each resource on its own, all of its changes or none; one named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, IncrementalAlterConfigsRequest)
     counts = Counter((r.resource_type, r.resource_name) for r in request.resources)
     responses = []
     with desk.together():
@@ -45,8 +45,9 @@ def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsRespon
     return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> IncrementalAlterConfigsResponse:
-    assert isinstance(request, IncrementalAlterConfigsRequest)
+def refuse(
+    request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str | None
+) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=tuple(_answer(resource, code, message) for resource in request.resources)
     )
@@ -169,4 +170,4 @@ def _answer(
     )
 
 
-APIS = (Api(IncrementalAlterConfigsRequest.API, alter_configs, refuse),)
+APIS = (Api(IncrementalAlterConfigsRequest, alter_configs, refuse),)

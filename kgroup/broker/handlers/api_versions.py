@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.api_versions import (
@@ -27,10 +27,9 @@ SUPPORTED = tuple(
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def api_versions(desk: Dispatcher, call: Call) -> ApiVersionsResponse:
+def api_versions(desk: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
     """Every API with its versions, and the features; odd software names are INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, ApiVersionsRequest)
     if call.version >= NAMED_SINCE:
         told = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in told):
@@ -71,4 +70,4 @@ def _served(desk: Dispatcher, key: int) -> ApiVersion:
     return ApiVersion(api_key=key, min_version=first, max_version=versions[-1])
 
 
-APIS = (Api(ApiVersionsRequest.API, api_versions, refuse),)
+APIS = (Api(ApiVersionsRequest, api_versions, refuse),)

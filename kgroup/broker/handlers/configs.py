@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgroup.broker import topics as rules
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.consumer.settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -47,10 +46,9 @@ TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
 FROM_GROUP = 8  # config source
 
 
-def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
+def describe_configs(desk: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     """Every setting of each resource, or only the ones named."""
     request = call.body
-    assert isinstance(request, DescribeConfigsRequest)
     results = []
     for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
         try:
@@ -70,8 +68,7 @@ def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(results))
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
-    assert isinstance(request, DescribeConfigsRequest)
+def refuse(request: DescribeConfigsRequest, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(_refused(r, code, message) for r in request.resources))
 
 
@@ -196,4 +193,4 @@ def _refused(
     )
 
 
-APIS = (Api(DescribeConfigsRequest.API, describe_configs, refuse),)
+APIS = (Api(DescribeConfigsRequest, describe_configs, refuse),)

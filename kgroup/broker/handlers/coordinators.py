@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -17,10 +16,9 @@ GROUP, TRANSACTION = 0, 1  # key types
 MANY_KEYS_SINCE = 4
 
 
-def find_coordinator(desk: Dispatcher, call: Call) -> FindCoordinatorResponse:
+def find_coordinator(desk: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     """The leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
     request = call.body
-    assert isinstance(request, FindCoordinatorRequest)
     if call.version >= MANY_KEYS_SINCE:
         found = tuple(_coordinator(desk, request.key_type, key) for key in request.coordinator_keys)
         return FindCoordinatorResponse(coordinators=found)
@@ -34,8 +32,7 @@ def find_coordinator(desk: Dispatcher, call: Call) -> FindCoordinatorResponse:
     )
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
-    assert isinstance(request, FindCoordinatorRequest)
+def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=code,
         error_message=message,
@@ -63,4 +60,4 @@ def _none(key: str, code: ErrorCode) -> Coordinator:
     return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=None)
 
 
-APIS = (Api(FindCoordinatorRequest.API, find_coordinator, refuse),)
+APIS = (Api(FindCoordinatorRequest, find_coordinator, refuse),)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from typing import Any
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -20,10 +21,9 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(desk: Dispatcher, call: Call) -> DeleteRecordsResponse:
+def delete_records(desk: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
     """The start of each log afterwards; one partition's error does not keep the others from being done."""
     request = call.body
-    assert isinstance(request, DeleteRecordsRequest)
     # as in Kafka, a partition named again counts once, with what was asked for last
     topics: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
@@ -40,8 +40,7 @@ def delete_records(desk: Dispatcher, call: Call) -> DeleteRecordsResponse:
     )
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> DeleteRecordsResponse:
-    assert isinstance(request, DeleteRecordsRequest)
+def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(
@@ -53,7 +52,7 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> DeleteReco
 
 
 def _result(
-    desk: Dispatcher, call: Call, topic: str, wanted: DeleteRecordsPartition
+    desk: Dispatcher, call: Call[Any], topic: str, wanted: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
     try:
         start = _deleted(desk, call.node, topic, wanted)
@@ -84,4 +83,4 @@ def _failed(partition: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=NO_OFFSET, error_code=code)
 
 
-APIS = (Api(DeleteRecordsRequest.API, delete_records, refuse),)
+APIS = (Api(DeleteRecordsRequest, delete_records, refuse),)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.update_features import (
@@ -18,10 +18,9 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 RESULTS_UNTIL = 1
 
 
-def update_features(desk: Dispatcher, call: Call) -> UpdateFeaturesResponse:
+def update_features(desk: Dispatcher, call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
     """All of the updates or none; from the next ApiVersions on, clients are told the new levels."""
     request = call.body
-    assert isinstance(request, UpdateFeaturesRequest)
     levels = dict(desk.cluster.catalog.features.levels)
     for update in request.feature_updates:
         try:
@@ -71,4 +70,4 @@ def _check(present: int, update: FeatureUpdateKey) -> None:
         )
 
 
-APIS = (Api(UpdateFeaturesRequest.API, update_features, refuse),)
+APIS = (Api(UpdateFeaturesRequest, update_features, refuse),)

@@ -7,17 +7,16 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kgroup.broker.call import Answer, Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.fetch_sessions import IDS_SINCE, Answers, Named, Plan, Wanted
 from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import EXTENT, LENGTH_OFFSET
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -36,10 +35,9 @@ _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EP
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-def fetch(desk: Dispatcher, call: Call) -> Answer:
+def fetch(desk: Dispatcher, call: Call[FetchRequest]) -> Answer:
     """Answer at once if there is enough to read or something to report; else park until there is."""
     request = call.body
-    assert isinstance(request, FetchRequest)
     sessions = desk.sessions(call.node)
     try:
         plan = sessions.plan(
@@ -74,13 +72,12 @@ class Found(NamedTuple):
     enough: bool
 
 
-def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
+def read(desk: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     """What there is as of now.
 
     The first batch found is returned whatever its size, so that a consumer always gets on (KIP-74).
     """
     request = call.body
-    assert isinstance(request, FetchRequest)
     most = left = min(request.max_bytes, desk.cluster.settings.fetch_max_bytes)
     total, failed = 0, False
     known: Answers = []
@@ -102,10 +99,9 @@ def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
 
 
 def _data(
-    desk: Dispatcher, call: Call, wanted: Wanted, by_id: bool, left: int, *, must_progress: bool
+    desk: Dispatcher, call: Call[FetchRequest], wanted: Wanted, by_id: bool, left: int, *, must_progress: bool
 ) -> PartitionData:
     request = call.body
-    assert isinstance(request, FetchRequest)
     committed = request.isolation_level == READ_COMMITTED
     name = wanted.name
     try:
@@ -124,7 +120,7 @@ def _data(
         return failed
 
 
-def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResponse:
+def respond(desk: Dispatcher, call: Call[Any], plan: Plan, found: Found) -> FetchResponse:
     """The answer with what was read; in a session, with what is new."""
     try:
         session_id, answers = desk.sessions(call.node).answered(plan, found.answers, desk.clock.now_ms())
@@ -161,9 +157,8 @@ def _endpoint(desk: Dispatcher, node: int) -> NodeEndpoint:
     return NodeEndpoint(node_id=node, host=host, port=port)
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchResponse:
+def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> FetchResponse:
     """Nothing could be read, because of `code`."""
-    assert isinstance(request, FetchRequest)
     return FetchResponse(
         error_code=code,
         responses=tuple(
@@ -191,9 +186,8 @@ class ParkedFetch:
 
     __slots__ = ("_call", "_deadline", "_desk", "_enough", "_plan", "_size", "_sizes", "_wanted")
 
-    def __init__(self, desk: Dispatcher, call: Call, plan: Plan, so_far: Found) -> None:
+    def __init__(self, desk: Dispatcher, call: Call[FetchRequest], plan: Plan, so_far: Found) -> None:
         request = call.body
-        assert isinstance(request, FetchRequest)
         self._desk = desk
         self._call = call
         self._plan = plan
@@ -308,4 +302,4 @@ def _failed(partition: int, code: ErrorCode) -> PartitionData:
     )
 
 
-APIS = (Api(FetchRequest.API, fetch, refuse),)
+APIS = (Api(FetchRequest, fetch, refuse),)

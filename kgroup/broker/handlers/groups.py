@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeAlias
 
-from kgroup.broker.call import Answer, Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
@@ -50,7 +50,7 @@ class Gather:
 
     __slots__ = ("_call", "_left", "_merge", "_parts")
 
-    def __init__(self, call: Call, count: int, merge: Merge) -> None:
+    def __init__(self, call: Call[Any], count: int, merge: Merge) -> None:
         self._call = call
         self._merge = merge
         self._parts: list[Message | None] = [None] * count
@@ -68,22 +68,21 @@ class Gather:
         return None if self._left else self._merge(self._parts)
 
 
-def to_shard(desk: Dispatcher, call: Call) -> Answer:
+def to_shard(desk: Dispatcher, call: Call[Any]) -> Answer:
     """The whole request to the shard of its group."""
-    return desk.tickets.submit(desk.partition_of(call.body.group_id), call)  # type: ignore[attr-defined]
+    return desk.tickets.submit(desk.partition_of(call.body.group_id), call)
 
 
-def consumer_heartbeat(desk: Dispatcher, call: Call) -> Answer:
+def consumer_heartbeat(desk: Dispatcher, call: Call[Any]) -> Answer:
     """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
     if not desk.cluster.catalog.features.levels.get(GROUP_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
     return to_shard(desk, call)
 
 
-def txn_offset_commit(desk: Dispatcher, call: Call) -> Answer:
+def txn_offset_commit(desk: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> Answer:
     """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it."""
     request = call.body
-    assert isinstance(request, TxnOffsetCommitRequest)
     partition = desk.partition_of(request.group_id)
     if request.group_id and desk.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
         code = desk.transactions.admit(
@@ -101,10 +100,9 @@ def txn_offset_commit(desk: Dispatcher, call: Call) -> Answer:
     return desk.tickets.submit(partition, call)
 
 
-def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
+def offset_fetch(desk: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
     """One group's offsets, or from version 8 those of many groups."""
     request = call.body
-    assert isinstance(request, OffsetFetchRequest)
     if call.version < MANY_GROUPS_SINCE:
         return desk.tickets.submit(desk.partition_of(request.group_id), call)
     if len(request.groups) == 1:
@@ -123,10 +121,9 @@ def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
     return _by_group(desk, call, ids, part, merge)
 
 
-def describe_groups(desk: Dispatcher, call: Call) -> Answer:
+def describe_groups(desk: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
     """Classic groups, each from its shard."""
     request = call.body
-    assert isinstance(request, DescribeGroupsRequest)
 
     def part(names: list[str]) -> Message:
         return DescribeGroupsRequest(
@@ -141,10 +138,9 @@ def describe_groups(desk: Dispatcher, call: Call) -> Answer:
     return _by_group(desk, call, names, part, merge)
 
 
-def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
+def describe_consumer_groups(desk: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
     """Consumer groups, each from its shard."""
     request = call.body
-    assert isinstance(request, ConsumerGroupDescribeRequest)
 
     def part(names: list[str]) -> Message:
         return ConsumerGroupDescribeRequest(
@@ -159,10 +155,9 @@ def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
     return _by_group(desk, call, ids, part, merge)
 
 
-def delete_groups(desk: Dispatcher, call: Call) -> Answer:
+def delete_groups(desk: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     """Groups of any kind, each by its shard; a group named twice is answered once."""
     request = call.body
-    assert isinstance(request, DeleteGroupsRequest)
     names = list(dict.fromkeys(request.groups_names))
 
     def merge(parts: list[DeleteGroupsResponse]) -> Message:
@@ -172,7 +167,7 @@ def delete_groups(desk: Dispatcher, call: Call) -> Answer:
     return _by_group(desk, call, names, lambda ids: DeleteGroupsRequest(groups_names=tuple(ids)), merge)
 
 
-def list_groups(desk: Dispatcher, call: Call) -> Answer:
+def list_groups(desk: Dispatcher, call: Call[Any]) -> Answer:
     """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
     led = [shard.partition for shard in desk.cluster.live_shards()
            if desk.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
@@ -191,7 +186,7 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
 
 
 def _by_group(
-    desk: Dispatcher, call: Call, ids: Iterable[str], part: Callable[[list[str]], Message], merge: Merge
+    desk: Dispatcher, call: Call[Any], ids: Iterable[str], part: Callable[[list[str]], Message], merge: Merge
 ) -> Answer:
     by_partition: dict[int, list[str]] = {}
     for group_id in dict.fromkeys(ids):
@@ -199,7 +194,7 @@ def _by_group(
     return _fan_out(desk, call, [(p, part(names)) for p, names in by_partition.items()], merge)
 
 
-def _fan_out(desk: Dispatcher, call: Call, parts: list[tuple[int, Message]], merge: Merge) -> Answer:
+def _fan_out(desk: Dispatcher, call: Call[Any], parts: list[tuple[int, Message]], merge: Merge) -> Answer:
     if not parts:
         return merge([])
     gather = Gather(call, len(parts), merge)
@@ -211,9 +206,9 @@ def _fan_out(desk: Dispatcher, call: Call, parts: list[tuple[int, Message]], mer
     return whole
 
 
-APIS = (
+APIS: tuple[Api[Any], ...] = (
     *(
-        Api(request.API, to_shard, refuse)
+        Api(request, to_shard, refuse)
         for request in (
             HeartbeatRequest,
             OffsetCommitRequest,
@@ -223,13 +218,13 @@ APIS = (
             OffsetDeleteRequest,
         )
     ),
-    Api(ConsumerGroupHeartbeatRequest.API, consumer_heartbeat, refuse),
-    Api(TxnOffsetCommitRequest.API, txn_offset_commit, refuse),
-    Api(ConsumerGroupPrepareAssignmentRequest.API, to_shard, refuse),
-    Api(ConsumerGroupInstallAssignmentRequest.API, to_shard, refuse),
-    Api(OffsetFetchRequest.API, offset_fetch, refuse),
-    Api(DescribeGroupsRequest.API, describe_groups, refuse),
-    Api(ConsumerGroupDescribeRequest.API, describe_consumer_groups, refuse),
-    Api(DeleteGroupsRequest.API, delete_groups, refuse),
-    Api(ListGroupsRequest.API, list_groups, refuse),
+    Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat, refuse),
+    Api(TxnOffsetCommitRequest, txn_offset_commit, refuse),
+    Api(ConsumerGroupPrepareAssignmentRequest, to_shard, refuse),
+    Api(ConsumerGroupInstallAssignmentRequest, to_shard, refuse),
+    Api(OffsetFetchRequest, offset_fetch, refuse),
+    Api(DescribeGroupsRequest, describe_groups, refuse),
+    Api(ConsumerGroupDescribeRequest, describe_consumer_groups, refuse),
+    Api(DeleteGroupsRequest, delete_groups, refuse),
+    Api(ListGroupsRequest, list_groups, refuse),
 )

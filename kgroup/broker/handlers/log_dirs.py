@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.protocol.codec import Message
@@ -22,10 +22,9 @@ IN_MEMORY = "memory"
 """The folder of a cluster that keeps its logs in memory; nobody knows how large that may become."""
 
 
-def describe_log_dirs(desk: Dispatcher, call: Call) -> DescribeLogDirsResponse:
+def describe_log_dirs(desk: Dispatcher, call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
     """One folder, as all brokers share it, with those of the partitions asked for that this broker holds."""
     request = call.body
-    assert isinstance(request, DescribeLogDirsRequest)
     folder = desk.cluster.folder
     log_dir = IN_MEMORY if folder is None else str(folder.absolute())
     try:
@@ -74,4 +73,4 @@ def _partitions(
     )
 
 
-APIS = (Api(DescribeLogDirsRequest.API, describe_log_dirs, refuse),)
+APIS = (Api(DescribeLogDirsRequest, describe_log_dirs, refuse),)

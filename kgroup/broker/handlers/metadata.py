@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
@@ -54,10 +54,9 @@ CLUSTER_OPERATIONS = _bits(
 )
 
 
-def metadata(desk: Dispatcher, call: Call) -> MetadataResponse:
+def metadata(desk: Dispatcher, call: Call[MetadataRequest]) -> MetadataResponse:
     """The brokers and the topics asked for; topics may be created on the way (auto.create.topics.enable)."""
     request = call.body
-    assert isinstance(request, MetadataRequest)
     cluster = desk.cluster
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if request.topics is None or (call.version == 0 and not request.topics):
@@ -83,15 +82,13 @@ def metadata(desk: Dispatcher, call: Call) -> MetadataResponse:
     )
 
 
-def refuse_metadata(request: Message, code: ErrorCode, message: str | None) -> MetadataResponse:
-    assert isinstance(request, MetadataRequest)
+def refuse_metadata(request: MetadataRequest, code: ErrorCode, message: str | None) -> MetadataResponse:
     return MetadataResponse(error_code=code, topics=tuple(_no_topic(t, code) for t in request.topics or ()))
 
 
-def describe_cluster(desk: Dispatcher, call: Call) -> DescribeClusterResponse:
+def describe_cluster(desk: Dispatcher, call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     """The brokers; controllers are not asked for here (KIP-919)."""
     request = call.body
-    assert isinstance(request, DescribeClusterRequest)
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
@@ -113,10 +110,11 @@ def refuse_cluster(request: Message, code: ErrorCode, message: str | None) -> De
     return DescribeClusterResponse(error_code=code, error_message=message)
 
 
-def describe_topic_partitions(desk: Dispatcher, call: Call) -> DescribeTopicPartitionsResponse:
+def describe_topic_partitions(
+    desk: Dispatcher, call: Call[DescribeTopicPartitionsRequest]
+) -> DescribeTopicPartitionsResponse:
     """Topics in the order of their names, a page of partitions at a time; none named means all (KIP-966)."""
     request = call.body
-    assert isinstance(request, DescribeTopicPartitionsRequest)
     catalog = desk.cluster.catalog
     names = sorted({t.name for t in request.topics} or catalog.topics)
     cursor = request.cursor
@@ -147,8 +145,9 @@ def describe_topic_partitions(desk: Dispatcher, call: Call) -> DescribeTopicPart
     return DescribeTopicPartitionsResponse(topics=tuple(found))
 
 
-def refuse_page(request: Message, code: ErrorCode, message: str | None) -> DescribeTopicPartitionsResponse:
-    assert isinstance(request, DescribeTopicPartitionsRequest)
+def refuse_page(
+    request: DescribeTopicPartitionsRequest, code: ErrorCode, message: str | None
+) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=tuple(
             DescribeTopicPartitionsResponseTopic(name=t.name, error_code=code) for t in request.topics
@@ -233,7 +232,7 @@ def _state(desk: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str, A
 
 
 APIS = (
-    Api(MetadataRequest.API, metadata, refuse_metadata),
-    Api(DescribeClusterRequest.API, describe_cluster, refuse_cluster),
-    Api(DescribeTopicPartitionsRequest.API, describe_topic_partitions, refuse_page),
+    Api(MetadataRequest, metadata, refuse_metadata),
+    Api(DescribeClusterRequest, describe_cluster, refuse_cluster),
+    Api(DescribeTopicPartitionsRequest, describe_topic_partitions, refuse_page),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -36,10 +36,9 @@ NOTHING = (-1, -1)
 READ_COMMITTED = 1
 
 
-def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
+def list_offsets(desk: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     """Offset and timestamp of each partition's record; a partition named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, ListOffsetsRequest)
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     committed = request.isolation_level == READ_COMMITTED
     topics = []
@@ -56,8 +55,7 @@ def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
-    assert isinstance(request, ListOffsetsRequest)
+def refuse_list(request: ListOffsetsRequest, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=tuple(
             ListOffsetsTopicResponse(name=t.name, partitions=tuple(_unlisted(p, code) for p in t.partitions))
@@ -66,10 +64,11 @@ def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListO
     )
 
 
-def offset_for_leader_epoch(desk: Dispatcher, call: Call) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(
+    desk: Dispatcher, call: Call[OffsetForLeaderEpochRequest]
+) -> OffsetForLeaderEpochResponse:
     """Where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
     request = call.body
-    assert isinstance(request, OffsetForLeaderEpochRequest)
     topics = []
     for topic in request.topics:
         found = []
@@ -88,8 +87,9 @@ def offset_for_leader_epoch(desk: Dispatcher, call: Call) -> OffsetForLeaderEpoc
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
-def refuse_epoch(request: Message, code: ErrorCode, message: str | None) -> OffsetForLeaderEpochResponse:
-    assert isinstance(request, OffsetForLeaderEpochRequest)
+def refuse_epoch(
+    request: OffsetForLeaderEpochRequest, code: ErrorCode, message: str | None
+) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
@@ -104,7 +104,7 @@ def refuse_epoch(request: Message, code: ErrorCode, message: str | None) -> Offs
 
 
 def _listed(
-    desk: Dispatcher, call: Call, topic: str, wanted: ListOffsetsPartition, committed: bool
+    desk: Dispatcher, call: Call[Any], topic: str, wanted: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
     known, log = partition_log(desk, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
     if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
@@ -151,6 +151,6 @@ def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsParti
 
 
 APIS = (
-    Api(ListOffsetsRequest.API, list_offsets, refuse_list),
-    Api(OffsetForLeaderEpochRequest.API, offset_for_leader_epoch, refuse_epoch),
+    Api(ListOffsetsRequest, list_offsets, refuse_list),
+    Api(OffsetForLeaderEpochRequest, offset_for_leader_epoch, refuse_epoch),
 )

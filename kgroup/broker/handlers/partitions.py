@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.domain import ZERO_UUID
@@ -22,7 +24,7 @@ def topic_name(desk: Dispatcher, name: str, topic_id: bytes) -> str:
     return found
 
 
-def code_of(desk: Dispatcher, call: Call, error: Refused | StorageError) -> ErrorCode:
+def code_of(desk: Dispatcher, call: Call[Any], error: Refused | StorageError) -> ErrorCode:
     """Why a client cannot have a partition; what is wrong with the disk, the operator is told as well."""
     if isinstance(error, Refused):
         return error.code

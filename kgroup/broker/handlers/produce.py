@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from kgroup.broker.call import Answer, Api, Call, Silence
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
@@ -13,7 +14,6 @@ from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.domain import INTERNAL_TOPICS, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import Batch
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -36,10 +36,9 @@ _RETRIABLE = frozenset(
 )
 
 
-def produce(desk: Dispatcher, call: Call) -> Answer:
+def produce(desk: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
-    assert isinstance(request, ProduceRequest)
     try:
         _check(request)
     except Refused as refused:
@@ -64,9 +63,8 @@ def _check(request: ProduceRequest) -> None:
         raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> ProduceResponse:
+def refuse(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse:
     """Nothing was appended anywhere, because of `code`."""
-    assert isinstance(request, ProduceRequest)
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
@@ -90,7 +88,7 @@ def _refused(
     )
 
 
-def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduceResponse:
+def _topic(desk: Dispatcher, call: Call[Any], topic: TopicProduceData) -> TopicProduceResponse:
     found = []
     for data in topic.partition_data:
         try:
@@ -104,7 +102,7 @@ def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduc
 
 
 def _partition(
-    desk: Dispatcher, call: Call, topic: TopicProduceData, data: PartitionProduceData
+    desk: Dispatcher, call: Call[Any], topic: TopicProduceData, data: PartitionProduceData
 ) -> PartitionProduceResponse:
     name = topic_name(desk, topic.name, topic.topic_id)
     _, log = partition_log(desk, call.node, name, data.index)
@@ -132,10 +130,9 @@ def _partition(
     )
 
 
-def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition) -> None:
+def _admit(desk: Dispatcher, call: Call[ProduceRequest], batch: Batch, partition: TopicPartition) -> None:
     """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
     request = call.body
-    assert isinstance(request, ProduceRequest)
     assert request.transactional_id
     implicit = call.version >= IMPLICIT_SINCE
     producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
@@ -152,4 +149,4 @@ def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition
         raise Refused(code, "Partition was not added to the transaction")
 
 
-APIS = (Api(ProduceRequest.API, produce, refuse),)
+APIS = (Api(ProduceRequest, produce, refuse),)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.transactions import understood
 from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.errors import ErrorCode, Refused
@@ -13,10 +13,9 @@ from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, Ini
 FENCED_SINCE = 4  # PRODUCER_FENCED is understood
 
 
-def init_producer_id(desk: Dispatcher, call: Call) -> InitProducerIdResponse:
+def init_producer_id(desk: Dispatcher, call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
     """A new producer id with epoch 0; the transactional id's next producer if one is named."""
     request = call.body
-    assert isinstance(request, InitProducerIdRequest)
     name = request.transactional_id
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         raise Refused(ErrorCode.INVALID_REQUEST)
@@ -43,4 +42,4 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> InitProduc
     return InitProducerIdResponse(error_code=code, producer_epoch=-1)
 
 
-APIS = (Api(InitProducerIdRequest.API, init_producer_id, refuse),)
+APIS = (Api(InitProducerIdRequest, init_producer_id, refuse),)

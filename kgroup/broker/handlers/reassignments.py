@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
@@ -25,10 +26,11 @@ from kgroup.runtime.placement import Placement, check_replicas
 PREFERRED, UNCLEAN = 0, 1  # election types
 
 
-def reassign(desk: Dispatcher, call: Call) -> alter.AlterPartitionReassignmentsResponse:
+def reassign(
+    desk: Dispatcher, call: Call[alter.AlterPartitionReassignmentsRequest]
+) -> alter.AlterPartitionReassignmentsResponse:
     """Each partition on its own; those that may move lie on their new brokers when this returns."""
     request = call.body
-    assert isinstance(request, alter.AlterPartitionReassignmentsRequest)
     moves = _Moves(desk, call)
     responses = []
     for topic in request.topics:
@@ -54,7 +56,7 @@ def refuse_reassign(
     return alter.AlterPartitionReassignmentsResponse(error_code=code, error_message=message)
 
 
-def list_reassignments(desk: Dispatcher, call: Call) -> ListPartitionReassignmentsResponse:
+def list_reassignments(desk: Dispatcher, call: Call[Any]) -> ListPartitionReassignmentsResponse:
     """None: a move is over at once."""
     return ListPartitionReassignmentsResponse()
 
@@ -63,10 +65,9 @@ def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListP
     return ListPartitionReassignmentsResponse(error_code=code, error_message=message)
 
 
-def elect_leaders(desk: Dispatcher, call: Call) -> elect.ElectLeadersResponse:
+def elect_leaders(desk: Dispatcher, call: Call[elect.ElectLeadersRequest]) -> elect.ElectLeadersResponse:
     """Each partition on its own; when all are asked for, those that are led as they should be go unsaid."""
     request = call.body
-    assert isinstance(request, elect.ElectLeadersRequest)
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     topics = desk.cluster.catalog.topics
@@ -92,8 +93,9 @@ def elect_leaders(desk: Dispatcher, call: Call) -> elect.ElectLeadersResponse:
     return elect.ElectLeadersResponse(replica_election_results=tuple(results))
 
 
-def refuse_elect(request: Message, code: ErrorCode, message: str | None) -> elect.ElectLeadersResponse:
-    assert isinstance(request, elect.ElectLeadersRequest)
+def refuse_elect(
+    request: elect.ElectLeadersRequest, code: ErrorCode, message: str | None
+) -> elect.ElectLeadersResponse:
     return elect.ElectLeadersResponse(
         error_code=code,
         replica_election_results=tuple(
@@ -112,7 +114,7 @@ def refuse_elect(request: Message, code: ErrorCode, message: str | None) -> elec
 class _Moves:
     """The new places of a request's partitions; they are one write of the catalog."""
 
-    def __init__(self, desk: Dispatcher, call: Call) -> None:
+    def __init__(self, desk: Dispatcher, call: Call[Any]) -> None:
         self._desk, self._call = desk, call
         self._by_topic: dict[str, dict[int, Placement]] = defaultdict(dict)
 
@@ -172,7 +174,7 @@ def _known(desk: Dispatcher, name: str, partition: int) -> tuple[Placement, int]
 
 
 APIS = (
-    Api(alter.AlterPartitionReassignmentsRequest.API, reassign, refuse_reassign),
-    Api(ListPartitionReassignmentsRequest.API, list_reassignments, refuse_list),
-    Api(elect.ElectLeadersRequest.API, elect_leaders, refuse_elect),
+    Api(alter.AlterPartitionReassignmentsRequest, reassign, refuse_reassign),
+    Api(ListPartitionReassignmentsRequest, list_reassignments, refuse_list),
+    Api(elect.ElectLeadersRequest, elect_leaders, refuse_elect),
 )

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kgroup.broker import topics as rules
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.domain import INTERNAL_TOPICS, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -39,10 +38,9 @@ from kgroup.runtime.topic_settings import SETTINGS
 BY_ID_SINCE = 6
 
 
-def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
+def create_topics(desk: Dispatcher, call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
     """Each topic on its own; one named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, CreateTopicsRequest)
     counts = Counter(topic.name for topic in request.topics)
     _check_total(desk, request.topics)
     results = {}
@@ -60,15 +58,13 @@ def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=tuple(results.values()))
 
 
-def refuse_create(request: Message, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
-    assert isinstance(request, CreateTopicsRequest)
+def refuse_create(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=tuple(_not_created(t, code, message) for t in request.topics))
 
 
-def delete_topics(desk: Dispatcher, call: Call) -> DeleteTopicsResponse:
+def delete_topics(desk: Dispatcher, call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     """Each topic on its own, by name or by id; the coordinator's own topic is not given up."""
     request = call.body
-    assert isinstance(request, DeleteTopicsRequest)
     results, gone = [], []
     with desk.together():
         for wanted in _named(request, call.version):
@@ -85,16 +81,14 @@ def delete_topics(desk: Dispatcher, call: Call) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(responses=tuple(results))
 
 
-def refuse_delete(request: Message, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
-    assert isinstance(request, DeleteTopicsRequest)
+def refuse_delete(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
     wanted = request.topics or _named(request, 0)
     return DeleteTopicsResponse(responses=tuple(_not_deleted(t, code, message) for t in wanted))
 
 
-def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
+def create_partitions(desk: Dispatcher, call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     """Each topic on its own; a topic named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, CreatePartitionsRequest)
     counts = Counter(topic.name for topic in request.topics)
     results = {}
     with desk.together():
@@ -112,8 +106,9 @@ def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(results=tuple(results.values()))
 
 
-def refuse_growth(request: Message, code: ErrorCode, message: str | None) -> CreatePartitionsResponse:
-    assert isinstance(request, CreatePartitionsRequest)
+def refuse_growth(
+    request: CreatePartitionsRequest, code: ErrorCode, message: str | None
+) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(results=tuple(_not_grown(t, code, message) for t in request.topics))
 
 
@@ -259,7 +254,7 @@ def _not_grown(
 
 
 APIS = (
-    Api(CreateTopicsRequest.API, create_topics, refuse_create),
-    Api(DeleteTopicsRequest.API, delete_topics, refuse_delete),
-    Api(CreatePartitionsRequest.API, create_partitions, refuse_growth),
+    Api(CreateTopicsRequest, create_topics, refuse_create),
+    Api(DeleteTopicsRequest, delete_topics, refuse_delete),
+    Api(CreatePartitionsRequest, create_partitions, refuse_growth),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.transactions.describe import describe, list_transactions
 from kgroup.coordinator.transactions.outcome import Outcome
@@ -13,7 +14,6 @@ from kgroup.coordinator.transactions.producers import ProducerEpoch
 from kgroup.coordinator.transactions.state import LATEST_VERSION
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_transactions as described
 from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kgroup.protocol.messages.add_partitions_to_txn import (
@@ -39,10 +39,9 @@ def understood(code: ErrorCode, version: int, since: int = FENCED_SINCE) -> Erro
     return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else code
 
 
-def add_partitions(desk: Dispatcher, call: Call) -> AddPartitionsToTxnResponse:
+def add_partitions(desk: Dispatcher, call: Call[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
     """Partitions of one transaction, or from version 4 those of many: all of a transaction's or none."""
     request = call.body
-    assert isinstance(request, AddPartitionsToTxnRequest)
     if call.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(
             results_by_transaction=tuple(
@@ -62,7 +61,7 @@ def add_partitions(desk: Dispatcher, call: Call) -> AddPartitionsToTxnResponse:
 
 
 def _added(
-    desk: Dispatcher, call: Call, wanted: AddPartitionsToTxnTransaction
+    desk: Dispatcher, call: Call[Any], wanted: AddPartitionsToTxnTransaction
 ) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     partitions = [TopicPartition(topic.name, p) for topic in wanted.topics for p in topic.partitions]
     absent = {p for p in partitions if desk.cluster.log(p.topic, p.partition) is None}
@@ -80,7 +79,7 @@ def _added(
 
 def _codes(
     desk: Dispatcher,
-    call: Call,
+    call: Call[Any],
     wanted: AddPartitionsToTxnTransaction,
     partitions: Collection[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:
@@ -118,18 +117,16 @@ def _results(
 
 
 def refuse_add_partitions(
-    request: Message, code: ErrorCode, message: str | None
+    request: AddPartitionsToTxnRequest, code: ErrorCode, message: str | None
 ) -> AddPartitionsToTxnResponse:
-    assert isinstance(request, AddPartitionsToTxnRequest)
     topics = request.v3_and_below_topics
     codes = {TopicPartition(topic.name, p): code for topic in topics for p in topic.partitions}
     return AddPartitionsToTxnResponse(error_code=code, results_by_topic_v3_and_below=_results(topics, codes))
 
 
-def add_offsets(desk: Dispatcher, call: Call) -> AddOffsetsToTxnResponse:
+def add_offsets(desk: Dispatcher, call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
     """Make the offsets partition of a group part of the transaction."""
     request = call.body
-    assert isinstance(request, AddOffsetsToTxnRequest)
     name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
     added = [TopicPartition(OFFSETS_TOPIC, desk.partition_of(request.group_id))]
     try:
@@ -141,10 +138,9 @@ def add_offsets(desk: Dispatcher, call: Call) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse(error_code=outcome.code)
 
 
-def end(desk: Dispatcher, call: Call) -> EndTxnResponse:
+def end(desk: Dispatcher, call: Call[EndTxnRequest]) -> EndTxnResponse:
     """Commit or abort; when the answer comes, the transaction has ended for every reader."""
     request = call.body
-    assert isinstance(request, EndTxnRequest)
     name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
     version = LATEST_VERSION if call.version >= BUMPED_SINCE else 0
     try:
@@ -158,10 +154,11 @@ def end(desk: Dispatcher, call: Call) -> EndTxnResponse:
     )
 
 
-def describe_transactions(desk: Dispatcher, call: Call) -> described.DescribeTransactionsResponse:
+def describe_transactions(
+    desk: Dispatcher, call: Call[described.DescribeTransactionsRequest]
+) -> described.DescribeTransactionsResponse:
     """Each transactional id by itself; NOT_COORDINATOR for one that another broker coordinates."""
     request = call.body
-    assert isinstance(request, described.DescribeTransactionsRequest)
     found = []
     for name in as_often_as_asked(request.transactional_ids, str):
         try:
@@ -172,18 +169,16 @@ def describe_transactions(desk: Dispatcher, call: Call) -> described.DescribeTra
     return described.DescribeTransactionsResponse(transaction_states=tuple(found))
 
 
-def list_all(desk: Dispatcher, call: Call) -> ListTransactionsResponse:
+def list_all(desk: Dispatcher, call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     """The transactional ids this broker coordinates."""
     request = call.body
-    assert isinstance(request, ListTransactionsRequest)
     known = [t for c in desk.transactions.coordinators_at(call.node) for t in c.transactions.values()]
     return list_transactions(request, known, desk.clock.now_ms())
 
 
 def _refuse_describe(
-    request: Message, code: ErrorCode, message: str | None
+    request: described.DescribeTransactionsRequest, code: ErrorCode, message: str | None
 ) -> described.DescribeTransactionsResponse:
-    assert isinstance(request, described.DescribeTransactionsRequest)
     return described.DescribeTransactionsResponse(
         transaction_states=tuple(
             described.TransactionState(error_code=code, transactional_id=name)
@@ -193,9 +188,9 @@ def _refuse_describe(
 
 
 APIS = (
-    Api(AddPartitionsToTxnRequest.API, add_partitions, refuse_add_partitions),
-    Api(AddOffsetsToTxnRequest.API, add_offsets, lambda r, c, m: AddOffsetsToTxnResponse(error_code=c)),
-    Api(EndTxnRequest.API, end, lambda r, c, m: EndTxnResponse(error_code=c)),
-    Api(described.DescribeTransactionsRequest.API, describe_transactions, _refuse_describe),
-    Api(ListTransactionsRequest.API, list_all, lambda r, c, m: ListTransactionsResponse(error_code=c)),
+    Api(AddPartitionsToTxnRequest, add_partitions, refuse_add_partitions),
+    Api(AddOffsetsToTxnRequest, add_offsets, lambda r, c, m: AddOffsetsToTxnResponse(error_code=c)),
+    Api(EndTxnRequest, end, lambda r, c, m: EndTxnResponse(error_code=c)),
+    Api(described.DescribeTransactionsRequest, describe_transactions, _refuse_describe),
+    Api(ListTransactionsRequest, list_all, lambda r, c, m: ListTransactionsResponse(error_code=c)),
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from typing import Any
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.coordinator.outcome import EndMarker
 from kgroup.coordinator.transactions.state import LATEST_VERSION
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_producers as described
 from kgroup.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -22,10 +23,9 @@ from kgroup.protocol.messages.write_txn_markers import (
 )
 
 
-def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
+def write_markers(desk: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
     """Every marker to each of its partitions that this broker leads, each with a code of its own."""
     request = call.body
-    assert isinstance(request, WriteTxnMarkersRequest)
     return WriteTxnMarkersResponse(
         markers=tuple(
             WritableTxnMarkerResult(
@@ -38,7 +38,7 @@ def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
 
 
 def _topic(
-    desk: Dispatcher, call: Call, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+    desk: Dispatcher, call: Call[Any], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
 ) -> WritableTxnMarkerTopicResult:
     results = []
     for partition in topic.partition_indexes:
@@ -62,8 +62,9 @@ def _write(desk: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPart
     desk.transactions.write_marker(at, end)
 
 
-def _refuse_markers(request: Message, code: ErrorCode, message: str | None) -> WriteTxnMarkersResponse:
-    assert isinstance(request, WriteTxnMarkersRequest)
+def _refuse_markers(
+    request: WriteTxnMarkersRequest, code: ErrorCode, message: str | None
+) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=tuple(
             WritableTxnMarkerResult(
@@ -84,10 +85,11 @@ def _refuse_markers(request: Message, code: ErrorCode, message: str | None) -> W
     )
 
 
-def describe_producers(desk: Dispatcher, call: Call) -> described.DescribeProducersResponse:
+def describe_producers(
+    desk: Dispatcher, call: Call[described.DescribeProducersRequest]
+) -> described.DescribeProducersResponse:
     """The producers each partition remembers, with the start of their open transactions."""
     request = call.body
-    assert isinstance(request, described.DescribeProducersRequest)
     return described.DescribeProducersResponse(
         topics=tuple(
             described.TopicResponse(
@@ -99,7 +101,7 @@ def describe_producers(desk: Dispatcher, call: Call) -> described.DescribeProduc
     )
 
 
-def _producers(desk: Dispatcher, call: Call, topic: str, partition: int) -> described.PartitionResponse:
+def _producers(desk: Dispatcher, call: Call[Any], topic: str, partition: int) -> described.PartitionResponse:
     try:
         _, log = partition_log(desk, call.node, topic, partition)
         producers = desk.producers.of(topic, partition, log)
@@ -122,9 +124,8 @@ def _producers(desk: Dispatcher, call: Call, topic: str, partition: int) -> desc
 
 
 def _refuse_producers(
-    request: Message, code: ErrorCode, message: str | None
+    request: described.DescribeProducersRequest, code: ErrorCode, message: str | None
 ) -> described.DescribeProducersResponse:
-    assert isinstance(request, described.DescribeProducersRequest)
     return described.DescribeProducersResponse(
         topics=tuple(
             described.TopicResponse(
@@ -140,6 +141,6 @@ def _refuse_producers(
 
 
 APIS = (
-    Api(WriteTxnMarkersRequest.API, write_markers, _refuse_markers),
-    Api(described.DescribeProducersRequest.API, describe_producers, _refuse_producers),
+    Api(WriteTxnMarkersRequest, write_markers, _refuse_markers),
+    Api(described.DescribeProducersRequest, describe_producers, _refuse_producers),
 )
