@@ -9,19 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.api_versions import unsupported
+from kgroup.broker.routes import NotServed, Route, Routes, encoded
 from kgroup.broker.turns import Turns
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
-from kgroup.protocol.compiler import bounded_reader
-from kgroup.protocol.headers import skip_tags
 from kgroup.runtime.complaints import Complaints
 
 log = logging.getLogger(__name__)
@@ -32,57 +29,9 @@ TURN_REQUESTS = 16  # served before the others have their turn
 TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
 AT_ONCE = 16 * 1024  # bytes that may be served as they come; who sends more waits for a turn
 PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
-REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
 PRODUCE, API_VERSIONS = 0, 18
 LENGTH = struct.Struct(">i")
-HEADER = struct.Struct(">hhih")
-FRAME = struct.Struct(">ii")
 KEY_END = 6  # bytes of a frame that tell its length and its API
-
-
-@dataclass(slots=True)
-class Route:
-    """What a connection needs to know about one version of one API."""
-
-    version: int
-    read: Callable[[bytes, int, int], tuple[Any, int]]
-    flexible_request: bool
-    head: bytes  # room for length and correlation id, and the empty tags of a flexible header
-    response: type[Message]
-
-
-def encoded(route: Route, correlation: int, answer: Message) -> bytearray:
-    """An answer as it goes over the wire; raises whatever there is for one that has no encoding."""
-    out = bytearray(route.head)
-    answer.encode_into(out, route.version)
-    FRAME.pack_into(out, 0, len(out) - 4, correlation)
-    return out
-
-
-class Routes:
-    """The routes of everything that is served, made on first use."""
-
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
-        self._routes: dict[int, Route] = {}
-
-    def find(self, key: int, version: int) -> Route | None:
-        """None for an API or a version that is not served."""
-        index = key << 16 | version
-        found = self._routes.get(index)
-        if found is None:
-            served = self._dispatcher.versions(key)
-            if served is None or version not in served:
-                return None
-            request, response = registry.header_versions(key, version)
-            self._routes[index] = found = Route(
-                version,
-                bounded_reader(registry.request_class(key), version, REQUEST_ITEMS),
-                request == 2,
-                bytes(8 + response),
-                registry.response_class(key),
-            )
-        return found
 
 
 class Host(Protocol):
@@ -229,30 +178,14 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, frame: bytes, pos: int) -> None:
         try:
-            key, version, correlation, size = HEADER.unpack_from(frame, pos)
-            route = self._routes.find(key, version)
-            if route is None:
-                self._not_served(frame, pos, key, version)
-                return
-            pos += 10
-            client_id = ""
-            if size > 0:
-                stop = pos + size
-                if stop > len(frame):
-                    raise DecodeError("the client id is cut short")
-                client_id = frame[pos:stop].decode()
-                pos = stop
-            if route.flexible_request:
-                if frame[pos]:
-                    pos = skip_tags(frame, pos, REQUEST_ITEMS)
-                else:
-                    pos += 1
-            # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
-            body, _ = route.read(frame, pos, len(frame))
-        except (DecodeError, struct.error, IndexError, UnicodeDecodeError) as error:
+            route, correlation, client_id, body = self._routes.read(frame, pos)
+        except NotServed as error:
+            self._not_served(error)
+            return
+        except DecodeError as error:
             self._give_up(f"bytes that are no request ({error})")
             return
-        call = Call(body, version, client_id, self._host, self._node, self._on_answer)
+        call = Call(body, route.version, client_id, self._host, self._node, self._on_answer)
         answer = self._dispatcher.handle(call)
         if answer is None:
             self._parked = route, correlation, call
@@ -342,14 +275,14 @@ class Connection(asyncio.Protocol):
             self._paused = True
             self._transport.pause_reading()
 
-    def _not_served(self, frame: bytes, pos: int, key: int, version: int) -> None:
+    def _not_served(self, error: NotServed) -> None:
         """Another version of ApiVersions is answered in version 0 (KIP-511); all else ends the connection."""
-        if key != API_VERSIONS:
-            self._give_up(f"a request of {registry.name_of(key)} v{version}, which is not served")
+        if error.key != API_VERSIONS:
+            self._give_up(f"a request of {registry.name_of(error.key)} v{error.version}, which is not served")
             return
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        self._queue_out(encoded(route, HEADER.unpack_from(frame, pos)[2], unsupported()))
+        self._queue_out(encoded(route, error.correlation, unsupported()))
 
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)

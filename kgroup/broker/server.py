@@ -13,11 +13,12 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from kgroup.broker.connection import Connection, Routes
+from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.prepared import import_all
+from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster

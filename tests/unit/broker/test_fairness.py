@@ -20,7 +20,8 @@ from brokers import connected, until
 from test_connection import BEAT, run, still_serves
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.connection import PLAIN_REQUEST_BYTES, REQUEST_ITEMS, TURN_BYTES, TURN_REQUESTS
+from kgroup.broker.connection import PLAIN_REQUEST_BYTES, TURN_BYTES, TURN_REQUESTS
+from kgroup.broker.routes import REQUEST_ITEMS
 from kgroup.broker.server import Server
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol.compiler import bounded_reader
