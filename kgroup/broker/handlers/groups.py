@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -108,63 +108,58 @@ def offset_fetch(desk: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
     if len(request.groups) == 1:
         return desk.tickets.submit(desk.partition_of(request.groups[0].group_id), call)
     wanted = {group.group_id: group for group in request.groups}
-    ids = as_often_as_asked((group.group_id for group in request.groups), str)
-
-    def part(names: list[str]) -> Message:
-        groups = tuple(wanted[name] for name in names)
-        return OffsetFetchRequest(groups=groups, require_stable=request.require_stable)
-
-    def merge(parts: list[OffsetFetchResponse]) -> Message:
-        found = {group.group_id: group for response in parts for group in response.groups}
-        return OffsetFetchResponse(groups=tuple(found[name] for name in ids))
-
-    return _by_group(desk, call, ids, part, merge)
+    return _by_group(
+        desk,
+        call,
+        as_often_as_asked((group.group_id for group in request.groups), str),
+        lambda ids: OffsetFetchRequest(
+            groups=tuple(wanted[name] for name in ids), require_stable=request.require_stable
+        ),
+        lambda answer: answer.groups,
+        lambda found: OffsetFetchResponse(groups=found),
+    )
 
 
 def describe_groups(desk: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
     """Classic groups, each from its shard."""
     request = call.body
-
-    def part(names: list[str]) -> Message:
-        return DescribeGroupsRequest(
-            groups=tuple(names), include_authorized_operations=request.include_authorized_operations
-        )
-
-    def merge(parts: list[DescribeGroupsResponse]) -> Message:
-        found = {group.group_id: group for response in parts for group in response.groups}
-        return DescribeGroupsResponse(groups=tuple(found[name] for name in names))
-
-    names = as_often_as_asked(request.groups, str)
-    return _by_group(desk, call, names, part, merge)
+    return _by_group(
+        desk,
+        call,
+        as_often_as_asked(request.groups, str),
+        lambda ids: DescribeGroupsRequest(
+            groups=ids, include_authorized_operations=request.include_authorized_operations
+        ),
+        lambda answer: answer.groups,
+        lambda found: DescribeGroupsResponse(groups=found),
+    )
 
 
 def describe_consumer_groups(desk: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
     """Consumer groups, each from its shard."""
     request = call.body
-
-    def part(names: list[str]) -> Message:
-        return ConsumerGroupDescribeRequest(
-            group_ids=tuple(names), include_authorized_operations=request.include_authorized_operations
-        )
-
-    def merge(parts: list[ConsumerGroupDescribeResponse]) -> Message:
-        found = {group.group_id: group for response in parts for group in response.groups}
-        return ConsumerGroupDescribeResponse(groups=tuple(found[name] for name in ids))
-
-    ids = as_often_as_asked(request.group_ids, str)
-    return _by_group(desk, call, ids, part, merge)
+    return _by_group(
+        desk,
+        call,
+        as_often_as_asked(request.group_ids, str),
+        lambda ids: ConsumerGroupDescribeRequest(
+            group_ids=ids, include_authorized_operations=request.include_authorized_operations
+        ),
+        lambda answer: answer.groups,
+        lambda found: ConsumerGroupDescribeResponse(groups=found),
+    )
 
 
 def delete_groups(desk: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     """Groups of any kind, each by its shard; a group named twice is answered once."""
-    request = call.body
-    names = list(dict.fromkeys(request.groups_names))
-
-    def merge(parts: list[DeleteGroupsResponse]) -> Message:
-        found = {result.group_id: result for response in parts for result in response.results}
-        return DeleteGroupsResponse(results=tuple(found[name] for name in names))
-
-    return _by_group(desk, call, names, lambda ids: DeleteGroupsRequest(groups_names=tuple(ids)), merge)
+    return _by_group(
+        desk,
+        call,
+        list(dict.fromkeys(call.body.groups_names)),
+        lambda ids: DeleteGroupsRequest(groups_names=ids),
+        lambda answer: answer.results,
+        lambda found: DeleteGroupsResponse(results=found),
+    )
 
 
 def list_groups(desk: Dispatcher, call: Call[Any]) -> Answer:
@@ -186,12 +181,23 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
 
 
 def _by_group(
-    desk: Dispatcher, call: Call[Any], ids: Iterable[str], part: Callable[[list[str]], Message], merge: Merge
+    desk: Dispatcher,
+    call: Call[Any],
+    ids: Sequence[str],
+    part: Callable[[tuple[str, ...]], Message],
+    entries: Callable[[Any], Iterable[Any]],
+    whole: Callable[[tuple[Any, ...]], Message],
 ) -> Answer:
+    """One `part` of the request to each shard; of the answers' `entries`, those of the ids in their order."""
     by_partition: dict[int, list[str]] = {}
     for group_id in dict.fromkeys(ids):
         by_partition.setdefault(desk.partition_of(group_id), []).append(group_id)
-    return _fan_out(desk, call, [(p, part(names)) for p, names in by_partition.items()], merge)
+
+    def merge(answers: list[Any]) -> Message:
+        found = {entry.group_id: entry for answer in answers for entry in entries(answer)}
+        return whole(tuple(found[name] for name in ids))
+
+    return _fan_out(desk, call, [(p, part(tuple(names))) for p, names in by_partition.items()], merge)
 
 
 def _fan_out(desk: Dispatcher, call: Call[Any], parts: list[tuple[int, Message]], merge: Merge) -> Answer:
