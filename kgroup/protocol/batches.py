@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from google_crc32c import value as crc32c
 
@@ -51,6 +51,19 @@ class EndMarker(NamedTuple):
 
     committed: bool
     coordinator_epoch: int
+
+
+class BatchHead(TypedDict, total=False):
+    """What a batch says of its records, besides where they lie; what is left out is as in `encode_batch`."""
+
+    timestamp_ms: int
+    leader_epoch: int
+    compression: Compression
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
 
 
 class Batch:
