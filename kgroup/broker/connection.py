@@ -71,8 +71,8 @@ class Connection(asyncio.Protocol):
         self._out: list[bytes | bytearray] = []
         self._out_size = 0
         self._parked: tuple[Route, int, Call[Any]] | None = None
-        self._choked = False  # the peer does not read its answers
-        self._paused = False  # we do not read its requests
+        self._write_paused = False  # the peer does not read its answers
+        self._read_paused = False  # we do not read its requests
         self._on_answer = self._answered
         self.stirred = True  # whether bytes came since `stirred` was last reset
 
@@ -117,14 +117,14 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Whether to stay open: only for requests that came whole and wait for their turn."""
-        self._ended = self._queued and self._parked is None and not self._choked
+        self._ended = self._queued and self._parked is None and not self._write_paused
         return self._ended
 
     def pause_writing(self) -> None:
-        self._choked = True
+        self._write_paused = True
 
     def resume_writing(self) -> None:
-        self._choked = False
+        self._write_paused = False
         self._queue()
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
         pos, end, needed = 0, len(data), 4
         left, self._flushed = TURN_REQUESTS, 0
-        while self._parked is None and not self._choked and end - pos >= 4:
+        while self._parked is None and not self._write_paused and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
             stop = pos + 4 + size
             if not 0 <= size <= self._longest and not self._may_be_long(size, data[pos + 4 : pos + KEY_END]):
@@ -240,7 +240,7 @@ class Connection(asyncio.Protocol):
             self._send(*parked, response)
             if self._out:
                 self._flush()
-        if (self._buffer or self._paused) and not self._queued:
+        if (self._buffer or self._read_paused) and not self._queued:
             self._queued = True  # it has waited already: not behind those that only want more
             asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -252,7 +252,7 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         self._queued = False
-        if self._transport is None or self._parked is not None or self._choked:
+        if self._transport is None or self._parked is not None or self._write_paused:
             return
         if self._buffer:
             self._take_turn(self._buffer)
@@ -260,19 +260,19 @@ class Connection(asyncio.Protocol):
             return
         if self._ended:
             self.close()
-        elif self._paused and self._parked is None and not self._choked:
-            self._paused = False
+        elif self._read_paused and self._parked is None and not self._write_paused:
+            self._read_paused = False
             self._transport.resume_reading()
 
     def _waits(self) -> bool:
         """Whether what is in the buffer is for later."""
-        return self._queued or self._parked is not None or self._choked
+        return self._queued or self._parked is not None or self._write_paused
 
     def _pause(self) -> None:
-        if self._paused or self._ended:
+        if self._read_paused or self._ended:
             return
         if self._transport is not None and not self._transport.is_closing():
-            self._paused = True
+            self._read_paused = True
             self._transport.pause_reading()
 
     def _not_served(self, error: NotServed) -> None:

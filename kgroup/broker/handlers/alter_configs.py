@@ -25,18 +25,18 @@ SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
 def alter_configs(
-    desk: Dispatcher, call: Call[IncrementalAlterConfigsRequest]
+    broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest]
 ) -> IncrementalAlterConfigsResponse:
     """Each resource on its own, all of its changes or none; one named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter((r.resource_type, r.resource_name) for r in request.resources)
     responses = []
-    with desk.together():
+    with broker.together():
         for resource in request.resources:
             try:
                 if counts[resource.resource_type, resource.resource_name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                change = _checked(desk, call.node, resource)
+                change = _checked(broker, call.node, resource)
                 if not request.validate_only:
                     change()
                 responses.append(_answer(resource, ErrorCode.NONE, None))
@@ -53,15 +53,15 @@ def refuse(
     )
 
 
-def _checked(desk: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+def _checked(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
     """The change to a resource, found to be allowed."""
     _check_changes(resource.configs)
     if resource.resource_type == GROUP:
-        return _group(desk, resource)
+        return _group(broker, resource)
     if resource.resource_type == TOPIC:
-        return _topic(desk, resource)
+        return _topic(broker, resource)
     if resource.resource_type == BROKER:
-        return _broker(desk, node, resource)
+        return _broker(broker, node, resource)
     raise Refused(
         ErrorCode.INVALID_REQUEST,
         f"Settings of resource type {resource.resource_type} cannot be changed here",
@@ -79,8 +79,8 @@ def _check_changes(changes: tuple[AlterableConfig, ...]) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {odd[0]}")
 
 
-def _group(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
-    cluster, name = desk.cluster, resource.resource_name
+def _group(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = broker.cluster, resource.resource_name
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     before = cluster.catalog.group_configs.get(name, {})
@@ -89,8 +89,8 @@ def _group(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], Non
     return lambda: cluster.configure_group(name, wanted)
 
 
-def _topic(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
-    cluster, name = desk.cluster, resource.resource_name
+def _topic(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = broker.cluster, resource.resource_name
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     rules.check_name(name)
@@ -106,8 +106,8 @@ def _topic(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], Non
     return lambda: cluster.configure_topic(name, wanted)
 
 
-def _broker(desk: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
-    cluster, name = desk.cluster, resource.resource_name
+def _broker(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = broker.cluster, resource.resource_name
     if name:
         try:
             meant = int(name)

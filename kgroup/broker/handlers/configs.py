@@ -46,13 +46,13 @@ TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
 FROM_GROUP = 8  # config source
 
 
-def describe_configs(desk: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
+def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     """Every setting of each resource, or only the ones named."""
     request = call.body
     results = []
     for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
         try:
-            entries = list(_entries(desk, resource, request.include_synonyms))
+            entries = list(_entries(broker, resource, request.include_synonyms))
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
@@ -73,22 +73,22 @@ def refuse(request: DescribeConfigsRequest, code: ErrorCode, message: str | None
 
 
 def _entries(
-    desk: Dispatcher, resource: DescribeConfigsResource, synonyms: bool
+    broker: Dispatcher, resource: DescribeConfigsResource, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
     if resource.resource_type == TOPIC:
-        return _topic_entries(desk, resource.resource_name, synonyms)
+        return _topic_entries(broker, resource.resource_name, synonyms)
     if resource.resource_type == BROKER:
-        return _broker_entries(desk, resource.resource_name, synonyms)
+        return _broker_entries(broker, resource.resource_name, synonyms)
     if resource.resource_type == GROUP:
-        return _group_entries(desk, resource.resource_name, synonyms)
+        return _group_entries(broker, resource.resource_name, synonyms)
     raise Refused(
         ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no configuration here"
     )
 
 
-def _topic_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
+def _topic_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
     rules.check_name(name)
-    cluster = desk.cluster
+    cluster = broker.cluster
     topic = cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -101,16 +101,16 @@ def _topic_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[Desc
         yield _entry(key, own[key], FROM_TOPIC, [Layer(key, own[key], FROM_TOPIC)], synonyms, INT)
 
 
-def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
-    configs = desk.cluster.configs
+def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
+    configs = broker.cluster.configs
     if not name:
         for key, value in configs.dynamic.get(ALL_BROKERS, {}).items():
             layers = [Layer(key, value, FROM_ALL_BROKERS)]
             yield _entry(key, value, FROM_ALL_BROKERS, layers, synonyms, DYNAMIC[key].type)
         return
-    node = _node(desk, name)
+    node = _node(broker, name)
     yield _entry("broker.id", name, FROM_FILE, [Layer("broker.id", name, FROM_FILE)], synonyms, INT, True)
-    fixed = {**BrokerSettings().as_text(), **type(desk.cluster.group_config)().as_settings()}
+    fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
@@ -121,14 +121,14 @@ def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[Des
         yield _entry(key, first, source, layers, synonyms, kind, known is None)
 
 
-def _node(desk: Dispatcher, name: str) -> int:
+def _node(broker: Dispatcher, name: str) -> int:
     """The broker with this id; all of them know of each other here."""
     try:
         node = int(name)
     except ValueError:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if node not in desk.cluster.endpoints:
-        known = ", ".join(map(str, desk.cluster.endpoints))
+    if node not in broker.cluster.endpoints:
+        known = ", ".join(map(str, broker.cluster.endpoints))
         raise Refused(
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {known} or empty string, but received {name}",
@@ -137,11 +137,11 @@ def _node(desk: Dispatcher, name: str) -> int:
 
 
 def _group_entries(
-    desk: Dispatcher, group_id: str, synonyms: bool
+    broker: Dispatcher, group_id: str, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
-    own = desk.cluster.catalog.group_configs.get(group_id, {})
-    for key, bounds in group_bounds(desk.cluster.group_config).items():
-        layers = desk.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
+    own = broker.cluster.catalog.group_configs.get(group_id, {})
+    for key, bounds in group_bounds(broker.cluster.group_config).items():
+        layers = broker.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
         yield _entry(key, layers[0].value, layers[0].source, layers, synonyms, INT)

@@ -16,13 +16,13 @@ GROUP, TRANSACTION = 0, 1  # key types
 MANY_KEYS_SINCE = 4
 
 
-def find_coordinator(desk: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
+def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     """The leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
     request = call.body
     if call.version >= MANY_KEYS_SINCE:
-        found = tuple(_coordinator(desk, request.key_type, key) for key in request.coordinator_keys)
+        found = tuple(_coordinator(broker, request.key_type, key) for key in request.coordinator_keys)
         return FindCoordinatorResponse(coordinators=found)
-    one = _coordinator(desk, request.key_type, request.key)
+    one = _coordinator(broker, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
@@ -42,17 +42,17 @@ def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None
     )
 
 
-def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
+def _coordinator(broker: Dispatcher, key_type: int, key: str) -> Coordinator:
     if key_type == GROUP:
-        partition = desk.partition_of(key)
-        if desk.cluster.offline(OFFSETS_TOPIC, partition):
+        partition = broker.partition_of(key)
+        if broker.cluster.offline(OFFSETS_TOPIC, partition):
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        node = desk.cluster.leader_of(OFFSETS_TOPIC, partition)
+        node = broker.cluster.leader_of(OFFSETS_TOPIC, partition)
     elif key_type == TRANSACTION:
-        node = desk.transactions.node_of(key)
+        node = broker.transactions.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
-    host, port = desk.cluster.endpoints[node]
+    host, port = broker.cluster.endpoints[node]
     return Coordinator(key=key, node_id=node, host=host, port=port)
 
 

@@ -21,7 +21,7 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(desk: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
+def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
     """The start of each log afterwards; one partition's error does not keep the others from being done."""
     request = call.body
     # as in Kafka, a partition named again counts once, with what was asked for last
@@ -32,7 +32,7 @@ def delete_records(desk: Dispatcher, call: Call[DeleteRecordsRequest]) -> Delete
         topics=tuple(
             DeleteRecordsTopicResult(
                 name=name,
-                partitions=tuple(_result(desk, call, name, p) for p in partitions.values()),
+                partitions=tuple(_result(broker, call, name, p) for p in partitions.values()),
             )
             for name, partitions in topics.items()
             if partitions
@@ -52,30 +52,30 @@ def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) 
 
 
 def _result(
-    desk: Dispatcher, call: Call[Any], topic: str, wanted: DeleteRecordsPartition
+    broker: Dispatcher, call: Call[Any], topic: str, wanted: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
     try:
-        start = _deleted(desk, call.node, topic, wanted)
+        start = _deleted(broker, call.node, topic, wanted)
     except (Refused, StorageError) as error:
-        return _failed(wanted.partition_index, code_of(desk, call, error))
+        return _failed(wanted.partition_index, code_of(broker, call, error))
     return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=start)
 
 
-def _deleted(desk: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition) -> int:
-    if desk.cluster.log(topic, wanted.partition_index) is None:
+def _deleted(broker: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition) -> int:
+    if broker.cluster.log(topic, wanted.partition_index) is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    _, log = partition_log(desk, node, topic, wanted.partition_index)
-    settings = desk.cluster.topic_settings(topic, node)
+    _, log = partition_log(broker, node, topic, wanted.partition_index)
+    settings = broker.cluster.topic_settings(topic, node)
     if settings.compact and not settings.delete:
         raise Refused(ErrorCode.POLICY_VIOLATION)
     offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
     if offset < 0:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
-    desk.producers.of(topic, wanted.partition_index, log)  # they outlive their records
+    broker.producers.of(topic, wanted.partition_index, log)  # they outlive their records
     log.delete_before(offset)
-    desk.watchers.notify((topic, wanted.partition_index))
+    broker.watchers.notify((topic, wanted.partition_index))
     return log.start_offset
 
 

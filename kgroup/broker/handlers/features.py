@@ -18,10 +18,10 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 RESULTS_UNTIL = 1
 
 
-def update_features(desk: Dispatcher, call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
+def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
     """All of the updates or none; from the next ApiVersions on, clients are told the new levels."""
     request = call.body
-    levels = dict(desk.cluster.catalog.features.levels)
+    levels = dict(broker.cluster.catalog.features.levels)
     for update in request.feature_updates:
         try:
             _check(levels.get(update.feature, 0), update)
@@ -34,7 +34,7 @@ def update_features(desk: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Upda
             )
     if not request.validate_only:
         changes = {update.feature: update.max_version_level for update in request.feature_updates}
-        desk.cluster.catalog.finalize_features({**levels, **changes})
+        broker.cluster.catalog.finalize_features({**levels, **changes})
     results: tuple[UpdatableFeatureResult, ...] = ()
     if call.version <= RESULTS_UNTIL:
         results = tuple(UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates)

@@ -68,24 +68,24 @@ class Gather:
         return None if self._left else self._merge(self._parts)
 
 
-def to_shard(desk: Dispatcher, call: Call[Any]) -> Answer:
+def to_shard(broker: Dispatcher, call: Call[Any]) -> Answer:
     """The whole request to the shard of its group."""
-    return desk.tickets.submit(desk.partition_of(call.body.group_id), call)
+    return broker.tickets.submit(broker.partition_of(call.body.group_id), call)
 
 
-def consumer_heartbeat(desk: Dispatcher, call: Call[Any]) -> Answer:
+def consumer_heartbeat(broker: Dispatcher, call: Call[Any]) -> Answer:
     """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
-    if not desk.cluster.catalog.features.levels.get(GROUP_VERSION):
+    if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
-    return to_shard(desk, call)
+    return to_shard(broker, call)
 
 
-def txn_offset_commit(desk: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> Answer:
+def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> Answer:
     """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it."""
     request = call.body
-    partition = desk.partition_of(request.group_id)
-    if request.group_id and desk.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
-        code = desk.transactions.admit(
+    partition = broker.partition_of(request.group_id)
+    if request.group_id and broker.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
+        code = broker.transactions.admit(
             request.transactional_id,
             ProducerEpoch(request.producer_id, request.producer_epoch),
             [TopicPartition(OFFSETS_TOPIC, partition)],
@@ -97,19 +97,19 @@ def txn_offset_commit(desk: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> A
             code = without_abortable(code)
         if code:
             return refusal(request, code)
-    return desk.tickets.submit(partition, call)
+    return broker.tickets.submit(partition, call)
 
 
-def offset_fetch(desk: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
+def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
     """One group's offsets, or from version 8 those of many groups."""
     request = call.body
     if call.version < MANY_GROUPS_SINCE:
-        return desk.tickets.submit(desk.partition_of(request.group_id), call)
+        return broker.tickets.submit(broker.partition_of(request.group_id), call)
     if len(request.groups) == 1:
-        return desk.tickets.submit(desk.partition_of(request.groups[0].group_id), call)
+        return broker.tickets.submit(broker.partition_of(request.groups[0].group_id), call)
     wanted = {group.group_id: group for group in request.groups}
     return _by_group(
-        desk,
+        broker,
         call,
         as_often_as_asked((group.group_id for group in request.groups), str),
         lambda ids: OffsetFetchRequest(
@@ -120,11 +120,11 @@ def offset_fetch(desk: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
     )
 
 
-def describe_groups(desk: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
+def describe_groups(broker: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
     """Classic groups, each from its shard."""
     request = call.body
     return _by_group(
-        desk,
+        broker,
         call,
         as_often_as_asked(request.groups, str),
         lambda ids: DescribeGroupsRequest(
@@ -135,11 +135,11 @@ def describe_groups(desk: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answ
     )
 
 
-def describe_consumer_groups(desk: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
+def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
     """Consumer groups, each from its shard."""
     request = call.body
     return _by_group(
-        desk,
+        broker,
         call,
         as_often_as_asked(request.group_ids, str),
         lambda ids: ConsumerGroupDescribeRequest(
@@ -150,10 +150,10 @@ def describe_consumer_groups(desk: Dispatcher, call: Call[ConsumerGroupDescribeR
     )
 
 
-def delete_groups(desk: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
+def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     """Groups of any kind, each by its shard; a group named twice is answered once."""
     return _by_group(
-        desk,
+        broker,
         call,
         list(dict.fromkeys(call.body.groups_names)),
         lambda ids: DeleteGroupsRequest(groups_names=ids),
@@ -162,10 +162,10 @@ def delete_groups(desk: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     )
 
 
-def list_groups(desk: Dispatcher, call: Call[Any]) -> Answer:
+def list_groups(broker: Dispatcher, call: Call[Any]) -> Answer:
     """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
-    led = [shard.partition for shard in desk.cluster.live_shards()
-           if desk.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
+    led = [shard.partition for shard in broker.cluster.live_shards()
+           if broker.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
 
     def merge(parts: list[ListGroupsResponse]) -> Message:
         for response in parts:
@@ -173,7 +173,7 @@ def list_groups(desk: Dispatcher, call: Call[Any]) -> Answer:
                 return ListGroupsResponse(error_code=response.error_code)
         return ListGroupsResponse(groups=tuple(group for response in parts for group in response.groups))
 
-    return _fan_out(desk, call, [(partition, call.body) for partition in led], merge)
+    return _fan_out(broker, call, [(partition, call.body) for partition in led], merge)
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
@@ -181,7 +181,7 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
 
 
 def _by_group(
-    desk: Dispatcher,
+    broker: Dispatcher,
     call: Call[Any],
     ids: Sequence[str],
     part: Callable[[tuple[str, ...]], Message],
@@ -191,22 +191,22 @@ def _by_group(
     """One `part` of the request to each shard; of the answers' `entries`, those of the ids in their order."""
     by_partition: dict[int, list[str]] = {}
     for group_id in dict.fromkeys(ids):
-        by_partition.setdefault(desk.partition_of(group_id), []).append(group_id)
+        by_partition.setdefault(broker.partition_of(group_id), []).append(group_id)
 
     def merge(answers: list[Any]) -> Message:
         found = {entry.group_id: entry for answer in answers for entry in entries(answer)}
         return whole(tuple(found[name] for name in ids))
 
-    return _fan_out(desk, call, [(p, part(tuple(names))) for p, names in by_partition.items()], merge)
+    return _fan_out(broker, call, [(p, part(tuple(names))) for p, names in by_partition.items()], merge)
 
 
-def _fan_out(desk: Dispatcher, call: Call[Any], parts: list[tuple[int, Message]], merge: Merge) -> Answer:
+def _fan_out(broker: Dispatcher, call: Call[Any], parts: list[tuple[int, Message]], merge: Merge) -> Answer:
     if not parts:
         return merge([])
     gather = Gather(call, len(parts), merge)
     whole: Message | None = None
     for index, (partition, body) in enumerate(parts):
-        response = desk.tickets.submit(partition, call.part(body, partial(gather.put, index)))
+        response = broker.tickets.submit(partition, call.part(body, partial(gather.put, index)))
         if response is not None:
             whole = gather.take(index, response)
     return whole

@@ -22,18 +22,18 @@ IN_MEMORY = "memory"
 """The folder of a cluster that keeps its logs in memory; nobody knows how large that may become."""
 
 
-def describe_log_dirs(desk: Dispatcher, call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
+def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
     """One folder, as all brokers share it, with those of the partitions asked for that this broker holds."""
     request = call.body
-    folder = desk.cluster.folder
+    folder = broker.cluster.folder
     log_dir = IN_MEMORY if folder is None else str(folder.absolute())
     try:
         total = usable = -1
         if folder is not None:
             total, _, usable = shutil.disk_usage(folder)
-        topics = _topics(desk, call.node, request)
+        topics = _topics(broker, call.node, request)
     except OSError as error:
-        code = code_of(desk, call, StorageError(f"{error.filename or log_dir}: {error.strerror}"))
+        code = code_of(broker, call, StorageError(f"{error.filename or log_dir}: {error.strerror}"))
         failed = DescribeLogDirsResult(error_code=code, log_dir=log_dir)
         return DescribeLogDirsResponse(results=(failed,))
     found = DescribeLogDirsResult(log_dir=log_dir, topics=topics, total_bytes=total, usable_bytes=usable)
@@ -44,8 +44,10 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeLo
     return DescribeLogDirsResponse(error_code=code)
 
 
-def _topics(desk: Dispatcher, node: int, request: DescribeLogDirsRequest) -> tuple[DescribeLogDirsTopic, ...]:
-    catalog = desk.cluster.catalog.topics
+def _topics(
+    broker: Dispatcher, node: int, request: DescribeLogDirsRequest
+) -> tuple[DescribeLogDirsTopic, ...]:
+    catalog = broker.cluster.catalog.topics
     wanted: dict[str, set[int]] = {}
     if request.topics is None:
         wanted = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
@@ -55,21 +57,21 @@ def _topics(desk: Dispatcher, node: int, request: DescribeLogDirsRequest) -> tup
     for name, partitions in wanted.items():
         if name not in catalog:
             continue
-        held = _partitions(desk, node, catalog[name], partitions)
+        held = _partitions(broker, node, catalog[name], partitions)
         if held:
             found.append(DescribeLogDirsTopic(name=name, partitions=held))
     return tuple(found)
 
 
 def _partitions(
-    desk: Dispatcher, node: int, topic: CatalogTopic, wanted: set[int]
+    broker: Dispatcher, node: int, topic: CatalogTopic, wanted: set[int]
 ) -> tuple[DescribeLogDirsPartition, ...]:
     return tuple(
         DescribeLogDirsPartition(
-            partition_index=partition, partition_size=desk.cluster.size_of(topic.name, partition)
+            partition_index=partition, partition_size=broker.cluster.size_of(topic.name, partition)
         )
         for partition in range(topic.partitions)
-        if partition in wanted and node in desk.cluster.placement_of(topic, partition).replicas
+        if partition in wanted and node in broker.cluster.placement_of(topic, partition).replicas
     )
 
 

@@ -36,7 +36,7 @@ NOTHING = (-1, -1)
 READ_COMMITTED = 1
 
 
-def list_offsets(desk: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
+def list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     """Offset and timestamp of each partition's record; a partition named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
@@ -48,9 +48,9 @@ def list_offsets(desk: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffset
             try:
                 if counts[topic.name, wanted.partition_index] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                found.append(_listed(desk, call, topic.name, wanted, committed))
+                found.append(_listed(broker, call, topic.name, wanted, committed))
             except (Refused, StorageError) as error:
-                found.append(_unlisted(wanted, code_of(desk, call, error)))
+                found.append(_unlisted(wanted, code_of(broker, call, error)))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -65,7 +65,7 @@ def refuse_list(request: ListOffsetsRequest, code: ErrorCode, message: str | Non
 
 
 def offset_for_leader_epoch(
-    desk: Dispatcher, call: Call[OffsetForLeaderEpochRequest]
+    broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]
 ) -> OffsetForLeaderEpochResponse:
     """Where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
     request = call.body
@@ -75,13 +75,13 @@ def offset_for_leader_epoch(
         for wanted in topic.partitions:
             try:
                 known, log = partition_log(
-                    desk, call.node, topic.topic, wanted.partition, wanted.current_leader_epoch
+                    broker, call.node, topic.topic, wanted.partition, wanted.current_leader_epoch
                 )
-                placement = desk.cluster.placement_of(known, wanted.partition)
+                placement = broker.cluster.placement_of(known, wanted.partition)
                 epoch, end = placement.end_of(wanted.leader_epoch, log.end_offset)
                 found.append(EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end))
             except (Refused, StorageError) as error:
-                code = code_of(desk, call, error)
+                code = code_of(broker, call, error)
                 found.append(EpochEndOffset(partition=wanted.partition, error_code=code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
@@ -104,18 +104,18 @@ def refuse_epoch(
 
 
 def _listed(
-    desk: Dispatcher, call: Call[Any], topic: str, wanted: ListOffsetsPartition, committed: bool
+    broker: Dispatcher, call: Call[Any], topic: str, wanted: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
-    known, log = partition_log(desk, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
+    known, log = partition_log(broker, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
     if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     end = None
     if committed:
-        end = desk.producers.of(topic, wanted.partition_index, log).last_stable_offset
+        end = broker.producers.of(topic, wanted.partition_index, log).last_stable_offset
     offset, timestamp = find_offset(log, wanted.timestamp, end)
     epoch = NO_EPOCH
     if offset >= 0:
-        placement = desk.cluster.placement_of(known, wanted.partition_index)
+        placement = broker.cluster.placement_of(known, wanted.partition_index)
         epoch = placement.epoch if wanted.timestamp == LATEST else placement.epoch_at(offset)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index, offset=offset, timestamp=timestamp, leader_epoch=epoch

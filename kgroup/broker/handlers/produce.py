@@ -36,7 +36,7 @@ _RETRIABLE = frozenset(
 )
 
 
-def produce(desk: Dispatcher, call: Call[ProduceRequest]) -> Answer:
+def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
     try:
@@ -44,7 +44,7 @@ def produce(desk: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     except Refused as refused:
         response = refuse(request, refused.code, refused.message)
     else:
-        responses = tuple(_topic(desk, call, topic) for topic in request.topic_data)
+        responses = tuple(_topic(broker, call, topic) for topic in request.topic_data)
         response = ProduceResponse(responses=responses)
     if request.acks:
         return response
@@ -88,33 +88,33 @@ def _refused(
     )
 
 
-def _topic(desk: Dispatcher, call: Call[Any], topic: TopicProduceData) -> TopicProduceResponse:
+def _topic(broker: Dispatcher, call: Call[Any], topic: TopicProduceData) -> TopicProduceResponse:
     found = []
     for data in topic.partition_data:
         try:
-            found.append(_partition(desk, call, topic, data))
+            found.append(_partition(broker, call, topic, data))
         except Refused as refused:
             records = refused.records if isinstance(refused, InvalidRecords) else ()
             found.append(_refused(data.index, refused.code, refused.message, records))
         except StorageError as error:
-            found.append(_refused(data.index, code_of(desk, call, error), error.message))
+            found.append(_refused(data.index, code_of(broker, call, error), error.message))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
 
 
 def _partition(
-    desk: Dispatcher, call: Call[Any], topic: TopicProduceData, data: PartitionProduceData
+    broker: Dispatcher, call: Call[Any], topic: TopicProduceData, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    name = topic_name(desk, topic.name, topic.topic_id)
-    _, log = partition_log(desk, call.node, name, data.index)
+    name = topic_name(broker, topic.name, topic.topic_id)
+    _, log = partition_log(broker, call.node, name, data.index)
     batch = header_of(sole_batch(data.records, call.version))
     if batch.transactional and batch.producer_id >= 0:
-        _admit(desk, call, batch, TopicPartition(name, data.index))
+        _admit(broker, call, batch, TopicPartition(name, data.index))
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    settings = desk.cluster.topic_settings(name, call.node)
-    now_ms = desk.clock.now_ms()
+    settings = broker.cluster.topic_settings(name, call.node)
+    now_ms = broker.clock.now_ms()
     batch = checked(batch, settings, now_ms)
-    producers = desk.producers.of(name, data.index, log)
+    producers = broker.producers.of(name, data.index, log)
     implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
@@ -123,20 +123,20 @@ def _partition(
             append_time = now_ms
         base = log.append_batches(batch.raw, append_time_ms=now_ms if settings.append_time else None)[0]
         producers.appended(batch, base)
-        if desk.watchers:
-            desk.watchers.notify((name, data.index))
+        if broker.watchers:
+            broker.watchers.notify((name, data.index))
     return PartitionProduceResponse(
         index=data.index, base_offset=base, log_append_time_ms=append_time, log_start_offset=log.start_offset
     )
 
 
-def _admit(desk: Dispatcher, call: Call[ProduceRequest], batch: Batch, partition: TopicPartition) -> None:
+def _admit(broker: Dispatcher, call: Call[ProduceRequest], batch: Batch, partition: TopicPartition) -> None:
     """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
     request = call.body
     assert request.transactional_id
     implicit = call.version >= IMPLICIT_SINCE
     producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
-    code = desk.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
+    code = broker.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
     if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
         raise Refused(
             ErrorCode.NOT_ENOUGH_REPLICAS,

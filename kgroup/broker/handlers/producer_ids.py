@@ -13,20 +13,20 @@ from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, Ini
 FENCED_SINCE = 4  # PRODUCER_FENCED is understood
 
 
-def init_producer_id(desk: Dispatcher, call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
+def init_producer_id(broker: Dispatcher, call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
     """A new producer id with epoch 0; the transactional id's next producer if one is named."""
     request = call.body
     name = request.transactional_id
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         raise Refused(ErrorCode.INVALID_REQUEST)
     if name is None:
-        allocated = desk.cluster.catalog.allocate_producer_id()
+        allocated = broker.cluster.catalog.allocate_producer_id()
         return InitProducerIdResponse(producer_id=allocated, producer_epoch=0)
     expected = None
     if request.producer_id >= 0:
         expected = ProducerEpoch(request.producer_id, request.producer_epoch)
     try:
-        outcome = desk.transactions.run(
+        outcome = broker.transactions.run(
             name,
             lambda c, now: c.init_producer_id(name, request.transaction_timeout_ms, expected, now),
             call.node,

@@ -23,14 +23,14 @@ from kgroup.protocol.messages.write_txn_markers import (
 )
 
 
-def write_markers(desk: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
+def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
     """Every marker to each of its partitions that this broker leads, each with a code of its own."""
     request = call.body
     return WriteTxnMarkersResponse(
         markers=tuple(
             WritableTxnMarkerResult(
                 producer_id=marker.producer_id,
-                topics=tuple(_topic(desk, call, marker, topic) for topic in marker.topics),
+                topics=tuple(_topic(broker, call, marker, topic) for topic in marker.topics),
             )
             for marker in request.markers
         )
@@ -38,28 +38,28 @@ def write_markers(desk: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> Write
 
 
 def _topic(
-    desk: Dispatcher, call: Call[Any], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+    broker: Dispatcher, call: Call[Any], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
 ) -> WritableTxnMarkerTopicResult:
     results = []
     for partition in topic.partition_indexes:
         code = ErrorCode.NONE
         try:
-            _write(desk, call.node, marker, TopicPartition(topic.name, partition))
+            _write(broker, call.node, marker, TopicPartition(topic.name, partition))
         except (Refused, StorageError) as error:
-            code = code_of(desk, call, error)
+            code = code_of(broker, call, error)
         results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
     return WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results))
 
 
-def _write(desk: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
-    _, log = partition_log(desk, node, at.topic, at.partition)
-    producers = desk.producers.of(at.topic, at.partition, log)
+def _write(broker: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
+    _, log = partition_log(broker, node, at.topic, at.partition)
+    producers = broker.producers.of(at.topic, at.partition, log)
     newer = marker.transaction_version >= LATEST_VERSION
     producers.check_marker(marker.producer_id, marker.producer_epoch, newer=newer)
     end = EndMarker(
         marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
     )
-    desk.transactions.write_marker(at, end)
+    broker.transactions.write_marker(at, end)
 
 
 def _refuse_markers(
@@ -86,7 +86,7 @@ def _refuse_markers(
 
 
 def describe_producers(
-    desk: Dispatcher, call: Call[described.DescribeProducersRequest]
+    broker: Dispatcher, call: Call[described.DescribeProducersRequest]
 ) -> described.DescribeProducersResponse:
     """The producers each partition remembers, with the start of their open transactions."""
     request = call.body
@@ -94,19 +94,21 @@ def describe_producers(
         topics=tuple(
             described.TopicResponse(
                 name=topic.name,
-                partitions=tuple(_producers(desk, call, topic.name, p) for p in topic.partition_indexes),
+                partitions=tuple(_producers(broker, call, topic.name, p) for p in topic.partition_indexes),
             )
             for topic in request.topics
         )
     )
 
 
-def _producers(desk: Dispatcher, call: Call[Any], topic: str, partition: int) -> described.PartitionResponse:
+def _producers(
+    broker: Dispatcher, call: Call[Any], topic: str, partition: int
+) -> described.PartitionResponse:
     try:
-        _, log = partition_log(desk, call.node, topic, partition)
-        producers = desk.producers.of(topic, partition, log)
+        _, log = partition_log(broker, call.node, topic, partition)
+        producers = broker.producers.of(topic, partition, log)
     except (Refused, StorageError) as error:
-        return described.PartitionResponse(partition_index=partition, error_code=code_of(desk, call, error))
+        return described.PartitionResponse(partition_index=partition, error_code=code_of(broker, call, error))
     return described.PartitionResponse(
         partition_index=partition,
         active_producers=tuple(

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from brokers import connected, until
@@ -55,7 +56,7 @@ class Order:
         self.turns.append([])
         self._loop.call_soon(self._turn)
 
-    def _noted(self, call: Call) -> Answer:
+    def _noted(self, call: Call[Any]) -> Answer:
         self.turns[-1].append(call.client_id)
         return self._handle(call)
 
