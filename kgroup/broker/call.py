@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
-from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 
-if TYPE_CHECKING:
-    from kgroup.broker.dispatch import Dispatcher
+R = TypeVar("R", bound=Message)
 
 
 def _nobody(response: Message | None) -> None:
@@ -20,19 +18,20 @@ def _nobody(response: Message | None) -> None:
 
 
 @dataclass(slots=True)
-class Call(Request):
-    """A request that reached broker `node`.
+class Call(Request, Generic[R]):
+    """A request of class R that reached broker `node`.
 
     `answer` takes the response of a call that was parked, once, and never while the handler still runs;
     None says that no response is to be sent. `forget`, if the handler set it, is called when the peer is
     gone and the answer is not wanted any more.
     """
 
+    body: R
     node: int = 0
     answer: Callable[[Message | None], None] = _nobody
     forget: Callable[[], None] | None = field(default=None)
 
-    def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call:
+    def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Any]:
         """A request of its own for a part of this one."""
         return Call(body, self.version, self.client_id, self.client_host, self.node, answer)
 
@@ -47,13 +46,3 @@ class Silence(Enum):
 
 Answer: TypeAlias = Message | Silence | None
 """What a handler returns: the response, a Silence, or None for a parked call that `call.answer` ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    """How a broker serves one API key."""
-
-    key: int
-    handle: Callable[[Dispatcher, Call], Answer]
-    refuse: Callable[[Message, ErrorCode, str | None], Message]
-    """The response that carries an error for everything the request asked for."""

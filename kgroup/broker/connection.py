@@ -9,21 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from kgroup.broker.call import Call, Silence
+from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.api_versions import unsupported
+from kgroup.broker.routes import NotServed, Route, Routes, encoded
+from kgroup.broker.turns import Turns
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
-from kgroup.protocol.compiler import bounded_reader
-from kgroup.protocol.headers import skip_tags
-
-if TYPE_CHECKING:
-    from kgroup.broker.dispatch import Dispatcher
-    from kgroup.broker.server import Server
+from kgroup.runtime.complaints import Complaints
 
 log = logging.getLogger(__name__)
 
@@ -33,50 +29,22 @@ TURN_REQUESTS = 16  # served before the others have their turn
 TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
 AT_ONCE = 16 * 1024  # bytes that may be served as they come; who sends more waits for a turn
 PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
-REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
 PRODUCE, API_VERSIONS = 0, 18
 LENGTH = struct.Struct(">i")
-HEADER = struct.Struct(">hhih")
-FRAME = struct.Struct(">ii")
 KEY_END = 6  # bytes of a frame that tell its length and its API
 
 
-@dataclass(slots=True)
-class Route:
-    """What a connection needs to know about one version of one API."""
+class Host(Protocol):
+    """What the connections of a process share."""
 
-    version: int
-    read: Callable[[bytes, int, int], tuple[Any, int]]
-    flexible_request: bool
-    head: bytes  # room for length and correlation id, and the empty tags of a flexible header
-    response: type[Message]
+    dispatcher: Dispatcher
+    routes: Routes
+    turns: Turns
+    complaints: Complaints
 
+    def opened(self, connection: Connection) -> None: ...
 
-class Routes:
-    """The routes of everything that is served, made on first use."""
-
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
-        self._routes: dict[int, Route] = {}
-
-    def find(self, key: int, version: int) -> Route | None:
-        """None for an API or a version that is not served."""
-        index = key << 16 | version
-        found = self._routes.get(index)
-        if found is None:
-            served = self._dispatcher.versions(key)
-            if served is None or version not in served:
-                return None
-            request, response = registry.header_versions(key, version)
-            body = registry.request_class(key)
-            self._routes[index] = found = Route(
-                version,
-                bounded_reader(body, version, version >= body.FLEXIBLE, REQUEST_ITEMS),
-                request == 2,
-                bytes(8 + response),
-                registry.response_class(key),
-            )
-        return found
+    def closed(self, connection: Connection) -> None: ...
 
 
 class Connection(asyncio.Protocol):
@@ -86,7 +54,7 @@ class Connection(asyncio.Protocol):
     before it is another's turn. Bytes that are no request close this connection and touch nothing else.
     """
 
-    def __init__(self, server: Server, node: int) -> None:
+    def __init__(self, server: Host, node: int) -> None:
         self._server = server
         self._dispatcher = server.dispatcher
         self._routes = server.routes
@@ -102,9 +70,9 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the peer sends nothing more
         self._out: list[bytes | bytearray] = []
         self._out_size = 0
-        self._parked: tuple[Route, int, Call] | None = None
-        self._choked = False  # the peer does not read its answers
-        self._paused = False  # we do not read its requests
+        self._parked: tuple[Route, int, Call[Any]] | None = None
+        self._write_paused = False  # the peer does not read its answers
+        self._read_paused = False  # we do not read its requests
         self._on_answer = self._answered
         self.stirred = True  # whether bytes came since `stirred` was last reset
 
@@ -137,7 +105,7 @@ class Connection(asyncio.Protocol):
             self._take_turn(data)
             return
         buffer += data
-        if self._queued or self._parked is not None or self._choked:
+        if self._waits():
             if len(buffer) > READ_AHEAD:
                 self._pause()
         elif len(buffer) < self._needed:
@@ -149,14 +117,14 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Whether to stay open: only for requests that came whole and wait for their turn."""
-        self._ended = self._queued and self._parked is None and not self._choked
+        self._ended = self._queued and self._parked is None and not self._write_paused
         return self._ended
 
     def pause_writing(self) -> None:
-        self._choked = True
+        self._write_paused = True
 
     def resume_writing(self) -> None:
-        self._choked = False
+        self._write_paused = False
         self._queue()
 
     def close(self) -> None:
@@ -173,7 +141,7 @@ class Connection(asyncio.Protocol):
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
         pos, end, needed = 0, len(data), 4
         left, self._flushed = TURN_REQUESTS, 0
-        while self._parked is None and not self._choked and end - pos >= 4:
+        while self._parked is None and not self._write_paused and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
             stop = pos + 4 + size
             if not 0 <= size <= self._longest and not self._may_be_long(size, data[pos + 4 : pos + KEY_END]):
@@ -200,7 +168,7 @@ class Connection(asyncio.Protocol):
         elif pos < end:
             self._buffer += data[pos:] if pos else data
         self._needed = needed
-        if len(self._buffer) > READ_AHEAD and (self._queued or self._parked is not None or self._choked):
+        if len(self._buffer) > READ_AHEAD and self._waits():
             self._pause()
 
     def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
@@ -210,30 +178,14 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, frame: bytes, pos: int) -> None:
         try:
-            key, version, correlation, size = HEADER.unpack_from(frame, pos)
-            route = self._routes.find(key, version)
-            if route is None:
-                self._not_served(frame, pos, key, version)
-                return
-            pos += 10
-            client_id = ""
-            if size > 0:
-                stop = pos + size
-                if stop > len(frame):
-                    raise DecodeError("the client id is cut short")
-                client_id = frame[pos:stop].decode()
-                pos = stop
-            if route.flexible_request:
-                if frame[pos]:
-                    pos = skip_tags(frame, pos, REQUEST_ITEMS)
-                else:
-                    pos += 1
-            # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
-            body, _ = route.read(frame, pos, len(frame))
-        except (DecodeError, struct.error, IndexError, UnicodeDecodeError) as error:
+            route, correlation, client_id, body = self._routes.read(frame, pos)
+        except NotServed as error:
+            self._not_served(error)
+            return
+        except DecodeError as error:
             self._give_up(f"bytes that are no request ({error})")
             return
-        call = Call(body, version, client_id, self._host, self._node, self._on_answer)
+        call = Call(body, route.version, client_id, self._host, self._node, self._on_answer)
         answer = self._dispatcher.handle(call)
         if answer is None:
             self._parked = route, correlation, call
@@ -243,20 +195,15 @@ class Connection(asyncio.Protocol):
         else:
             self._send(route, correlation, call, answer)
 
-    def _send(self, route: Route, correlation: int, call: Call, answer: Message) -> None:
-        out = bytearray(route.head)
+    def _send(self, route: Route, correlation: int, call: Call[Any], answer: Message) -> None:
         try:
-            answer.encode_into(out, route.version)
-            FRAME.pack_into(out, 0, len(out) - 4, correlation)
+            out = encoded(route, correlation, answer)
         except Exception as error:
             self._send_refusal(route, correlation, call, error)
             return
-        self._out.append(out)
-        self._out_size += len(out)
-        if self._out_size > READ_AHEAD:
-            self._flush()
+        self._queue_out(out)
 
-    def _send_refusal(self, route: Route, correlation: int, call: Call, error: Exception) -> None:
+    def _send_refusal(self, route: Route, correlation: int, call: Call[Any], error: Exception) -> None:
         """In place of an answer that has no encoding, as one with a string longer than strings can be."""
         name = registry.name_of(call.body.API)
         self._server.complaints.say(
@@ -265,10 +212,8 @@ class Connection(asyncio.Protocol):
             f"cannot be encoded, {self._host} is refused: {error}",
         )
         refusal = self._dispatcher.apis[call.body.API].refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        out = bytearray(route.head)
         try:
-            refusal.encode_into(out, route.version)
-            FRAME.pack_into(out, 0, len(out) - 4, correlation)
+            out = encoded(route, correlation, refusal)
         except Exception:
             self._give_up(f"a request of {name} that cannot even be refused")
             return
@@ -295,7 +240,7 @@ class Connection(asyncio.Protocol):
             self._send(*parked, response)
             if self._out:
                 self._flush()
-        if (self._buffer or self._paused) and not self._queued:
+        if (self._buffer or self._read_paused) and not self._queued:
             self._queued = True  # it has waited already: not behind those that only want more
             asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -307,7 +252,7 @@ class Connection(asyncio.Protocol):
 
     def _go_on(self) -> None:
         self._queued = False
-        if self._transport is None or self._parked is not None or self._choked:
+        if self._transport is None or self._parked is not None or self._write_paused:
             return
         if self._buffer:
             self._take_turn(self._buffer)
@@ -315,28 +260,29 @@ class Connection(asyncio.Protocol):
             return
         if self._ended:
             self.close()
-        elif self._paused and self._parked is None and not self._choked:
-            self._paused = False
+        elif self._read_paused and self._parked is None and not self._write_paused:
+            self._read_paused = False
             self._transport.resume_reading()
 
+    def _waits(self) -> bool:
+        """Whether what is in the buffer is for later."""
+        return self._queued or self._parked is not None or self._write_paused
+
     def _pause(self) -> None:
-        if self._paused or self._ended:
+        if self._read_paused or self._ended:
             return
         if self._transport is not None and not self._transport.is_closing():
-            self._paused = True
+            self._read_paused = True
             self._transport.pause_reading()
 
-    def _not_served(self, frame: bytes, pos: int, key: int, version: int) -> None:
+    def _not_served(self, error: NotServed) -> None:
         """Another version of ApiVersions is answered in version 0 (KIP-511); all else ends the connection."""
-        if key != API_VERSIONS:
-            self._give_up(f"a request of {registry.name_of(key)} v{version}, which is not served")
+        if error.key != API_VERSIONS:
+            self._give_up(f"a request of {registry.name_of(error.key)} v{error.version}, which is not served")
             return
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        out = bytearray(route.head)
-        unsupported().encode_into(out, 0)
-        FRAME.pack_into(out, 0, len(out) - 4, HEADER.unpack_from(frame, pos)[2])
-        self._queue_out(out)
+        self._queue_out(encoded(route, error.correlation, unsupported()))
 
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)

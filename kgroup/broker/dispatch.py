@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol
 
-from kgroup.broker.call import Answer, Api, Call, Silence
+from kgroup.broker.call import Answer, Call, R, Silence
 from kgroup.broker.fetch_sessions import FetchSessions
 from kgroup.broker.producers import ProducerStates
-from kgroup.broker.script import Script
 from kgroup.broker.tickets import Tickets
 from kgroup.broker.transactions import Transactions
 from kgroup.broker.wakeups import Wakeups
 from kgroup.broker.watchers import Watchers
 from kgroup.domain import offsets_partition_of
 from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.log.interface import DamagedLog
 from kgroup.protocol import registry
+from kgroup.protocol.codec import Message
 from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.complaints import told
 
 log = logging.getLogger(__name__)
 
@@ -26,31 +29,50 @@ GROUPS_REMEMBERED = 20_000
 LONGEST_REMEMBERED = 256  # characters of a group id
 
 
-class Dispatcher:
-    """All brokers of one cluster in this process: same logs, same shards, one node id each."""
+@dataclass(frozen=True, slots=True)
+class Api(Generic[R]):
+    """How a broker serves the requests of one class."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    request: type[R]
+    handle: Callable[[Dispatcher, Call[R]], Answer]
+    refuse: Callable[[R, ErrorCode, str | None], Message]
+    """The response that carries an error for everything the request asked for."""
+
+    @property
+    def key(self) -> int:
+        return self.request.API
+
+
+class Interceptor(Protocol):
+    """Answers requests in the handlers' place."""
+
+    def take(self, call: Call[Any]) -> tuple[bool, Answer]:
+        """Whether this call is answered here, and how."""
+        ...
+
+
+class Dispatcher:
+    """All brokers of one cluster in this process: same logs, same shards, one node id each.
+
+    Of `apis`, kgroup's own are served only when client-side assignors are switched on.
+    """
+
+    def __init__(self, cluster: Cluster, apis: Iterable[Api[Any]]) -> None:
         self.cluster = cluster
         self.clock = cluster.clock
+        own = registry.PRIVATE_APIS if not cluster.group_config.client_assignors else ()
+        self.apis = {api.key: api for api in apis if api.key not in own}
         self.watchers = Watchers()
         self.tickets = Tickets(cluster, self.watchers)
         self.producers = ProducerStates(cluster)
         self.transactions = Transactions(cluster, self.tickets, self.watchers)
-        self.script: Script | None = None
+        self.script: Interceptor | None = None
         self._partitions: dict[str, int] = {}
         self._sessions: dict[int, FetchSessions] = {}
 
     @property
     def wakeups(self) -> Wakeups:
         return self.tickets.wakeups
-
-    @cached_property
-    def apis(self) -> dict[int, Api]:
-        """Every API that is served, by key; kgroup's own only when client-side assignors are switched on."""
-        from kgroup.broker.handlers import ALL
-
-        own = registry.PRIVATE_APIS if not self.cluster.group_config.client_assignors else ()
-        return {api.key: api for api in ALL if api.key not in own}
 
     def sessions(self, node: int) -> FetchSessions:
         """The fetch sessions of a broker."""
@@ -63,7 +85,7 @@ class Dispatcher:
         """The versions of an API that are served; None for none."""
         return registry.served_versions(key) if key in self.apis else None
 
-    def handle(self, call: Call) -> Answer:
+    def handle(self, call: Call[Any]) -> Answer:
         """The response to a call, a Silence, or None when `call.answer` will be called later.
 
         Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
@@ -74,7 +96,7 @@ class Dispatcher:
                 return answer
         return self.serve(call)
 
-    def serve(self, call: Call) -> Answer:
+    def serve(self, call: Call[Any]) -> Answer:
         """As `handle`, without a look at the script."""
         api = self.apis[call.body.API]
         try:
@@ -82,11 +104,19 @@ class Dispatcher:
         except Refused as refused:
             return api.refuse(call.body, refused.code, refused.message)
         except StorageError as error:
-            self.cluster.complaints.say(log, registry.name_of(api.key), error.message)
+            self.complain(call, error)
             return api.refuse(call.body, ErrorCode.KAFKA_STORAGE_ERROR, error.message)
         except Exception:
             log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)
             return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+    def complain(self, call: Call[Any], error: StorageError) -> None:
+        """Tell the operator what the disk refused a request, now and again; each damage by itself."""
+        api, complaints = registry.name_of(call.body.API), self.cluster.complaints
+        if isinstance(error, DamagedLog):
+            complaints.say(log, told(error), f"{api} is refused")
+        else:
+            complaints.say(log, api, told(error))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -95,7 +125,7 @@ class Dispatcher:
             yield
         self.tickets.topics_changed(replies)
 
-    def answer(self, call: Call, response: Answer) -> None:
+    def answer(self, call: Call[Any], response: Answer) -> None:
         """End a parked call."""
         call.answer(None if isinstance(response, Silence) else response)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers import ALL
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
@@ -40,7 +42,7 @@ class EmbeddedTransport:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.dispatcher = Dispatcher(cluster)
+        self.dispatcher = Dispatcher(cluster, ALL)
 
     def request(
         self,
@@ -91,7 +93,7 @@ class EmbeddedTransport:
             wakeups.run(clock.now_ms())
         clock.wait_until(deadline_ms)
 
-    def _await(self, call: Call, slot: _Slot, timeout_s: float) -> Message:
+    def _await(self, call: Call[Any], slot: _Slot, timeout_s: float) -> Message:
         clock, wakeups = self.cluster.clock, self.dispatcher.wakeups
         deadline_ms = clock.now_ms() + int(timeout_s * 1000)
         while not slot.filled:

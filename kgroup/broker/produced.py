@@ -11,9 +11,13 @@ import struct
 
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.batches import (
+    ATTRIBUTES_AT,
+    COMPRESSION_MASK,
     HEADER_BYTES,
     LENGTH_OFFSET,
+    MAGIC_AT,
     NO_TIMESTAMP,
+    TRANSACTIONAL,
     Batch,
     LogRecord,
     batches_in,
@@ -27,10 +31,7 @@ ZSTD_SINCE = 7
 _ERRORS_SHOWN = 3
 
 _LENGTH = struct.Struct(">i")
-_MAGIC_AT, _ATTRIBUTES_AT = 16, 22  # the low byte of the attributes
 _LEAST_LENGTH = 14  # of a message of magic 0, the shortest there was
-_TRANSACTIONAL = 0x10
-_CODEC = 0x07
 
 
 class InvalidRecords(Refused):
@@ -45,7 +46,7 @@ class InvalidRecords(Refused):
 def transactional(records: bytes | None) -> bool:
     """Whether the first batch belongs to a transaction; Refused if there is none for sure."""
     size = _batch_size(records or b"", 0)
-    return bool(records and size and records[_MAGIC_AT] == 2 and records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
+    return bool(records and size and records[MAGIC_AT] == 2 and records[ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
 def sole_batch(records: bytes | None, version: int) -> bytes:
@@ -55,12 +56,12 @@ def sole_batch(records: bytes | None, version: int) -> bytes:
     many = f"Produce requests with version {version}"
     if size is None:
         raise Refused(ErrorCode.INVALID_RECORD, f"{many} must have at least one record batch per partition")
-    if data[_MAGIC_AT] != 2:
+    if data[MAGIC_AT] != 2:
         raise Refused(
             ErrorCode.INVALID_RECORD,
             f"{many} may only contain record batches with magic version 2",
         )
-    if version < ZSTD_SINCE and data[_ATTRIBUTES_AT] & _CODEC == Compression.ZSTD:
+    if version < ZSTD_SINCE and data[ATTRIBUTES_AT] & COMPRESSION_MASK == Compression.ZSTD:
         raise Refused(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{many} are not allowed to use ZStandard compression"
         )
@@ -80,10 +81,10 @@ def _batch_size(data: bytes, at: int) -> int | None:
     (length,) = _LENGTH.unpack_from(data, at + 8)
     if length < _LEAST_LENGTH:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {length} bytes is claimed")
-    if left <= _MAGIC_AT:
+    if left <= MAGIC_AT:
         return None
-    if data[at + _MAGIC_AT] > 2:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"a record batch has magic {data[at + _MAGIC_AT]}")
+    if data[at + MAGIC_AT] > 2:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"a record batch has magic {data[at + MAGIC_AT]}")
     size: int = length + LENGTH_OFFSET
     return size if size <= left else None
 

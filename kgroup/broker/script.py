@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Dispatcher
 
-if TYPE_CHECKING:
-    from kgroup.broker.dispatch import Dispatcher
-
-Hook: TypeAlias = Callable[[Call], Answer]
+Hook: TypeAlias = Callable[[Call[Any]], Answer]
 
 
 class Script:
@@ -19,7 +17,7 @@ class Script:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._hooks: dict[int, tuple[Hook, int]] = {}
-        self.stalled: dict[int, list[Call]] = {}
+        self.stalled: dict[int, list[Call[Any]]] = {}
         dispatcher.script = self
 
     def answer(self, key: int, hook: Hook, times: int = 1 << 62) -> None:
@@ -39,7 +37,7 @@ class Script:
             if response is not None:
                 self._dispatcher.answer(call, response)
 
-    def take(self, call: Call) -> tuple[bool, Answer]:
+    def take(self, call: Call[Any]) -> tuple[bool, Answer]:
         """Whether a rule is there for this call, and what it says."""
         key = call.body.API
         found = self._hooks.get(key)

@@ -13,10 +13,12 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from kgroup.broker.connection import Connection, Routes
+from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.prepared import import_all
+from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster
@@ -32,7 +34,7 @@ class Server:
     def __init__(self, cluster: Cluster, metrics_at: str = "") -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
-        self.dispatcher = Dispatcher(cluster)
+        self.dispatcher = Dispatcher(cluster, ALL)
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints

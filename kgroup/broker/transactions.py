@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from kgroup.broker.tickets import Tickets
+from kgroup.broker.wakeups import Deadline
+from kgroup.broker.watchers import Watchers
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, EndMarker, TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import LogRecord, end_marker_record
@@ -18,11 +20,6 @@ from kgroup.transactions.coordinator import TransactionCoordinator
 from kgroup.transactions.outcome import Markers, Outcome
 from kgroup.transactions.producers import ProducerEpoch
 from kgroup.transactions.state import LATEST_VERSION, Status
-
-if TYPE_CHECKING:
-    from kgroup.broker.tickets import Tickets
-    from kgroup.broker.wakeups import Deadline
-    from kgroup.broker.watchers import Watchers
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +162,8 @@ class Transactions:
             except Refused:
                 continue  # the topic is gone, and the transaction's records with it
             except StorageError as error:
-                log.error("marker of %s for %s: %s", markers.transactional_id, partition, error.message)
+                text = f"that of {markers.transactional_id} is tried again: {told(error)}"
+                self._cluster.complaints.say(log, f"markers for {partition}", text)
                 written = False
         return written
 
@@ -242,7 +240,8 @@ class Transactions:
         try:
             shard.wake(self._cluster.clock.now_ms())
         except Refused as refused:
-            log.error("%s-%d failed at a deadline: %s", TRANSACTION_TOPIC, partition, refused.message)
+            subject, why = f"{TRANSACTION_TOPIC}-{partition}", refused.message
+            self._cluster.complaints.say(log, subject, f"tries again what was due: {why}")
             later_ms = self._cluster.clock.now_ms() + RETRY_MS
             self._deadlines[partition] = self._tickets.wakeups.at(later_ms, lambda: self._wake(partition))
             return

@@ -18,7 +18,7 @@ from kgroup.log.files import CLEANED, CLEANED_TO, read_checkpoint, write_checkpo
 from kgroup.log.interface import Placed
 from kgroup.log.partition import PartitionLog
 from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment
-from kgroup.log.transactions import Transactions, transactions_in
+from kgroup.log.transactions import Transactions
 from kgroup.protocol.batches import Batch, LogRecord, rebuild_batch
 
 DELETE_RETENTION_MS = 86_400_000
@@ -35,12 +35,26 @@ class Compacted(NamedTuple):
     records_dropped: int
 
 
-def dirty_ratio(log: PartitionLog) -> float:
-    """The share of the sealed segments' bytes that no pass has cleaned yet, 0 if there are none."""
+def dirty_ratio(log: PartitionLog, stable: int | None = None) -> float:
+    """The share of the sealed segments' bytes that no pass has cleaned yet, 0 if there are none.
+
+    Segments that do not end by the last stable offset, if that is given, do not count.
+    """
     first_dirty = _first_dirty(log)
-    sealed = log.segments[:-1]
+    sealed = [s for s in log.segments[:-1] if stable is None or s.end_offset <= stable]
     total = sum(segment.size for segment in sealed)
     return sum(s.size for s in sealed if s.end_offset > first_dirty) / total if total else 0.0
+
+
+def is_dirty(log: PartitionLog, more_than: float) -> bool:
+    """Whether the share of what a pass could clean and none has is larger than that.
+
+    Raises StorageError for damaged segments.
+    """
+    # What an open transaction holds back makes the share only smaller, and to know it the log must be read.
+    if dirty_ratio(log) <= more_than:
+        return False
+    return dirty_ratio(log, log.transactions().first_unstable_offset(log.end_offset)) > more_than
 
 
 def compact(
@@ -51,7 +65,7 @@ def compact(
     Call `log.roll()` before to include what has been written so far. Killed at any point, the log
     opens with each group of segments either old or new. Raises StorageError for damaged segments.
     """
-    transactions = transactions_in(log.batches())
+    transactions = log.transactions()
     limit = min(transactions.first_unstable_offset(log.end_offset), log.segments[-1].base_offset)
     sealed = [segment for segment in log.segments[:-1] if segment.base_offset < limit]
     if not sealed:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from kgroup.errors import DecodeError
 from kgroup.log.interface import DamagedLog
 from kgroup.log.manifest import MANIFEST
-from kgroup.protocol.batches import Batch, batches_in
+from kgroup.protocol.batches import CRC_START, Batch, batches_in
 
 CHUNK_BYTES = 1 << 20
-HEAD_BYTES = 21
+HEAD_BYTES = CRC_START
 """Of a batch: what its own checksum does not cover, and that checksum."""
 OTHER_BATCHES = "its batches are not those that were stored"
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from kgroup.errors import StorageError
 
 INDEX_SUFFIXES = (".index", ".timeindex")
-SEGMENT_SUFFIXES = (".log", *INDEX_SUFFIXES)
 CATALOG = "catalog.json"
 """Of a data folder: what the cluster remembers besides its logs."""
 CLEANED = ".cleaned"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Unpack
 
 from kgroup.errors import DecodeError, StorageError
 from kgroup.protocol.batches import (
-    NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     Batch,
+    BatchHead,
     LogRecord,
     batches_in,
+    encode_batch,
     with_append_time,
     with_base_offset,
 )
-from kgroup.protocol.compression import Compression
 
 
 class DamagedLog(StorageError):
@@ -50,23 +49,8 @@ class Log(Protocol):
         """The bytes of all batches that are kept, also of those before the start that share its segment."""
         ...
 
-    def append(
-        self,
-        records: Sequence[LogRecord],
-        *,
-        timestamp_ms: int = NO_TIMESTAMP,
-        leader_epoch: int | None = None,
-        compression: Compression = Compression.NONE,
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = -1,
-        base_sequence: int = -1,
-        transactional: bool = False,
-        control: bool = False,
-    ) -> int:
-        """Append the records as one batch, durable on return; the base offset.
-
-        `timestamp_ms` stands in for records that have none.
-        """
+    def append(self, records: Sequence[LogRecord], **head: Unpack[BatchHead]) -> int:
+        """Append the records as one batch, durable on return; the base offset."""
         ...
 
     def append_batches(
@@ -114,6 +98,13 @@ class Placed(NamedTuple):
     base_offset: int
     last_offset: int
     max_timestamp: int
+
+
+def place_records(records: Sequence[LogRecord], offset: int, leader_epoch: int, head: BatchHead) -> Placed:
+    """The records as one batch at `offset`, of this leader epoch unless the head says another."""
+    head.setdefault("leader_epoch", leader_epoch)
+    raw = encode_batch(records, base_offset=offset, **head)
+    return Placed(raw, offset, offset + len(records) - 1, Batch(raw).max_timestamp)
 
 
 def place_batches(raw: bytes, offset: int, leader_epoch: int, append_time_ms: int | None) -> list[Placed]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from typing import Unpack
 
-from kgroup.log.interface import Placed, first_at_or_after, out_of_range, place_batches
-from kgroup.protocol.batches import NO_PRODUCER_ID, NO_TIMESTAMP, Batch, LogRecord, encode_batch
-from kgroup.protocol.compression import Compression
+from kgroup.log.interface import Placed, first_at_or_after, out_of_range, place_batches, place_records
+from kgroup.protocol.batches import Batch, BatchHead, LogRecord
 
 
 class MemoryLog:
@@ -38,34 +38,10 @@ class MemoryLog:
     def size(self) -> int:
         return sum(map(len, self._batches))
 
-    def append(
-        self,
-        records: Sequence[LogRecord],
-        *,
-        timestamp_ms: int = NO_TIMESTAMP,
-        leader_epoch: int | None = None,
-        compression: Compression = Compression.NONE,
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = -1,
-        base_sequence: int = -1,
-        transactional: bool = False,
-        control: bool = False,
-    ) -> int:
-        base = self._end
-        raw = encode_batch(
-            records,
-            base_offset=base,
-            leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
-            timestamp_ms=timestamp_ms,
-            compression=compression,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            transactional=transactional,
-            control=control,
-        )
-        self._add([Placed(raw, base, base + len(records) - 1, Batch(raw).max_timestamp)])
-        return base
+    def append(self, records: Sequence[LogRecord], **head: Unpack[BatchHead]) -> int:
+        placed = place_records(records, self._end, self.leader_epoch, head)
+        self._add([placed])
+        return placed.base_offset
 
     def append_batches(
         self, raw: bytes, *, leader_epoch: int | None = None, append_time_ms: int | None = None

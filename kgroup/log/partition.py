@@ -7,6 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Unpack
 
 from kgroup.errors import StorageError
 from kgroup.log.files import (
@@ -17,12 +18,12 @@ from kgroup.log.files import (
     sync_folder,
     write_checkpoint,
 )
-from kgroup.log.interface import Placed, out_of_range, place_batches
+from kgroup.log.interface import Placed, out_of_range, place_batches, place_records
 from kgroup.log.manifest import MANIFEST, Manifest, draft_manifest, write_manifest
 from kgroup.log.opening import open_segments
 from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write
-from kgroup.protocol.batches import NO_PRODUCER_ID, NO_TIMESTAMP, Batch, LogRecord, encode_batch
-from kgroup.protocol.compression import Compression
+from kgroup.log.transactions import Transactions
+from kgroup.protocol.batches import Batch, BatchHead, LogRecord
 
 SEGMENT_BYTES = 100 << 20
 """Default size of a segment (offsets.topic.segment.bytes)."""
@@ -51,6 +52,8 @@ class PartitionLog:
         self._fsync = fsync
         self._write = write
         self._refusal: str | None = None
+        self._transactions = Transactions()
+        self._seen_to = 0  # of `_transactions`
         self.leader_epoch = 0
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -96,34 +99,10 @@ class PartitionLog:
 
     # -- appending ---------------------------------------------------------------------------------
 
-    def append(
-        self,
-        records: Sequence[LogRecord],
-        *,
-        timestamp_ms: int = NO_TIMESTAMP,
-        leader_epoch: int | None = None,
-        compression: Compression = Compression.NONE,
-        producer_id: int = NO_PRODUCER_ID,
-        producer_epoch: int = -1,
-        base_sequence: int = -1,
-        transactional: bool = False,
-        control: bool = False,
-    ) -> int:
-        base = self._active.end_offset
-        raw = encode_batch(
-            records,
-            base_offset=base,
-            leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
-            timestamp_ms=timestamp_ms,
-            compression=compression,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-            transactional=transactional,
-            control=control,
-        )
-        self._add(raw, [Placed(raw, base, base + len(records) - 1, Batch(raw).max_timestamp)])
-        return base
+    def append(self, records: Sequence[LogRecord], **head: Unpack[BatchHead]) -> int:
+        placed = place_records(records, self._active.end_offset, self.leader_epoch, head)
+        self._add(placed.raw, [placed])
+        return placed.base_offset
 
     def append_batches(
         self, raw: bytes, *, leader_epoch: int | None = None, append_time_ms: int | None = None
@@ -201,6 +180,13 @@ class PartitionLog:
                 yield from segment.batches(start)
         except OSError as error:
             raise _os_error(self.folder, "read", error) from None
+
+    def transactions(self) -> Transactions:
+        """The transactions of everything appended so far, also of what compaction has dropped meanwhile."""
+        for batch in self.batches(self._seen_to):
+            self._transactions.saw(batch)
+            self._seen_to = batch.last_offset + 1
+        return self._transactions
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         try:

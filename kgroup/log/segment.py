@@ -29,14 +29,12 @@ from kgroup.log.damage import (
 from kgroup.log.files import INDEX_SUFFIXES, segment_file
 from kgroup.log.interface import Placed, first_at_or_after
 from kgroup.log.manifest import Listed
-from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch
+from kgroup.protocol.batches import EXTENT, HEADER_BYTES, LENGTH_OFFSET, NO_TIMESTAMP, Batch
 
 INDEX_INTERVAL_BYTES = 4096
 _HOP_BYTES = 8 << 10
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
-_HOP = struct.Struct(">qi11xi")
-"""Of a batch: base offset, length, and last offset delta behind fields not looked at."""
 _INDEX_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 
@@ -277,7 +275,7 @@ class Segment:
         while position < self.size:
             data = self._pread(min(_HOP_BYTES, self.size - position), position)
             at = 0
-            while at + _HOP.size <= len(data):
+            while at + EXTENT.size <= len(data):
                 size, due = self._hop(data, at, position, due)
                 if due > offset:
                     return position + at
@@ -330,7 +328,7 @@ class Segment:
 
     def _hop(self, data: bytes, at: int, position: int, due: int) -> tuple[int, int]:
         """Size of the batch that starts there, and the offset behind it; its place has to be sane."""
-        base, length, delta = _HOP.unpack_from(data, at)
+        base, length, delta = EXTENT.unpack_from(data, at)
         size = length + LENGTH_OFFSET
         if size < HEADER_BYTES or position + at + size > self.size:
             raise damaged_file(self.path, Damage(position + at, f"a batch of {size} bytes is claimed"))

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from kgroup.errors import DecodeError
 from kgroup.log.segment import MAX_RELATIVE_OFFSET
-from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, batches_in
-
-_MAGIC_AT = 16
+from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, MAGIC_AT, batches_in
 
 
 def valid_batch_after(path: Path, position: int, next_offset: int) -> bool:
@@ -19,9 +17,9 @@ def valid_batch_after(path: Path, position: int, next_offset: int) -> bool:
     """
     with path.open("rb", buffering=0) as file:
         data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - position, position)
-    magic = data.find(b"\x02", _MAGIC_AT + 1)
+    magic = data.find(b"\x02", MAGIC_AT + 1)
     while magic >= 0:
-        at = magic - _MAGIC_AT
+        at = magic - MAGIC_AT
         offset = int.from_bytes(data[at : at + 8], "big")
         size = int.from_bytes(data[at + 8 : at + LENGTH_OFFSET], "big") + LENGTH_OFFSET
         plausible = next_offset <= offset <= next_offset + MAX_RELATIVE_OFFSET

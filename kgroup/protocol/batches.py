@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from google_crc32c import value as crc32c
 
@@ -21,13 +21,19 @@ from kgroup.protocol.log_records import decode_records, encode_records
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12
 """Bytes before those that the batch's length field counts."""
+MAGIC_AT = 16
+CRC_START = 21
+"""Bytes before those that the checksum covers."""
+ATTRIBUTES_AT = 22
+"""Where the lower byte of the attributes is."""
+EXTENT = struct.Struct(">qi11xi")
+"""Base offset, length and last offset delta, which tell where the next batch starts."""
+COMPRESSION_MASK = 0x07
+TRANSACTIONAL = 0x10
 NO_PRODUCER_ID = -1
 
 _MAGIC = 2
-_CRC_START = 21
-_COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
 
@@ -45,6 +51,19 @@ class EndMarker(NamedTuple):
 
     committed: bool
     coordinator_epoch: int
+
+
+class BatchHead(TypedDict, total=False):
+    """What a batch says of its records, besides where they lie; what is left out is as in `encode_batch`."""
+
+    timestamp_ms: int
+    leader_epoch: int
+    compression: Compression
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
 
 
 class Batch:
@@ -100,7 +119,7 @@ class Batch:
     @property
     def compression(self) -> int:
         """The codec's number: a `Compression`, or one that no codec has yet."""
-        return int(self.attributes) & _COMPRESSION_MASK
+        return int(self.attributes) & COMPRESSION_MASK
 
     @property
     def log_append_time(self) -> bool:
@@ -109,7 +128,7 @@ class Batch:
 
     @property
     def transactional(self) -> bool:
-        return bool(self.attributes & _TRANSACTIONAL)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def control(self) -> bool:
@@ -216,7 +235,7 @@ class BatchReader:
         if size > left:
             raise StopIteration
         end = position + size
-        if crc32c(data[position + _CRC_START : end]) != crc:
+        if crc32c(data[position + CRC_START : end]) != crc:
             raise DecodeError(f"batch at byte {self.origin + position} fails its checksum (CRC-32C)")
         self.position = end
         return Batch(data, position)
@@ -256,14 +275,14 @@ def encode_batch(
     body, latest = encode_records(records, range(len(records)), first, timestamp_ms)
     attributes = int(compression)
     if transactional:
-        attributes |= _TRANSACTIONAL
+        attributes |= TRANSACTIONAL
     if control:
         attributes |= _CONTROL
     count = len(records)
     checked = _CHECKED.pack(
         attributes, count - 1, first, latest, producer_id, producer_epoch, base_sequence, count
     ) + (compress(body, compression) if compression else body)
-    length = len(checked) + _CRC_START - LENGTH_OFFSET
+    length = len(checked) + CRC_START - LENGTH_OFFSET
     return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(checked)) + checked
 
 
@@ -293,7 +312,7 @@ def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: in
         batch.base_sequence,
         len(kept),
     ) + (compress(body, Compression(codec)) if codec else body)
-    length = len(checked) + _CRC_START - LENGTH_OFFSET
+    length = len(checked) + CRC_START - LENGTH_OFFSET
     return _PREFIX.pack(base, length, batch.partition_leader_epoch, _MAGIC, crc32c(checked)) + checked
 
 
@@ -303,7 +322,7 @@ def with_base_offset(raw_batch: bytes, offset: int, leader_epoch: int) -> bytes:
         (
             _OFFSET_AND_LENGTH.pack(offset, len(raw_batch) - LENGTH_OFFSET),
             _EPOCH.pack(leader_epoch),
-            raw_batch[16:],
+            raw_batch[MAGIC_AT:],
         )
     )
 
@@ -319,7 +338,7 @@ def with_max_timestamp(raw_batch: bytes, timestamp_ms: int) -> bytes:
 
 
 def _with(raw_batch: bytes, append_time: int, max_timestamp: int) -> bytes:
-    fields = list(_CHECKED.unpack_from(raw_batch, _CRC_START))
+    fields = list(_CHECKED.unpack_from(raw_batch, CRC_START))
     fields[0] = fields[0] & ~_LOG_APPEND_TIME | append_time
     fields[3] = max_timestamp
     return _resealed(raw_batch, _CHECKED.pack(*fields) + raw_batch[HEADER_BYTES:])
@@ -328,12 +347,12 @@ def _with(raw_batch: bytes, append_time: int, max_timestamp: int) -> bytes:
 def with_consecutive_offsets(batch: Batch, records: Sequence[LogRecord]) -> bytes:
     """An uncompressed batch with these records of its own, their offsets counted up from its base offset."""
     body, _ = encode_records(records, range(len(records)), batch.first_timestamp, NO_TIMESTAMP)
-    return _resealed(batch.raw, batch.raw[_CRC_START:HEADER_BYTES] + body)
+    return _resealed(batch.raw, batch.raw[CRC_START:HEADER_BYTES] + body)
 
 
 def _resealed(raw_batch: bytes, checked: bytes) -> bytes:
     base_offset, _, epoch, magic, _ = _PREFIX.unpack_from(raw_batch)
-    length = len(checked) + _CRC_START - LENGTH_OFFSET
+    length = len(checked) + CRC_START - LENGTH_OFFSET
     return _PREFIX.pack(base_offset, length, epoch, magic, crc32c(checked)) + checked
 
 

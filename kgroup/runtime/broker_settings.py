@@ -6,7 +6,7 @@ under its id, those of all under "". Kafka's DynamicBrokerConfig is the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kgroup.coordinator.config import GroupConfig
@@ -20,10 +20,11 @@ FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_FILE, FROM_DEFAULT = 1, 2, 3, 4,
 
 OF_TOPICS = {setting.broker_name: setting for setting in SETTINGS.values() if setting.broker_name}
 """What topics have that set nothing of their own, by the broker's names."""
-_ALONE = {
-    "log.cleaner.backoff.ms": TopicSetting(LONG, "15000", "", between(1, 1 << 53)),
-    "max.connections": TopicSetting(INT, str((1 << 31) - 1), "", at_least(0)),
+OF_THE_PROCESS = {
+    name: TopicSetting(kind, BrokerSettings().as_text()[name], "", between(*BrokerSettings.bounds(name)))
+    for name, kind in {"log.cleaner.backoff.ms": LONG, "max.connections": INT}.items()
 }
+"""What acts on the whole process and may be changed while it runs."""
 _THROTTLES = {
     name: TopicSetting(LONG, str((1 << 63) - 1), "", at_least(0))
     for name in (
@@ -32,7 +33,7 @@ _THROTTLES = {
         "replica.alter.log.dirs.io.max.bytes.per.second",
     )
 }
-DYNAMIC: dict[str, TopicSetting] = {**OF_TOPICS, **_ALONE, **_THROTTLES}
+DYNAMIC: dict[str, TopicSetting] = {**OF_TOPICS, **OF_THE_PROCESS, **_THROTTLES}
 """What may be changed while a broker runs; the throttles only for Kafka's tools, as nothing is replicated."""
 NULL_BY_DEFAULT = frozenset(
     {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
@@ -46,6 +47,11 @@ class Layer(NamedTuple):
     name: str
     value: str
     source: int
+
+
+def in_force(name: str, layers: Sequence[Layer]) -> Layer:
+    """The layer that decides on a topic setting; its default where no layer gives a value."""
+    return layers[0] if layers else Layer(name, SETTINGS[name].default, FROM_DEFAULT)
 
 
 class BrokerConfigs:
@@ -75,18 +81,17 @@ class BrokerConfigs:
 
     def of_topics(self, node: int | None) -> dict[str, str]:
         """What broker `node` (None: all of them) gives topics that set nothing of their own."""
-        found = {name: self.given[name] for name in OF_TOPICS if name in self.given}
-        for entity in self._entities(node):
-            found.update(
-                (name, text) for name, text in self.dynamic.get(entity, {}).items() if name in OF_TOPICS
-            )
-        return found
+        given = {name: self.given[name] for name in OF_TOPICS if name in self.given}
+        return {**given, **self._changed(OF_TOPICS, node)}
 
     def of_the_process(self, node: int | None) -> dict[str, str]:
         """What was changed of the settings that act on the whole process."""
+        return self._changed(OF_THE_PROCESS, node)
+
+    def _changed(self, names: Container[str], node: int | None) -> dict[str, str]:
         found: dict[str, str] = {}
         for entity in self._entities(node):
-            found.update((n, text) for n, text in self.dynamic.get(entity, {}).items() if n in _ALONE)
+            found.update((name, text) for name, text in self.dynamic.get(entity, {}).items() if name in names)
         return found
 
     def _layers(self, name: str, default: str | None, node: int | None) -> Iterator[Layer]:
@@ -116,7 +121,7 @@ def check_dynamic(settings: Mapping[str, str], *, one_of_many: bool) -> None:
             ErrorCode.INVALID_REQUEST,
             f"Cannot update these configs dynamically: Set({', '.join(fixed)})",
         )
-    shared = sorted(name for name in settings if name in _ALONE)
+    shared = sorted(name for name in settings if name in OF_THE_PROCESS)
     if shared and one_of_many:
         raise Refused(
             ErrorCode.INVALID_REQUEST,

@@ -161,16 +161,23 @@ class Catalog:
     def allocate_producer_id(self) -> int:
         """An id never given out before, also across restarts (a crash may skip some)."""
         if self._next_producer_id >= self._saved_producer_id:
-            self._saved_producer_id = self._next_producer_id + PRODUCER_ID_BLOCK
-            self._save()
+            self._reserve(self._next_producer_id + PRODUCER_ID_BLOCK)
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
     def reserve_producer_ids(self, below: int) -> None:
         """Give out no id below this one any more: they are in a log that came from elsewhere."""
         if below > self._next_producer_id:
-            self._next_producer_id = self._saved_producer_id = below
+            self._reserve(below)
+            self._next_producer_id = below
+
+    def _reserve(self, below: int) -> None:
+        before, self._saved_producer_id = self._saved_producer_id, below
+        try:
             self._save()
+        except StorageError:
+            self._saved_producer_id = before  # nobody may be given what the next start gives again
+            raise
 
     def _set_image(self, version: int, created_version: int) -> None:
         topics = (Topic(t.name, t.topic_id, t.partitions) for t in self.topics.values())

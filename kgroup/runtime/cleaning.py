@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 from kgroup.errors import StorageError
-from kgroup.runtime.complaints import told
-
-if TYPE_CHECKING:
-    from kgroup.runtime.cluster import Cluster
+from kgroup.log.interface import Log
+from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
 
 
-def clean(cluster: Cluster, topic: str, partition: int, now_ms: int) -> bool:
+class Logs(Protocol):
+    """The cluster whose logs are compacted."""
+
+    folder: Path | None
+    complaints: Complaints
+
+    def log(self, topic: str, partition: int) -> Log | None: ...
+
+    def leader_of(self, topic: str, partition: int) -> int: ...
+
+    def topic_settings(self, name: str, node: int | None = None) -> TopicSettings: ...
+
+
+def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:
     """Compact a log of state that is mostly history; whether it was done."""
     if cluster.folder is None:
         return False
-    from kgroup.log.compaction import compact, dirty_ratio
+    from kgroup.log.compaction import compact, is_dirty
     from kgroup.log.partition import PartitionLog
 
     try:
@@ -27,7 +40,7 @@ def clean(cluster: Cluster, topic: str, partition: int, now_ms: int) -> bool:
         return False  # who loads it says so
     settings = cluster.topic_settings(topic, cluster.leader_of(topic, partition))
     try:
-        if isinstance(found, PartitionLog) and dirty_ratio(found) > settings.min_cleanable_dirty_ratio:
+        if isinstance(found, PartitionLog) and is_dirty(found, settings.min_cleanable_dirty_ratio):
             done = compact(found, now_ms=now_ms, delete_retention_ms=settings.delete_retention_ms)
             return done is not None
     except Exception as error:

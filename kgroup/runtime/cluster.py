@@ -375,7 +375,7 @@ class Cluster:
             opened = self._logs.get((name, partition))
             if opened is not None:
                 settings = self.topic_settings(name, self.leader_of(name, partition))
-                opened.configure(segment_bytes=settings.segment_bytes, fsync=settings.flush_messages == 1)
+                opened.configure(segment_bytes=settings.segment_bytes, fsync=settings.fsync)
 
     def _broker_settings_changed(self) -> None:
         self.in_force.forget_all()

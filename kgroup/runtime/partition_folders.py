@@ -45,4 +45,4 @@ def open_partition(folder: Path, settings: TopicSettings, *, was_there: bool) ->
             f"{folder} is missing: what the partition held is gone",
             hint="restore it from a backup; or, to give it up, make an empty folder of that name",
         )
-    return PartitionLog(folder, segment_bytes=settings.segment_bytes, fsync=settings.flush_messages == 1)
+    return PartitionLog(folder, segment_bytes=settings.segment_bytes, fsync=settings.fsync)

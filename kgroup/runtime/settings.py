@@ -76,6 +76,12 @@ class BrokerSettings:
         return {f.metadata["kind"].key: f.name for f in fields(cls)}
 
     @classmethod
+    def bounds(cls, key: str) -> tuple[int, int]:
+        """The lowest and the highest value of a setting that is a number."""
+        kind = next(f.metadata["kind"] for f in fields(cls) if f.metadata["kind"].key == key)
+        return kind.low, kind.high
+
+    @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self:
         """The settings given, on top of the defaults; names not known here raise ConfigError."""
         values: dict[str, Any] = {}

@@ -22,7 +22,8 @@ class SettingsInForce:
         self._static = static
         self._configs = configs
         self._catalog = catalog
-        self._only_node = 0 if brokers == 1 else None
+        self.only_node = 0 if brokers == 1 else None
+        """The broker whose own settings hold for all partitions; None where each has its own."""
         self._of_topics: dict[str, dict[int | None, TopicSettings]] = {}
         self.process = static
         self.forget_all()
@@ -30,7 +31,7 @@ class SettingsInForce:
     def of_topic(self, name: str, node: int | None) -> TopicSettings:
         """What is in force for a topic that exists, where broker `node` leads (None: anywhere)."""
         if node is None:
-            node = self._only_node
+            node = self.only_node
         of_topic = self._of_topics.setdefault(name, {})
         found = of_topic.get(node)
         if found is None:
@@ -53,7 +54,7 @@ class SettingsInForce:
     def forget_all(self) -> None:
         """The settings of a broker changed."""
         self._of_topics.clear()
-        changed = self._configs.of_the_process(self._only_node)
+        changed = self._configs.of_the_process(self.only_node)
         self.process = BrokerSettings.of({**self._static.as_text(), **changed})
 
 

@@ -137,7 +137,8 @@ class TopicSettings:
     compact: bool
     delete: bool
     segment_bytes: int
-    flush_messages: int
+    fsync: bool
+    """Whether every append is synced (flush.messages=1)."""
     delete_retention_ms: int
     min_cleanable_dirty_ratio: float
 
@@ -158,7 +159,7 @@ class TopicSettings:
             compact="compact" in policies,
             delete="delete" in policies,
             segment_bytes=number("segment.bytes") if internal is None else int(internal),
-            flush_messages=number("flush.messages"),
+            fsync=number("flush.messages") == 1,
             delete_retention_ms=number("delete.retention.ms"),
             min_cleanable_dirty_ratio=float(
                 _text("min.cleanable.dirty.ratio", own, broker).strip().rstrip("fFdD")
@@ -168,6 +169,16 @@ class TopicSettings:
 
 def parse(name: str, text: str, setting: TopicSetting) -> object:
     """The value of a setting as Kafka reads it; Refused with INVALID_CONFIG for one it cannot have."""
+    value, problem = _read(text, setting)
+    if problem is None:
+        problem = setting.check(value)
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {text} for configuration {name}: {problem}")
+    return value
+
+
+def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
+    """The value, and why there is none."""
     trimmed = text.strip()
     value: object = trimmed
     problem: str | None = None
@@ -189,17 +200,18 @@ def parse(name: str, text: str, setting: TopicSetting) -> object:
         parts = _COMMA.split(trimmed) if trimmed else []
         # Kafka drops what is named again where it knows all that may be named
         value = list(dict.fromkeys(parts)) if setting.check is _policies else parts
-    if problem is None:
-        problem = setting.check(value)
-    if problem is not None:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Invalid value {text} for configuration {name}: {problem}")
-    return value
+    return value, problem
 
 
 def written(name: str, text: str) -> str:
-    """A value as Kafka tells it: parsed and written again, so without the blanks around it."""
+    """A value as Kafka tells it: read and written again, so without the blanks around it.
+
+    One in force that could not be set, as the length of a segment of state, is told all the same.
+    """
     setting = SETTINGS.get(name) or INTERNAL[name]
-    value = parse(name, text, setting)
+    value, problem = _read(text, setting)
+    if problem is not None:
+        return text
     if setting.type == BOOLEAN:
         return str(value).lower()
     return ",".join(value) if isinstance(value, list) else str(value)

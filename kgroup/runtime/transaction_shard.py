@@ -12,7 +12,7 @@ from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.transaction_records import TransactionLogKey, decode_key, decode_value
 from kgroup.runtime.clock import SystemClock
-from kgroup.runtime.complaints import Complaints
+from kgroup.runtime.complaints import Complaints, told
 from kgroup.transactions.config import TransactionConfig
 from kgroup.transactions.coordinator import TransactionCoordinator
 from kgroup.transactions.outcome import Markers, Outcome
@@ -95,7 +95,9 @@ class TransactionShard:
             if written:
                 try:
                     self._append(self.coordinator.markers_written(name, now_ms).records, now_ms)
-                except StorageError:
+                except StorageError as error:
+                    subject = f"{TRANSACTION_TOPIC}-{self.partition}"
+                    self._complaints.say(log, subject, f"the end of {name} is tried again: {told(error)}")
                     written = False
             if not written:
                 self.coordinator.markers_delayed(name, now_ms)

@@ -12,6 +12,7 @@ from message_values import Case, profile, values
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers import ALL
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.registry import request_class, response_class
@@ -23,7 +24,7 @@ TOPIC_ID = bytes(15) + b"\1"
 
 
 def served() -> list[Case]:
-    dispatcher = Dispatcher(Cluster(None, offsets_partitions=1))
+    dispatcher = Dispatcher(Cluster(None, offsets_partitions=1), ALL)
     return [Case(request_class(key), v) for key in dispatcher.apis for v in request_class(key).VERSIONS]
 
 
@@ -31,7 +32,7 @@ def served() -> list[Case]:
 def dispatcher() -> Iterator[Dispatcher]:
     cluster = Cluster(None, offsets_partitions=2, seed=1, clock=ManualClock())
     cluster.create_topic(CatalogTopic("a", TOPIC_ID, 2))
-    yield Dispatcher(cluster)
+    yield Dispatcher(cluster, ALL)
     cluster.close()
 
 

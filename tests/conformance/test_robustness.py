@@ -1,6 +1,7 @@
 """Bytes from anywhere either decode or raise DecodeError, and what decodes encodes again."""
 
 import random
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from message_values import Case, all_cases, profile, record_cases, values
 
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers import ALL
+from kgroup.broker.routes import NotServed, Routes
 from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.frame import FrameBuffer, frame
@@ -23,6 +27,7 @@ from kgroup.protocol.headers import (
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.protocol.transaction_records import decode_key as decode_transaction_key
 from kgroup.protocol.transaction_records import decode_value as decode_transaction_value
+from kgroup.runtime.cluster import Cluster
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -96,6 +101,54 @@ def test_random_requests_and_responses(data: bytes) -> None:
     for key, version in ((18, 0), (18, 4), (12, 0), (12, 4), (9, 10)):
         with suppress(DecodeError):
             decode_response(data, key, version)
+
+
+@pytest.fixture(scope="module")
+def routes() -> Iterator[Routes]:
+    """The broker's own way from bytes to requests."""
+    cluster = Cluster(None, offsets_partitions=1)
+    yield Routes(Dispatcher(cluster, ALL))
+    cluster.close()
+
+
+@pytest.mark.parametrize("case", [c for c in all_cases() if c.cls.__name__.endswith("Request")], ids=str)
+def test_the_broker_reads_what_is_sent_and_of_damage_refuses_no_less(routes: Routes, case: Case) -> None:
+    """It has a decoder of its own, which is faster: whatever the shared one takes, it takes for the same."""
+
+    @profile(5)
+    @given(values(case.cls, case.version), SEEDS)
+    def check(message: Any, seed: int) -> None:
+        chance = random.Random(seed)
+        client_id = chance.choice([None, "", "client", "é" * 200])
+        whole = encode_request(message, case.version, chance.randrange(1 << 31), client_id)
+        agrees(routes, whole[4:])
+        for _ in range(12):
+            agrees(routes, damaged(whole[4:], chance))
+
+    check()
+
+
+@profile(300)
+@given(data=st.binary(max_size=40))
+def test_the_broker_refuses_random_bytes_as_the_shared_decoder_does(routes: Routes, data: bytes) -> None:
+    for lead in (b"", b"\0", *(bytes([0, key]) for key in range(0, 90, 3)), b"\0\x12\0\3", b"\0\x44\0\1"):
+        agrees(routes, lead + data)
+
+
+def agrees(routes: Routes, frame: bytes) -> None:
+    try:
+        header, message = decode_request(frame)
+    except DecodeError:
+        with suppress(DecodeError, NotServed):  # or it reads what has bytes behind it, as Kafka does
+            routes.read(frame, 0)
+        return
+    try:
+        route, correlation, client_id, body = routes.read(frame, 0)
+    except NotServed:
+        assert routes.find(header.api_key, header.api_version) is None
+        return
+    assert (route.version, correlation) == (header.api_version, header.correlation_id)
+    assert (client_id, body) == (header.client_id or "", message)
 
 
 @profile(100)

@@ -1,5 +1,8 @@
 """What a broker does for each API: one file a concern, each with its table of APIs."""
 
+from typing import Any
+
+from kgroup.broker.dispatch import Api
 from kgroup.broker.handlers import (
     alter_configs,
     api_versions,
@@ -20,7 +23,7 @@ from kgroup.broker.handlers import (
     txn_markers,
 )
 
-ALL = (
+ALL: tuple[Api[Any], ...] = (
     *produce.APIS,
     *fetch.APIS,
     *offsets_of_logs.APIS,

@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from kgroup.broker import topics as rules
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
 from kgroup.coordinator.consumer import settings as groups
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -25,18 +24,19 @@ from kgroup.runtime.topic_settings import LIST, SETTINGS
 SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
-def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsResponse:
+def alter_configs(
+    broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest]
+) -> IncrementalAlterConfigsResponse:
     """Each resource on its own, all of its changes or none; one named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, IncrementalAlterConfigsRequest)
     counts = Counter((r.resource_type, r.resource_name) for r in request.resources)
     responses = []
-    with desk.together():
+    with broker.together():
         for resource in request.resources:
             try:
                 if counts[resource.resource_type, resource.resource_name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-                change = _checked(desk, call.node, resource)
+                change = _checked(broker, call.node, resource)
                 if not request.validate_only:
                     change()
                 responses.append(_answer(resource, ErrorCode.NONE, None))
@@ -45,22 +45,23 @@ def alter_configs(desk: Dispatcher, call: Call) -> IncrementalAlterConfigsRespon
     return IncrementalAlterConfigsResponse(responses=tuple(responses))
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> IncrementalAlterConfigsResponse:
-    assert isinstance(request, IncrementalAlterConfigsRequest)
+def refuse(
+    request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str | None
+) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=tuple(_answer(resource, code, message) for resource in request.resources)
     )
 
 
-def _checked(desk: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+def _checked(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
     """The change to a resource, found to be allowed."""
     _check_changes(resource.configs)
     if resource.resource_type == GROUP:
-        return _group(desk, resource)
+        return _group(broker, resource)
     if resource.resource_type == TOPIC:
-        return _topic(desk, resource)
+        return _topic(broker, resource)
     if resource.resource_type == BROKER:
-        return _broker(desk, node, resource)
+        return _broker(broker, node, resource)
     raise Refused(
         ErrorCode.INVALID_REQUEST,
         f"Settings of resource type {resource.resource_type} cannot be changed here",
@@ -78,8 +79,8 @@ def _check_changes(changes: tuple[AlterableConfig, ...]) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {odd[0]}")
 
 
-def _group(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
-    cluster, name = desk.cluster, resource.resource_name
+def _group(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = broker.cluster, resource.resource_name
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     before = cluster.catalog.group_configs.get(name, {})
@@ -88,8 +89,8 @@ def _group(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], Non
     return lambda: cluster.configure_group(name, wanted)
 
 
-def _topic(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
-    cluster, name = desk.cluster, resource.resource_name
+def _topic(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = broker.cluster, resource.resource_name
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     rules.check_name(name)
@@ -105,8 +106,8 @@ def _topic(desk: Dispatcher, resource: AlterConfigsResource) -> Callable[[], Non
     return lambda: cluster.configure_topic(name, wanted)
 
 
-def _broker(desk: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
-    cluster, name = desk.cluster, resource.resource_name
+def _broker(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+    cluster, name = broker.cluster, resource.resource_name
     if name:
         try:
             meant = int(name)
@@ -169,4 +170,4 @@ def _answer(
     )
 
 
-APIS = (Api(IncrementalAlterConfigsRequest.API, alter_configs, refuse),)
+APIS = (Api(IncrementalAlterConfigsRequest, alter_configs, refuse),)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.api_versions import (
@@ -27,22 +27,21 @@ SUPPORTED = tuple(
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def api_versions(desk: Dispatcher, call: Call) -> ApiVersionsResponse:
+def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
     """Every API with its versions, and the features; odd software names are INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, ApiVersionsRequest)
     if call.version >= NAMED_SINCE:
         told = (request.client_software_name, request.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in told):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    features = desk.cluster.catalog.features
+    features = broker.cluster.catalog.features
     levels = {name: level for name, level in features.levels.items() if level}
-    if "consumer" not in desk.cluster.group_config.rebalance_protocols:
+    if "consumer" not in broker.cluster.group_config.rebalance_protocols:
         levels.pop(metadata_features.GROUP_VERSION, None)
     # Java clients 3.3 to 3.7 close the connection at a feature whose minimum is 0 (KAFKA-17011)
     supported = SUPPORTED if call.version >= LOWEST_MAY_BE_0_SINCE else ()
     return ApiVersionsResponse(
-        api_keys=tuple(_served(desk, key) for key in sorted(desk.apis)),
+        api_keys=tuple(_served(broker, key) for key in sorted(broker.apis)),
         supported_features=supported,
         finalized_features_epoch=features.epoch,
         finalized_features=tuple(
@@ -63,12 +62,12 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> ApiVersion
     return ApiVersionsResponse(error_code=code)
 
 
-def _served(desk: Dispatcher, key: int) -> ApiVersion:
-    versions = desk.versions(key)
+def _served(broker: Dispatcher, key: int) -> ApiVersion:
+    versions = broker.versions(key)
     assert versions is not None
     # librdkafka takes a broker without Produce 0 for one too old to compress (KAFKA-18659)
     first = 0 if key == ProduceRequest.API else versions[0]
     return ApiVersion(api_key=key, min_version=first, max_version=versions[-1])
 
 
-APIS = (Api(ApiVersionsRequest.API, api_versions, refuse),)
+APIS = (Api(ApiVersionsRequest, api_versions, refuse),)

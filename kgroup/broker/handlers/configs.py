@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgroup.broker import topics as rules
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator.consumer.settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -28,6 +27,7 @@ from kgroup.runtime.broker_settings import (
     FROM_TOPIC,
     NULL_BY_DEFAULT,
     Layer,
+    in_force,
 )
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.topic_settings import (
@@ -46,14 +46,13 @@ TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
 FROM_GROUP = 8  # config source
 
 
-def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
+def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
     """Every setting of each resource, or only the ones named."""
     request = call.body
-    assert isinstance(request, DescribeConfigsRequest)
     results = []
     for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
         try:
-            entries = list(_entries(desk, resource, request.include_synonyms))
+            entries = list(_entries(broker, resource, request.include_synonyms))
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
@@ -69,69 +68,67 @@ def describe_configs(desk: Dispatcher, call: Call) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(results))
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
-    assert isinstance(request, DescribeConfigsRequest)
+def refuse(request: DescribeConfigsRequest, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(_refused(r, code, message) for r in request.resources))
 
 
 def _entries(
-    desk: Dispatcher, resource: DescribeConfigsResource, synonyms: bool
+    broker: Dispatcher, resource: DescribeConfigsResource, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
     if resource.resource_type == TOPIC:
-        return _topic_entries(desk, resource.resource_name, synonyms)
+        return _topic_entries(broker, resource.resource_name, synonyms)
     if resource.resource_type == BROKER:
-        return _broker_entries(desk, resource.resource_name, synonyms)
+        return _broker_entries(broker, resource.resource_name, synonyms)
     if resource.resource_type == GROUP:
-        return _group_entries(desk, resource.resource_name, synonyms)
+        return _group_entries(broker, resource.resource_name, synonyms)
     raise Refused(
         ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no configuration here"
     )
 
 
-def _topic_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
+def _topic_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
     rules.check_name(name)
-    cluster = desk.cluster
+    cluster = broker.cluster
     topic = cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     own = {key: written(key, value) for key, value in cluster.in_force.own_of(topic).items()}
-    node = 0 if cluster.brokers == 1 else None
     for key, setting in SETTINGS.items():
-        layers = cluster.configs.topic_layers(key, own, node)
-        first = layers[0] if layers else Layer(key, setting.default, FROM_DEFAULT)
+        layers = cluster.configs.topic_layers(key, own, cluster.in_force.only_node)
+        first = in_force(key, layers)
         yield _entry(key, first.value, first.source, layers, synonyms, setting.type)
     for key in INTERNAL.keys() & own.keys():
         yield _entry(key, own[key], FROM_TOPIC, [Layer(key, own[key], FROM_TOPIC)], synonyms, INT)
 
 
-def _broker_entries(desk: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
-    configs = desk.cluster.configs
+def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
+    configs = broker.cluster.configs
     if not name:
         for key, value in configs.dynamic.get(ALL_BROKERS, {}).items():
             layers = [Layer(key, value, FROM_ALL_BROKERS)]
             yield _entry(key, value, FROM_ALL_BROKERS, layers, synonyms, DYNAMIC[key].type)
         return
-    node = _node(desk, name)
+    node = _node(broker, name)
     yield _entry("broker.id", name, FROM_FILE, [Layer("broker.id", name, FROM_FILE)], synonyms, INT, True)
-    fixed = {**BrokerSettings().as_text(), **type(desk.cluster.group_config)().as_settings()}
+    fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
         known = DYNAMIC.get(key)
         kind = known.type if known else _type_of(key, default)
-        in_force = layers[0].value if layers else None
+        first = layers[0].value if layers else None
         source = layers[0].source if layers else FROM_DEFAULT
-        yield _entry(key, in_force, source, layers, synonyms, kind, known is None)
+        yield _entry(key, first, source, layers, synonyms, kind, known is None)
 
 
-def _node(desk: Dispatcher, name: str) -> int:
+def _node(broker: Dispatcher, name: str) -> int:
     """The broker with this id; all of them know of each other here."""
     try:
         node = int(name)
     except ValueError:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if node not in desk.cluster.endpoints:
-        known = ", ".join(map(str, desk.cluster.endpoints))
+    if node not in broker.cluster.endpoints:
+        known = ", ".join(map(str, broker.cluster.endpoints))
         raise Refused(
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {known} or empty string, but received {name}",
@@ -140,11 +137,11 @@ def _node(desk: Dispatcher, name: str) -> int:
 
 
 def _group_entries(
-    desk: Dispatcher, group_id: str, synonyms: bool
+    broker: Dispatcher, group_id: str, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
-    own = desk.cluster.catalog.group_configs.get(group_id, {})
-    for key, bounds in group_bounds(desk.cluster.group_config).items():
-        layers = desk.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
+    own = broker.cluster.catalog.group_configs.get(group_id, {})
+    for key, bounds in group_bounds(broker.cluster.group_config).items():
+        layers = broker.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
         yield _entry(key, layers[0].value, layers[0].source, layers, synonyms, INT)
@@ -196,4 +193,4 @@ def _refused(
     )
 
 
-APIS = (Api(DescribeConfigsRequest.API, describe_configs, refuse),)
+APIS = (Api(DescribeConfigsRequest, describe_configs, refuse),)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -17,14 +16,13 @@ GROUP, TRANSACTION = 0, 1  # key types
 MANY_KEYS_SINCE = 4
 
 
-def find_coordinator(desk: Dispatcher, call: Call) -> FindCoordinatorResponse:
+def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
     """The leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
     request = call.body
-    assert isinstance(request, FindCoordinatorRequest)
     if call.version >= MANY_KEYS_SINCE:
-        found = tuple(_coordinator(desk, request.key_type, key) for key in request.coordinator_keys)
+        found = tuple(_coordinator(broker, request.key_type, key) for key in request.coordinator_keys)
         return FindCoordinatorResponse(coordinators=found)
-    one = _coordinator(desk, request.key_type, request.key)
+    one = _coordinator(broker, request.key_type, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
@@ -34,8 +32,7 @@ def find_coordinator(desk: Dispatcher, call: Call) -> FindCoordinatorResponse:
     )
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
-    assert isinstance(request, FindCoordinatorRequest)
+def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=code,
         error_message=message,
@@ -45,17 +42,17 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FindCoordi
     )
 
 
-def _coordinator(desk: Dispatcher, key_type: int, key: str) -> Coordinator:
+def _coordinator(broker: Dispatcher, key_type: int, key: str) -> Coordinator:
     if key_type == GROUP:
-        partition = desk.partition_of(key)
-        if desk.cluster.offline(OFFSETS_TOPIC, partition):
+        partition = broker.partition_of(key)
+        if broker.cluster.offline(OFFSETS_TOPIC, partition):
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        node = desk.cluster.leader_of(OFFSETS_TOPIC, partition)
+        node = broker.cluster.leader_of(OFFSETS_TOPIC, partition)
     elif key_type == TRANSACTION:
-        node = desk.transactions.node_of(key)
+        node = broker.transactions.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
-    host, port = desk.cluster.endpoints[node]
+    host, port = broker.cluster.endpoints[node]
     return Coordinator(key=key, node_id=node, host=host, port=port)
 
 
@@ -63,4 +60,4 @@ def _none(key: str, code: ErrorCode) -> Coordinator:
     return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=None)
 
 
-APIS = (Api(FindCoordinatorRequest.API, find_coordinator, refuse),)
+APIS = (Api(FindCoordinatorRequest, find_coordinator, refuse),)

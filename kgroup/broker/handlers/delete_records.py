@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log
+from typing import Any
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.log.interface import OffsetOutOfRange
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -21,10 +21,9 @@ HIGH_WATERMARK = -1
 NO_OFFSET = -1
 
 
-def delete_records(desk: Dispatcher, call: Call) -> DeleteRecordsResponse:
+def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
     """The start of each log afterwards; one partition's error does not keep the others from being done."""
     request = call.body
-    assert isinstance(request, DeleteRecordsRequest)
     # as in Kafka, a partition named again counts once, with what was asked for last
     topics: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
@@ -33,7 +32,7 @@ def delete_records(desk: Dispatcher, call: Call) -> DeleteRecordsResponse:
         topics=tuple(
             DeleteRecordsTopicResult(
                 name=name,
-                partitions=tuple(_result(desk, call.node, name, p) for p in partitions.values()),
+                partitions=tuple(_result(broker, call, name, p) for p in partitions.values()),
             )
             for name, partitions in topics.items()
             if partitions
@@ -41,8 +40,7 @@ def delete_records(desk: Dispatcher, call: Call) -> DeleteRecordsResponse:
     )
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> DeleteRecordsResponse:
-    assert isinstance(request, DeleteRecordsRequest)
+def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(
@@ -54,34 +52,30 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> DeleteReco
 
 
 def _result(
-    desk: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition
+    broker: Dispatcher, call: Call[Any], topic: str, wanted: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
     try:
-        start = _deleted(desk, node, topic, wanted)
-    except Refused as refused:
-        return _failed(wanted.partition_index, refused.code)
-    except OffsetOutOfRange:
-        return _failed(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except StorageError:
-        return _failed(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
+        start = _deleted(broker, call.node, topic, wanted)
+    except (Refused, StorageError) as error:
+        return _failed(wanted.partition_index, code_of(broker, call, error))
     return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=start)
 
 
-def _deleted(desk: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition) -> int:
-    if desk.cluster.log(topic, wanted.partition_index) is None:
+def _deleted(broker: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition) -> int:
+    if broker.cluster.log(topic, wanted.partition_index) is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    _, log = partition_log(desk, node, topic, wanted.partition_index)
-    settings = desk.cluster.topic_settings(topic, node)
+    _, log = partition_log(broker, node, topic, wanted.partition_index)
+    settings = broker.cluster.topic_settings(topic, node)
     if settings.compact and not settings.delete:
         raise Refused(ErrorCode.POLICY_VIOLATION)
     offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
     if offset < 0:
         raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
-    desk.producers.of(topic, wanted.partition_index, log)  # they outlive their records
+    broker.producers.of(topic, wanted.partition_index, log)  # they outlive their records
     log.delete_before(offset)
-    desk.watchers.notify((topic, wanted.partition_index))
+    broker.watchers.notify((topic, wanted.partition_index))
     return log.start_offset
 
 
@@ -89,4 +83,4 @@ def _failed(partition: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=NO_OFFSET, error_code=code)
 
 
-APIS = (Api(DeleteRecordsRequest.API, delete_records, refuse),)
+APIS = (Api(DeleteRecordsRequest, delete_records, refuse),)

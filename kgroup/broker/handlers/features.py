@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.update_features import (
@@ -18,11 +18,10 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 RESULTS_UNTIL = 1
 
 
-def update_features(desk: Dispatcher, call: Call) -> UpdateFeaturesResponse:
+def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
     """All of the updates or none; from the next ApiVersions on, clients are told the new levels."""
     request = call.body
-    assert isinstance(request, UpdateFeaturesRequest)
-    levels = dict(desk.cluster.catalog.features.levels)
+    levels = dict(broker.cluster.catalog.features.levels)
     for update in request.feature_updates:
         try:
             _check(levels.get(update.feature, 0), update)
@@ -35,7 +34,7 @@ def update_features(desk: Dispatcher, call: Call) -> UpdateFeaturesResponse:
             )
     if not request.validate_only:
         changes = {update.feature: update.max_version_level for update in request.feature_updates}
-        desk.cluster.catalog.finalize_features({**levels, **changes})
+        broker.cluster.catalog.finalize_features({**levels, **changes})
     results: tuple[UpdatableFeatureResult, ...] = ()
     if call.version <= RESULTS_UNTIL:
         results = tuple(UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates)
@@ -71,4 +70,4 @@ def _check(present: int, update: FeatureUpdateKey) -> None:
         )
 
 
-APIS = (Api(UpdateFeaturesRequest.API, update_features, refuse),)
+APIS = (Api(UpdateFeaturesRequest, update_features, refuse),)

@@ -6,20 +6,17 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kgroup.broker.call import Answer, Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.fetch_sessions import IDS_SINCE, Answers, Named, Plan, Wanted
-from kgroup.broker.handlers.partitions import partition_log, topic_name
+from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.log.interface import OffsetOutOfRange
-from kgroup.protocol.batches import LENGTH_OFFSET
-from kgroup.protocol.codec import Message
+from kgroup.protocol.batches import EXTENT, LENGTH_OFFSET
 from kgroup.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -36,36 +33,32 @@ STORAGE_ERROR_SINCE = 6
 LEADERS_SINCE = 16
 _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-_BATCH_START = struct.Struct(">qi")
-_LAST_OFFSET_DELTA = struct.Struct(">i")
-_DELTA_AT = 23  # bytes of a batch before its last offset delta
 
 
-def fetch(desk: Dispatcher, call: Call) -> Answer:
+def fetch(broker: Dispatcher, call: Call[FetchRequest]) -> Answer:
     """Answer at once if there is enough to read or something to report; else park until there is."""
     request = call.body
-    assert isinstance(request, FetchRequest)
-    sessions = desk.sessions(call.node)
+    sessions = broker.sessions(call.node)
     try:
         plan = sessions.plan(
-            request, call.version, wanted_by(desk, request, call.version), desk.clock.now_ms()
+            request, call.version, wanted_by(broker, request, call.version), broker.clock.now_ms()
         )
     except Refused as refused:
         return FetchResponse(error_code=refused.code)
-    found = read(desk, call, plan)
+    found = read(broker, call, plan)
     if found.enough or request.max_wait_ms <= 0:
-        return respond(desk, call, plan, found)
-    ParkedFetch(desk, call, plan, found)
+        return respond(broker, call, plan, found)
+    ParkedFetch(broker, call, plan, found)
     return None
 
 
-def wanted_by(desk: Dispatcher, request: FetchRequest, version: int) -> dict[Named, Wanted]:
+def wanted_by(broker: Dispatcher, request: FetchRequest, version: int) -> dict[Named, Wanted]:
     """The partitions a request names; one that is named again counts once, with what was asked for last."""
     wanted: dict[Named, Wanted] = {}
     by_id = version >= IDS_SINCE
     for topic in request.topics:
         topic_id = topic.topic_id
-        name = desk.cluster.catalog.image.name_of(topic_id) if by_id else topic.topic
+        name = broker.cluster.catalog.image.name_of(topic_id) if by_id else topic.topic
         label = topic_id if by_id else topic.topic
         for partition in topic.partitions:
             wanted[label, partition.partition] = Wanted(topic.topic, topic_id, name, partition)
@@ -79,19 +72,18 @@ class Found(NamedTuple):
     enough: bool
 
 
-def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
+def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     """What there is as of now.
 
     The first batch found is returned whatever its size, so that a consumer always gets on (KIP-74).
     """
     request = call.body
-    assert isinstance(request, FetchRequest)
-    most = left = min(request.max_bytes, desk.cluster.settings.fetch_max_bytes)
+    most = left = min(request.max_bytes, broker.cluster.settings.fetch_max_bytes)
     total, failed = 0, False
     known: Answers = []
     unknown: Answers = []
     for key, wanted in plan.partitions:
-        data = _data(desk, call, wanted, plan.by_id, left, must_progress=total == 0)
+        data = _data(broker, call, wanted, plan.by_id, left, must_progress=total == 0)
         if data.error_code in _UNKNOWN:
             unknown.append((key, wanted, data))
             continue
@@ -107,35 +99,37 @@ def read(desk: Dispatcher, call: Call, plan: Plan) -> Found:
 
 
 def _data(
-    desk: Dispatcher, call: Call, wanted: Wanted, by_id: bool, left: int, *, must_progress: bool
+    broker: Dispatcher,
+    call: Call[FetchRequest],
+    wanted: Wanted,
+    by_id: bool,
+    left: int,
+    *,
+    must_progress: bool,
 ) -> PartitionData:
     request = call.body
-    assert isinstance(request, FetchRequest)
     committed = request.isolation_level == READ_COMMITTED
     name = wanted.name
     try:
         if name is None or by_id:
-            name = _name(desk, wanted, by_id)
+            name = _name(broker, wanted, by_id)
         return _partition(
-            desk, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
+            broker, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
         )
-    except Refused as refused:
-        failed = _failed(wanted.ask.partition, refused.code)
-        if name is not None and refused.code in _MOVED and call.version >= LEADERS_SINCE:
-            failed = replace(failed, current_leader=_leader(desk, name, wanted.ask.partition))
+    except (Refused, StorageError) as error:
+        code = code_of(broker, call, error)
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and call.version < STORAGE_ERROR_SINCE:
+            return _failed(wanted.ask.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        failed = _failed(wanted.ask.partition, code)
+        if name is not None and code in _MOVED and call.version >= LEADERS_SINCE:
+            failed = replace(failed, current_leader=_leader(broker, name, wanted.ask.partition))
         return failed
-    except OffsetOutOfRange:
-        return _failed(wanted.ask.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-    except StorageError:
-        old = call.version < STORAGE_ERROR_SINCE
-        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if old else ErrorCode.KAFKA_STORAGE_ERROR
-        return _failed(wanted.ask.partition, code)
 
 
-def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResponse:
+def respond(broker: Dispatcher, call: Call[Any], plan: Plan, found: Found) -> FetchResponse:
     """The answer with what was read; in a session, with what is new."""
     try:
-        session_id, answers = desk.sessions(call.node).answered(plan, found.answers, desk.clock.now_ms())
+        session_id, answers = broker.sessions(call.node).answered(plan, found.answers, broker.clock.now_ms())
     except Refused as refused:
         assert plan.session is not None
         return FetchResponse(error_code=refused.code, session_id=plan.session.id)
@@ -156,7 +150,7 @@ def respond(desk: Dispatcher, call: Call, plan: Plan, found: Found) -> FetchResp
     return FetchResponse(
         session_id=session_id,
         responses=tuple(responses),
-        node_endpoints=tuple(_endpoint(desk, node) for node in leaders) if leaders else (),
+        node_endpoints=tuple(_endpoint(broker, node) for node in leaders) if leaders else (),
     )
 
 
@@ -164,14 +158,13 @@ def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicRes
     return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
 
 
-def _endpoint(desk: Dispatcher, node: int) -> NodeEndpoint:
-    host, port = desk.cluster.endpoints[node]
+def _endpoint(broker: Dispatcher, node: int) -> NodeEndpoint:
+    host, port = broker.cluster.endpoints[node]
     return NodeEndpoint(node_id=node, host=host, port=port)
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchResponse:
+def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> FetchResponse:
     """Nothing could be read, because of `code`."""
-    assert isinstance(request, FetchRequest)
     return FetchResponse(
         error_code=code,
         responses=tuple(
@@ -185,9 +178,9 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> FetchRespo
     )
 
 
-def _leader(desk: Dispatcher, name: str, partition: int) -> LeaderIdAndEpoch:
+def _leader(broker: Dispatcher, name: str, partition: int) -> LeaderIdAndEpoch:
     """Whom to turn to instead (KIP-951)."""
-    placement = desk.cluster.placement_of(desk.cluster.catalog.topics[name], partition)
+    placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], partition)
     return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
 
 
@@ -197,15 +190,14 @@ class ParkedFetch:
     When a partition has grown, only that one is looked at; all are read again once there is enough.
     """
 
-    __slots__ = ("_call", "_deadline", "_desk", "_enough", "_plan", "_size", "_sizes", "_wanted")
+    __slots__ = ("_call", "_deadline", "_broker", "_enough", "_plan", "_size", "_sizes", "_wanted")
 
-    def __init__(self, desk: Dispatcher, call: Call, plan: Plan, so_far: Found) -> None:
+    def __init__(self, broker: Dispatcher, call: Call[FetchRequest], plan: Plan, so_far: Found) -> None:
         request = call.body
-        assert isinstance(request, FetchRequest)
-        self._desk = desk
+        self._broker = broker
         self._call = call
         self._plan = plan
-        self._enough = min(request.min_bytes, request.max_bytes, desk.cluster.settings.fetch_max_bytes)
+        self._enough = min(request.min_bytes, request.max_bytes, broker.cluster.settings.fetch_max_bytes)
         self._wanted: dict[Key, Wanted] = {}
         self._sizes: dict[Key, int] = {}
         for _, wanted, data in so_far.answers:
@@ -214,48 +206,53 @@ class ParkedFetch:
                 self._wanted[key] = wanted
                 self._sizes[key] = len(data.records or b"")
         self._size = sum(self._sizes.values())
-        desk.watchers.watch(self._wanted, self.grown)
-        self._deadline: Deadline = desk.wakeups.at(desk.clock.now_ms() + request.max_wait_ms, self.expire)
+        broker.watchers.watch(self._wanted, self.grown)
+        self._deadline: Deadline = broker.wakeups.at(broker.clock.now_ms() + request.max_wait_ms, self.expire)
         call.forget = self.forget
 
     def grown(self, key: Key) -> None:
-        """One of the partitions is not what it was."""
-        limit = self._desk.cluster.settings.fetch_max_bytes
+        """One of the partitions is not what it was; where there are others, it is first looked at alone."""
+        if len(self._plan.partitions) > 1 and not self._enough_with(key):
+            return
+        found = read(self._broker, self._call, self._plan)
+        if found.enough:
+            self._answer(found)
+
+    def _enough_with(self, key: Key) -> bool:
+        """Whether there is enough to answer with what a partition holds now."""
+        limit = self._broker.cluster.settings.fetch_max_bytes
         wanted = self._wanted[key]
-        data = _data(self._desk, self._call, wanted, self._plan.by_id, limit, must_progress=True)
+        data = _data(self._broker, self._call, wanted, self._plan.by_id, limit, must_progress=True)
         self._size += len(data.records or b"") - self._sizes[key]
         self._sizes[key] = len(data.records or b"")
-        if data.error_code or self._size >= self._enough:
-            found = read(self._desk, self._call, self._plan)
-            if found.enough:
-                self._answer(found)
+        return data.error_code != 0 or self._size >= self._enough
 
     def expire(self) -> None:
         """The time is over: answer with what there is."""
-        self._answer(read(self._desk, self._call, self._plan))
+        self._answer(read(self._broker, self._call, self._plan))
 
     def forget(self) -> None:
         self._deadline.cancel()
-        self._desk.watchers.unwatch(self._wanted, self.grown)
+        self._broker.watchers.unwatch(self._wanted, self.grown)
 
     def _answer(self, found: Found) -> None:
         self.forget()
-        self._call.answer(respond(self._desk, self._call, self._plan, found))
+        self._call.answer(respond(self._broker, self._call, self._plan, found))
 
 
-def _name(desk: Dispatcher, wanted: Wanted, by_id: bool) -> str:
+def _name(broker: Dispatcher, wanted: Wanted, by_id: bool) -> str:
     """The topic's name; a session keeps the one it found first, whatever the id stands for later."""
     if wanted.name is None:
-        wanted.name = topic_name(desk, wanted.topic, wanted.topic_id)
+        wanted.name = topic_name(broker, wanted.topic, wanted.topic_id)
     elif by_id:
-        topic = desk.cluster.catalog.topics.get(wanted.name)
+        topic = broker.cluster.catalog.topics.get(wanted.name)
         if topic is not None and topic.topic_id != wanted.topic_id:
             raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
     return wanted.name
 
 
 def _partition(
-    desk: Dispatcher,
+    broker: Dispatcher,
     node: int,
     name: str,
     wanted: FetchPartition,
@@ -264,12 +261,12 @@ def _partition(
     must_progress: bool,
     committed: bool,
 ) -> PartitionData:
-    _, log = partition_log(desk, node, name, wanted.partition, wanted.current_leader_epoch)
+    _, log = partition_log(broker, node, name, wanted.partition, wanted.current_leader_epoch)
     limit = min(wanted.partition_max_bytes, left)
     records = log.read(wanted.fetch_offset, max(limit, 1)) if limit > 0 or must_progress else b""
     if len(records) > limit and not must_progress:
         records = b""
-    producers = desk.producers.of(name, wanted.partition, log)
+    producers = broker.producers.of(name, wanted.partition, log)
     stable = producers.last_stable_offset
     aborted = None
     if committed:
@@ -292,10 +289,10 @@ def decided(records: bytes, stable: int) -> tuple[bytes, int]:
     """The whole batches before the last stable offset, and the offset behind them (0 for none)."""
     at, end = 0, 0
     while at < len(records):
-        base_offset, length = _BATCH_START.unpack_from(records, at)
+        base_offset, length, last_delta = EXTENT.unpack_from(records, at)
         if base_offset >= stable:
             break
-        end = base_offset + _LAST_OFFSET_DELTA.unpack_from(records, at + _DELTA_AT)[0] + 1
+        end = base_offset + last_delta + 1
         at += length + LENGTH_OFFSET
     return records[:at], end
 
@@ -311,4 +308,4 @@ def _failed(partition: int, code: ErrorCode) -> PartitionData:
     )
 
 
-APIS = (Api(FetchRequest.API, fetch, refuse),)
+APIS = (Api(FetchRequest, fetch, refuse),)

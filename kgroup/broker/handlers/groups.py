@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from kgroup.broker.call import Answer, Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
@@ -50,7 +50,7 @@ class Gather:
 
     __slots__ = ("_call", "_left", "_merge", "_parts")
 
-    def __init__(self, call: Call, count: int, merge: Merge) -> None:
+    def __init__(self, call: Call[Any], count: int, merge: Merge) -> None:
         self._call = call
         self._merge = merge
         self._parts: list[Message | None] = [None] * count
@@ -68,25 +68,24 @@ class Gather:
         return None if self._left else self._merge(self._parts)
 
 
-def to_shard(desk: Dispatcher, call: Call) -> Answer:
+def to_shard(broker: Dispatcher, call: Call[Any]) -> Answer:
     """The whole request to the shard of its group."""
-    return desk.tickets.submit(desk.partition_of(call.body.group_id), call)  # type: ignore[attr-defined]
+    return broker.tickets.submit(broker.partition_of(call.body.group_id), call)
 
 
-def consumer_heartbeat(desk: Dispatcher, call: Call) -> Answer:
+def consumer_heartbeat(broker: Dispatcher, call: Call[Any]) -> Answer:
     """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
-    if not desk.cluster.catalog.features.levels.get(GROUP_VERSION):
+    if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
-    return to_shard(desk, call)
+    return to_shard(broker, call)
 
 
-def txn_offset_commit(desk: Dispatcher, call: Call) -> Answer:
+def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> Answer:
     """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it."""
     request = call.body
-    assert isinstance(request, TxnOffsetCommitRequest)
-    partition = desk.partition_of(request.group_id)
-    if request.group_id and desk.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
-        code = desk.transactions.admit(
+    partition = broker.partition_of(request.group_id)
+    if request.group_id and broker.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
+        code = broker.transactions.admit(
             request.transactional_id,
             ProducerEpoch(request.producer_id, request.producer_epoch),
             [TopicPartition(OFFSETS_TOPIC, partition)],
@@ -98,84 +97,75 @@ def txn_offset_commit(desk: Dispatcher, call: Call) -> Answer:
             code = without_abortable(code)
         if code:
             return refusal(request, code)
-    return desk.tickets.submit(partition, call)
+    return broker.tickets.submit(partition, call)
 
 
-def offset_fetch(desk: Dispatcher, call: Call) -> Answer:
+def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
     """One group's offsets, or from version 8 those of many groups."""
     request = call.body
-    assert isinstance(request, OffsetFetchRequest)
     if call.version < MANY_GROUPS_SINCE:
-        return desk.tickets.submit(desk.partition_of(request.group_id), call)
+        return broker.tickets.submit(broker.partition_of(request.group_id), call)
     if len(request.groups) == 1:
-        return desk.tickets.submit(desk.partition_of(request.groups[0].group_id), call)
+        return broker.tickets.submit(broker.partition_of(request.groups[0].group_id), call)
     wanted = {group.group_id: group for group in request.groups}
-    ids = as_often_as_asked((group.group_id for group in request.groups), str)
+    return _by_group(
+        broker,
+        call,
+        as_often_as_asked((group.group_id for group in request.groups), str),
+        lambda ids: OffsetFetchRequest(
+            groups=tuple(wanted[name] for name in ids), require_stable=request.require_stable
+        ),
+        lambda answer: answer.groups,
+        lambda found: OffsetFetchResponse(groups=found),
+    )
 
-    def part(names: list[str]) -> Message:
-        groups = tuple(wanted[name] for name in names)
-        return OffsetFetchRequest(groups=groups, require_stable=request.require_stable)
 
-    def merge(parts: list[OffsetFetchResponse]) -> Message:
-        found = {group.group_id: group for response in parts for group in response.groups}
-        return OffsetFetchResponse(groups=tuple(found[name] for name in ids))
-
-    return _by_group(desk, call, ids, part, merge)
-
-
-def describe_groups(desk: Dispatcher, call: Call) -> Answer:
+def describe_groups(broker: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
     """Classic groups, each from its shard."""
     request = call.body
-    assert isinstance(request, DescribeGroupsRequest)
-
-    def part(names: list[str]) -> Message:
-        return DescribeGroupsRequest(
-            groups=tuple(names), include_authorized_operations=request.include_authorized_operations
-        )
-
-    def merge(parts: list[DescribeGroupsResponse]) -> Message:
-        found = {group.group_id: group for response in parts for group in response.groups}
-        return DescribeGroupsResponse(groups=tuple(found[name] for name in names))
-
-    names = as_often_as_asked(request.groups, str)
-    return _by_group(desk, call, names, part, merge)
+    return _by_group(
+        broker,
+        call,
+        as_often_as_asked(request.groups, str),
+        lambda ids: DescribeGroupsRequest(
+            groups=ids, include_authorized_operations=request.include_authorized_operations
+        ),
+        lambda answer: answer.groups,
+        lambda found: DescribeGroupsResponse(groups=found),
+    )
 
 
-def describe_consumer_groups(desk: Dispatcher, call: Call) -> Answer:
+def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
     """Consumer groups, each from its shard."""
     request = call.body
-    assert isinstance(request, ConsumerGroupDescribeRequest)
-
-    def part(names: list[str]) -> Message:
-        return ConsumerGroupDescribeRequest(
-            group_ids=tuple(names), include_authorized_operations=request.include_authorized_operations
-        )
-
-    def merge(parts: list[ConsumerGroupDescribeResponse]) -> Message:
-        found = {group.group_id: group for response in parts for group in response.groups}
-        return ConsumerGroupDescribeResponse(groups=tuple(found[name] for name in ids))
-
-    ids = as_often_as_asked(request.group_ids, str)
-    return _by_group(desk, call, ids, part, merge)
+    return _by_group(
+        broker,
+        call,
+        as_often_as_asked(request.group_ids, str),
+        lambda ids: ConsumerGroupDescribeRequest(
+            group_ids=ids, include_authorized_operations=request.include_authorized_operations
+        ),
+        lambda answer: answer.groups,
+        lambda found: ConsumerGroupDescribeResponse(groups=found),
+    )
 
 
-def delete_groups(desk: Dispatcher, call: Call) -> Answer:
+def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     """Groups of any kind, each by its shard; a group named twice is answered once."""
-    request = call.body
-    assert isinstance(request, DeleteGroupsRequest)
-    names = list(dict.fromkeys(request.groups_names))
+    return _by_group(
+        broker,
+        call,
+        list(dict.fromkeys(call.body.groups_names)),
+        lambda ids: DeleteGroupsRequest(groups_names=ids),
+        lambda answer: answer.results,
+        lambda found: DeleteGroupsResponse(results=found),
+    )
 
-    def merge(parts: list[DeleteGroupsResponse]) -> Message:
-        found = {result.group_id: result for response in parts for result in response.results}
-        return DeleteGroupsResponse(results=tuple(found[name] for name in names))
 
-    return _by_group(desk, call, names, lambda ids: DeleteGroupsRequest(groups_names=tuple(ids)), merge)
-
-
-def list_groups(desk: Dispatcher, call: Call) -> Answer:
+def list_groups(broker: Dispatcher, call: Call[Any]) -> Answer:
     """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
-    led = [shard.partition for shard in desk.cluster.live_shards()
-           if desk.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
+    led = [shard.partition for shard in broker.cluster.live_shards()
+           if broker.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
 
     def merge(parts: list[ListGroupsResponse]) -> Message:
         for response in parts:
@@ -183,7 +173,7 @@ def list_groups(desk: Dispatcher, call: Call) -> Answer:
                 return ListGroupsResponse(error_code=response.error_code)
         return ListGroupsResponse(groups=tuple(group for response in parts for group in response.groups))
 
-    return _fan_out(desk, call, [(partition, call.body) for partition in led], merge)
+    return _fan_out(broker, call, [(partition, call.body) for partition in led], merge)
 
 
 def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
@@ -191,29 +181,40 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
 
 
 def _by_group(
-    desk: Dispatcher, call: Call, ids: Iterable[str], part: Callable[[list[str]], Message], merge: Merge
+    broker: Dispatcher,
+    call: Call[Any],
+    ids: Sequence[str],
+    part: Callable[[tuple[str, ...]], Message],
+    entries: Callable[[Any], Iterable[Any]],
+    whole: Callable[[tuple[Any, ...]], Message],
 ) -> Answer:
+    """One `part` of the request to each shard; of the answers' `entries`, those of the ids in their order."""
     by_partition: dict[int, list[str]] = {}
     for group_id in dict.fromkeys(ids):
-        by_partition.setdefault(desk.partition_of(group_id), []).append(group_id)
-    return _fan_out(desk, call, [(p, part(names)) for p, names in by_partition.items()], merge)
+        by_partition.setdefault(broker.partition_of(group_id), []).append(group_id)
+
+    def merge(answers: list[Any]) -> Message:
+        found = {entry.group_id: entry for answer in answers for entry in entries(answer)}
+        return whole(tuple(found[name] for name in ids))
+
+    return _fan_out(broker, call, [(p, part(tuple(names))) for p, names in by_partition.items()], merge)
 
 
-def _fan_out(desk: Dispatcher, call: Call, parts: list[tuple[int, Message]], merge: Merge) -> Answer:
+def _fan_out(broker: Dispatcher, call: Call[Any], parts: list[tuple[int, Message]], merge: Merge) -> Answer:
     if not parts:
         return merge([])
     gather = Gather(call, len(parts), merge)
     whole: Message | None = None
     for index, (partition, body) in enumerate(parts):
-        response = desk.tickets.submit(partition, call.part(body, partial(gather.put, index)))
+        response = broker.tickets.submit(partition, call.part(body, partial(gather.put, index)))
         if response is not None:
             whole = gather.take(index, response)
     return whole
 
 
-APIS = (
+APIS: tuple[Api[Any], ...] = (
     *(
-        Api(request.API, to_shard, refuse)
+        Api(request, to_shard, refuse)
         for request in (
             HeartbeatRequest,
             OffsetCommitRequest,
@@ -223,13 +224,13 @@ APIS = (
             OffsetDeleteRequest,
         )
     ),
-    Api(ConsumerGroupHeartbeatRequest.API, consumer_heartbeat, refuse),
-    Api(TxnOffsetCommitRequest.API, txn_offset_commit, refuse),
-    Api(ConsumerGroupPrepareAssignmentRequest.API, to_shard, refuse),
-    Api(ConsumerGroupInstallAssignmentRequest.API, to_shard, refuse),
-    Api(OffsetFetchRequest.API, offset_fetch, refuse),
-    Api(DescribeGroupsRequest.API, describe_groups, refuse),
-    Api(ConsumerGroupDescribeRequest.API, describe_consumer_groups, refuse),
-    Api(DeleteGroupsRequest.API, delete_groups, refuse),
-    Api(ListGroupsRequest.API, list_groups, refuse),
+    Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat, refuse),
+    Api(TxnOffsetCommitRequest, txn_offset_commit, refuse),
+    Api(ConsumerGroupPrepareAssignmentRequest, to_shard, refuse),
+    Api(ConsumerGroupInstallAssignmentRequest, to_shard, refuse),
+    Api(OffsetFetchRequest, offset_fetch, refuse),
+    Api(DescribeGroupsRequest, describe_groups, refuse),
+    Api(ConsumerGroupDescribeRequest, describe_consumer_groups, refuse),
+    Api(DeleteGroupsRequest, delete_groups, refuse),
+    Api(ListGroupsRequest, list_groups, refuse),
 )

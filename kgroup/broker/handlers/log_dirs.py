@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
-from kgroup.errors import ErrorCode
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.partitions import code_of
+from kgroup.errors import ErrorCode, StorageError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -21,19 +22,19 @@ IN_MEMORY = "memory"
 """The folder of a cluster that keeps its logs in memory; nobody knows how large that may become."""
 
 
-def describe_log_dirs(desk: Dispatcher, call: Call) -> DescribeLogDirsResponse:
+def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:
     """One folder, as all brokers share it, with those of the partitions asked for that this broker holds."""
     request = call.body
-    assert isinstance(request, DescribeLogDirsRequest)
-    folder = desk.cluster.folder
+    folder = broker.cluster.folder
     log_dir = IN_MEMORY if folder is None else str(folder.absolute())
     try:
         total = usable = -1
         if folder is not None:
             total, _, usable = shutil.disk_usage(folder)
-        topics = _topics(desk, call.node, request)
-    except OSError:
-        failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir)
+        topics = _topics(broker, call.node, request)
+    except OSError as error:
+        code = code_of(broker, call, StorageError(f"{error.filename or log_dir}: {error.strerror}"))
+        failed = DescribeLogDirsResult(error_code=code, log_dir=log_dir)
         return DescribeLogDirsResponse(results=(failed,))
     found = DescribeLogDirsResult(log_dir=log_dir, topics=topics, total_bytes=total, usable_bytes=usable)
     return DescribeLogDirsResponse(results=(found,))
@@ -43,8 +44,10 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeLo
     return DescribeLogDirsResponse(error_code=code)
 
 
-def _topics(desk: Dispatcher, node: int, request: DescribeLogDirsRequest) -> tuple[DescribeLogDirsTopic, ...]:
-    catalog = desk.cluster.catalog.topics
+def _topics(
+    broker: Dispatcher, node: int, request: DescribeLogDirsRequest
+) -> tuple[DescribeLogDirsTopic, ...]:
+    catalog = broker.cluster.catalog.topics
     wanted: dict[str, set[int]] = {}
     if request.topics is None:
         wanted = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
@@ -54,22 +57,22 @@ def _topics(desk: Dispatcher, node: int, request: DescribeLogDirsRequest) -> tup
     for name, partitions in wanted.items():
         if name not in catalog:
             continue
-        held = _partitions(desk, node, catalog[name], partitions)
+        held = _partitions(broker, node, catalog[name], partitions)
         if held:
             found.append(DescribeLogDirsTopic(name=name, partitions=held))
     return tuple(found)
 
 
 def _partitions(
-    desk: Dispatcher, node: int, topic: CatalogTopic, wanted: set[int]
+    broker: Dispatcher, node: int, topic: CatalogTopic, wanted: set[int]
 ) -> tuple[DescribeLogDirsPartition, ...]:
     return tuple(
         DescribeLogDirsPartition(
-            partition_index=partition, partition_size=desk.cluster.size_of(topic.name, partition)
+            partition_index=partition, partition_size=broker.cluster.size_of(topic.name, partition)
         )
         for partition in range(topic.partitions)
-        if partition in wanted and node in desk.cluster.placement_of(topic, partition).replicas
+        if partition in wanted and node in broker.cluster.placement_of(topic, partition).replicas
     )
 
 
-APIS = (Api(DescribeLogDirsRequest.API, describe_log_dirs, refuse),)
+APIS = (Api(DescribeLogDirsRequest, describe_log_dirs, refuse),)

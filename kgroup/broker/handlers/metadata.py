@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
@@ -53,21 +54,20 @@ CLUSTER_OPERATIONS = _bits(
 )
 
 
-def metadata(desk: Dispatcher, call: Call) -> MetadataResponse:
+def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataResponse:
     """The brokers and the topics asked for; topics may be created on the way (auto.create.topics.enable)."""
     request = call.body
-    assert isinstance(request, MetadataRequest)
-    cluster = desk.cluster
+    cluster = broker.cluster
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if request.topics is None or (call.version == 0 and not request.topics):
-        topics = [_topic(desk, topic, operations) for topic in cluster.catalog.topics.values()]
+        topics = [_topic(broker, topic, operations) for topic in cluster.catalog.topics.values()]
     else:
         create = request.allow_auto_topic_creation or call.version < CREATION_SINCE
         each = {(wanted.name, wanted.topic_id): wanted for wanted in request.topics}
         new = sum(wanted.name not in cluster.catalog.topics for wanted in each.values())
         create = create and new * cluster.settings.num_partitions <= MAX_NEW_PARTITIONS
-        with desk.together():
-            topics = [_wanted(desk, wanted, create, operations) for wanted in each.values()]
+        with broker.together():
+            topics = [_wanted(broker, wanted, create, operations) for wanted in each.values()]
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=node, host=host, port=port)
@@ -82,25 +82,23 @@ def metadata(desk: Dispatcher, call: Call) -> MetadataResponse:
     )
 
 
-def refuse_metadata(request: Message, code: ErrorCode, message: str | None) -> MetadataResponse:
-    assert isinstance(request, MetadataRequest)
+def refuse_metadata(request: MetadataRequest, code: ErrorCode, message: str | None) -> MetadataResponse:
     return MetadataResponse(error_code=code, topics=tuple(_no_topic(t, code) for t in request.topics or ()))
 
 
-def describe_cluster(desk: Dispatcher, call: Call) -> DescribeClusterResponse:
+def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
     """The brokers; controllers are not asked for here (KIP-919)."""
     request = call.body
-    assert isinstance(request, DescribeClusterRequest)
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         return refuse_cluster(request, code, "The request was sent to an endpoint of the wrong type.")
     return DescribeClusterResponse(
-        cluster_id=desk.cluster.cluster_id,
+        cluster_id=broker.cluster.cluster_id,
         controller_id=CONTROLLER,
         brokers=tuple(
             DescribeClusterBroker(broker_id=node, host=host, port=port)
-            for node, (host, port) in desk.cluster.endpoints.items()
+            for node, (host, port) in broker.cluster.endpoints.items()
         ),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -112,11 +110,12 @@ def refuse_cluster(request: Message, code: ErrorCode, message: str | None) -> De
     return DescribeClusterResponse(error_code=code, error_message=message)
 
 
-def describe_topic_partitions(desk: Dispatcher, call: Call) -> DescribeTopicPartitionsResponse:
+def describe_topic_partitions(
+    broker: Dispatcher, call: Call[DescribeTopicPartitionsRequest]
+) -> DescribeTopicPartitionsResponse:
     """Topics in the order of their names, a page of partitions at a time; none named means all (KIP-966)."""
     request = call.body
-    assert isinstance(request, DescribeTopicPartitionsRequest)
-    catalog = desk.cluster.catalog
+    catalog = broker.cluster.catalog
     names = sorted({t.name for t in request.topics} or catalog.topics)
     cursor = request.cursor
     first = 0
@@ -137,7 +136,7 @@ def describe_topic_partitions(desk: Dispatcher, call: Call) -> DescribeTopicPart
             found.append(DescribeTopicPartitionsResponseTopic(name=name, error_code=code))
             continue
         page = range(first, min(topic.partitions, first + left))
-        found.append(_page(desk, topic, page))
+        found.append(_page(broker, topic, page))
         left -= len(page)
         if page.stop < topic.partitions:
             next_cursor = ResponseCursor(topic_name=name, partition_index=page.stop)
@@ -146,8 +145,9 @@ def describe_topic_partitions(desk: Dispatcher, call: Call) -> DescribeTopicPart
     return DescribeTopicPartitionsResponse(topics=tuple(found))
 
 
-def refuse_page(request: Message, code: ErrorCode, message: str | None) -> DescribeTopicPartitionsResponse:
-    assert isinstance(request, DescribeTopicPartitionsRequest)
+def refuse_page(
+    request: DescribeTopicPartitionsRequest, code: ErrorCode, message: str | None
+) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=tuple(
             DescribeTopicPartitionsResponseTopic(name=t.name, error_code=code) for t in request.topics
@@ -156,23 +156,23 @@ def refuse_page(request: Message, code: ErrorCode, message: str | None) -> Descr
 
 
 def _wanted(
-    desk: Dispatcher, wanted: MetadataRequestTopic, create: bool, operations: int
+    broker: Dispatcher, wanted: MetadataRequestTopic, create: bool, operations: int
 ) -> MetadataResponseTopic:
-    catalog = desk.cluster.catalog
+    catalog = broker.cluster.catalog
     if wanted.topic_id != ZERO_UUID:
         topic = catalog.by_id(wanted.topic_id)
-        return _topic(desk, topic, operations) if topic else _no_topic(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _topic(broker, topic, operations) if topic else _no_topic(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
     name = wanted.name or ""
     topic = catalog.topics.get(name)
-    if topic is None and create and may_auto_create(desk.cluster, name):
+    if topic is None and create and may_auto_create(broker.cluster, name):
         try:
-            topic = new_topic(desk.cluster, name, -1, -1, {})
+            topic = new_topic(broker.cluster, name, -1, -1, {})
         except Refused as refused:
             return _no_topic(wanted, refused.code)
-        desk.cluster.create_topic(topic)
+        broker.cluster.create_topic(topic)
     if topic is None:
         return _no_topic(wanted, _why_missing(name))
-    return _topic(desk, topic, operations)
+    return _topic(broker, topic, operations)
 
 
 def _why_missing(name: str) -> ErrorCode:
@@ -187,62 +187,52 @@ def _no_topic(wanted: MetadataRequestTopic, code: ErrorCode) -> MetadataResponse
     return MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=wanted.topic_id)
 
 
-def _topic(desk: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:
-    partitions = []
-    for p in range(topic.partitions):
-        placement = desk.cluster.placement_of(topic, p)
-        offline = desk.cluster.offline(topic.name, p)
-        partitions.append(
-            MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
-                partition_index=p,
-                leader_id=NO_LEADER if offline else placement.leader,
-                leader_epoch=placement.epoch,
-                replica_nodes=placement.replicas,
-                isr_nodes=placement.replicas,
-                offline_replicas=placement.replicas if offline else (),
-            )
-        )
+def _topic(broker: Dispatcher, topic: CatalogTopic, operations: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=tuple(partitions),
+        partitions=tuple(
+            MetadataResponsePartition(**_state(broker, topic, p)) for p in range(topic.partitions)
+        ),
         topic_authorized_operations=operations,
     )
 
 
 def _page(
-    desk: Dispatcher, topic: CatalogTopic, partitions: Iterable[int]
+    broker: Dispatcher, topic: CatalogTopic, partitions: Iterable[int]
 ) -> DescribeTopicPartitionsResponseTopic:
-    found = []
-    for p in partitions:
-        placement = desk.cluster.placement_of(topic, p)
-        offline = desk.cluster.offline(topic.name, p)
-        found.append(
-            DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
-                partition_index=p,
-                leader_id=NO_LEADER if offline else placement.leader,
-                leader_epoch=placement.epoch,
-                replica_nodes=placement.replicas,
-                isr_nodes=placement.replicas,
-                offline_replicas=placement.replicas if offline else (),
-                eligible_leader_replicas=(),
-                last_known_elr=(),
-            )
-        )
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=tuple(found),
+        partitions=tuple(
+            DescribeTopicPartitionsResponsePartition(
+                **_state(broker, topic, p), eligible_leader_replicas=(), last_known_elr=()
+            )
+            for p in partitions
+        ),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
+def _state(broker: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str, Any]:
+    """What both ways to ask tell of a partition, by the fields' names."""
+    placement = broker.cluster.placement_of(topic, partition)
+    offline = broker.cluster.offline(topic.name, partition)
+    return {
+        "error_code": ErrorCode.LEADER_NOT_AVAILABLE if offline else ErrorCode.NONE,
+        "partition_index": partition,
+        "leader_id": NO_LEADER if offline else placement.leader,
+        "leader_epoch": placement.epoch,
+        "replica_nodes": placement.replicas,
+        "isr_nodes": placement.replicas,
+        "offline_replicas": placement.replicas if offline else (),
+    }
+
+
 APIS = (
-    Api(MetadataRequest.API, metadata, refuse_metadata),
-    Api(DescribeClusterRequest.API, describe_cluster, refuse_cluster),
-    Api(DescribeTopicPartitionsRequest.API, describe_topic_partitions, refuse_page),
+    Api(MetadataRequest, metadata, refuse_metadata),
+    Api(DescribeClusterRequest, describe_cluster, refuse_cluster),
+    Api(DescribeTopicPartitionsRequest, describe_topic_partitions, refuse_page),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -36,10 +36,9 @@ NOTHING = (-1, -1)
 READ_COMMITTED = 1
 
 
-def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
+def list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffsetsResponse:
     """Offset and timestamp of each partition's record; a partition named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, ListOffsetsRequest)
     counts = Counter((t.name, p.partition_index) for t in request.topics for p in t.partitions)
     committed = request.isolation_level == READ_COMMITTED
     topics = []
@@ -49,15 +48,14 @@ def list_offsets(desk: Dispatcher, call: Call) -> ListOffsetsResponse:
             try:
                 if counts[topic.name, wanted.partition_index] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                found.append(_listed(desk, call, topic.name, wanted, committed))
+                found.append(_listed(broker, call, topic.name, wanted, committed))
             except (Refused, StorageError) as error:
-                found.append(_unlisted(wanted, _code_of(error)))
+                found.append(_unlisted(wanted, code_of(broker, call, error)))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
     return ListOffsetsResponse(topics=tuple(topics))
 
 
-def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
-    assert isinstance(request, ListOffsetsRequest)
+def refuse_list(request: ListOffsetsRequest, code: ErrorCode, message: str | None) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=tuple(
             ListOffsetsTopicResponse(name=t.name, partitions=tuple(_unlisted(p, code) for p in t.partitions))
@@ -66,29 +64,32 @@ def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListO
     )
 
 
-def offset_for_leader_epoch(desk: Dispatcher, call: Call) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(
+    broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]
+) -> OffsetForLeaderEpochResponse:
     """Where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
     request = call.body
-    assert isinstance(request, OffsetForLeaderEpochRequest)
     topics = []
     for topic in request.topics:
         found = []
         for wanted in topic.partitions:
             try:
                 known, log = partition_log(
-                    desk, call.node, topic.topic, wanted.partition, wanted.current_leader_epoch
+                    broker, call.node, topic.topic, wanted.partition, wanted.current_leader_epoch
                 )
-                placement = desk.cluster.placement_of(known, wanted.partition)
+                placement = broker.cluster.placement_of(known, wanted.partition)
                 epoch, end = placement.end_of(wanted.leader_epoch, log.end_offset)
                 found.append(EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end))
-            except Refused as refused:
-                found.append(EpochEndOffset(partition=wanted.partition, error_code=refused.code))
+            except (Refused, StorageError) as error:
+                code = code_of(broker, call, error)
+                found.append(EpochEndOffset(partition=wanted.partition, error_code=code))
         topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(found)))
     return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
-def refuse_epoch(request: Message, code: ErrorCode, message: str | None) -> OffsetForLeaderEpochResponse:
-    assert isinstance(request, OffsetForLeaderEpochRequest)
+def refuse_epoch(
+    request: OffsetForLeaderEpochRequest, code: ErrorCode, message: str | None
+) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=tuple(
             OffsetForLeaderTopicResult(
@@ -103,18 +104,18 @@ def refuse_epoch(request: Message, code: ErrorCode, message: str | None) -> Offs
 
 
 def _listed(
-    desk: Dispatcher, call: Call, topic: str, wanted: ListOffsetsPartition, committed: bool
+    broker: Dispatcher, call: Call[Any], topic: str, wanted: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
-    known, log = partition_log(desk, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
+    known, log = partition_log(broker, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
     if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     end = None
     if committed:
-        end = desk.producers.of(topic, wanted.partition_index, log).last_stable_offset
+        end = broker.producers.of(topic, wanted.partition_index, log).last_stable_offset
     offset, timestamp = find_offset(log, wanted.timestamp, end)
     epoch = NO_EPOCH
     if offset >= 0:
-        placement = desk.cluster.placement_of(known, wanted.partition_index)
+        placement = broker.cluster.placement_of(known, wanted.partition_index)
         epoch = placement.epoch if wanted.timestamp == LATEST else placement.epoch_at(offset)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index, offset=offset, timestamp=timestamp, leader_epoch=epoch
@@ -149,11 +150,7 @@ def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsParti
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 
 
-def _code_of(error: Refused | StorageError) -> ErrorCode:
-    return error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
-
-
 APIS = (
-    Api(ListOffsetsRequest.API, list_offsets, refuse_list),
-    Api(OffsetForLeaderEpochRequest.API, offset_for_leader_epoch, refuse_epoch),
+    Api(ListOffsetsRequest, list_offsets, refuse_list),
+    Api(OffsetForLeaderEpochRequest, offset_for_leader_epoch, refuse_epoch),
 )

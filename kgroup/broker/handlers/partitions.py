@@ -1,34 +1,47 @@
-"""What every request about partitions checks first: does the topic exist, and is it led here?"""
+"""What every request about partitions checks first: does the topic exist, and is it led here? If not, why."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.domain import ZERO_UUID
-from kgroup.errors import ErrorCode, Refused
-from kgroup.log.interface import Log
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.log.interface import Log, OffsetOutOfRange
 from kgroup.runtime.catalog import CatalogTopic
 
 NO_LEADER_EPOCH = -1
 
 
-def topic_name(desk: Dispatcher, name: str, topic_id: bytes) -> str:
+def topic_name(broker: Dispatcher, name: str, topic_id: bytes) -> str:
     """The name asked for, or the one behind an id; Refused with UNKNOWN_TOPIC_ID."""
     if topic_id == ZERO_UUID:
         return name
-    found = desk.cluster.catalog.image.name_of(topic_id)
+    found = broker.cluster.catalog.image.name_of(topic_id)
     if found is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
     return found
 
 
+def code_of(broker: Dispatcher, call: Call[Any], error: Refused | StorageError) -> ErrorCode:
+    """Why a client cannot have a partition; what is wrong with the disk, the operator is told as well."""
+    if isinstance(error, Refused):
+        return error.code
+    if isinstance(error, OffsetOutOfRange):
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    broker.complain(call, error)
+    return ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def partition_log(
-    desk: Dispatcher, node: int, topic: str, partition: int, leader_epoch: int = NO_LEADER_EPOCH
+    broker: Dispatcher, node: int, topic: str, partition: int, leader_epoch: int = NO_LEADER_EPOCH
 ) -> tuple[CatalogTopic, Log]:
     """The topic and the log of a partition that broker `node` leads.
 
     Refused also for a client that knows an older or a newer leader epoch than there is (KIP-320).
     """
-    cluster = desk.cluster
+    cluster = broker.cluster
     log = cluster.log(topic, partition)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
+from typing import Any
 
-from kgroup.broker.call import Answer, Api, Call, Silence
-from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log, topic_name
+from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
 from kgroup.domain import INTERNAL_TOPICS, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import Batch
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -24,8 +23,6 @@ from kgroup.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kgroup.transactions.producers import ProducerEpoch
-
-log = logging.getLogger(__name__)
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
 ABORTABLE_SINCE = 11  # TRANSACTION_ABORTABLE is understood
@@ -39,16 +36,15 @@ _RETRIABLE = frozenset(
 )
 
 
-def produce(desk: Dispatcher, call: Call) -> Answer:
+def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
-    assert isinstance(request, ProduceRequest)
     try:
         _check(request)
     except Refused as refused:
         response = refuse(request, refused.code, refused.message)
     else:
-        responses = tuple(_topic(desk, call, topic) for topic in request.topic_data)
+        responses = tuple(_topic(broker, call, topic) for topic in request.topic_data)
         response = ProduceResponse(responses=responses)
     if request.acks:
         return response
@@ -67,9 +63,8 @@ def _check(request: ProduceRequest) -> None:
         raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> ProduceResponse:
+def refuse(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse:
     """Nothing was appended anywhere, because of `code`."""
-    assert isinstance(request, ProduceRequest)
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
@@ -93,34 +88,33 @@ def _refused(
     )
 
 
-def _topic(desk: Dispatcher, call: Call, topic: TopicProduceData) -> TopicProduceResponse:
+def _topic(broker: Dispatcher, call: Call[Any], topic: TopicProduceData) -> TopicProduceResponse:
     found = []
     for data in topic.partition_data:
         try:
-            found.append(_partition(desk, call, topic, data))
+            found.append(_partition(broker, call, topic, data))
         except Refused as refused:
             records = refused.records if isinstance(refused, InvalidRecords) else ()
             found.append(_refused(data.index, refused.code, refused.message, records))
         except StorageError as error:
-            desk.cluster.complaints.say(log, "Produce", error.message)
-            found.append(_refused(data.index, ErrorCode.KAFKA_STORAGE_ERROR, error.message))
+            found.append(_refused(data.index, code_of(broker, call, error), error.message))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))
 
 
 def _partition(
-    desk: Dispatcher, call: Call, topic: TopicProduceData, data: PartitionProduceData
+    broker: Dispatcher, call: Call[Any], topic: TopicProduceData, data: PartitionProduceData
 ) -> PartitionProduceResponse:
-    name = topic_name(desk, topic.name, topic.topic_id)
-    _, log = partition_log(desk, call.node, name, data.index)
+    name = topic_name(broker, topic.name, topic.topic_id)
+    _, log = partition_log(broker, call.node, name, data.index)
     batch = header_of(sole_batch(data.records, call.version))
     if batch.transactional and batch.producer_id >= 0:
-        _admit(desk, call, batch, TopicPartition(name, data.index))
+        _admit(broker, call, batch, TopicPartition(name, data.index))
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-    settings = desk.cluster.topic_settings(name, call.node)
-    now_ms = desk.clock.now_ms()
+    settings = broker.cluster.topic_settings(name, call.node)
+    now_ms = broker.clock.now_ms()
     batch = checked(batch, settings, now_ms)
-    producers = desk.producers.of(name, data.index, log)
+    producers = broker.producers.of(name, data.index, log)
     implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
@@ -129,21 +123,20 @@ def _partition(
             append_time = now_ms
         base = log.append_batches(batch.raw, append_time_ms=now_ms if settings.append_time else None)[0]
         producers.appended(batch, base)
-        if desk.watchers:
-            desk.watchers.notify((name, data.index))
+        if broker.watchers:
+            broker.watchers.notify((name, data.index))
     return PartitionProduceResponse(
         index=data.index, base_offset=base, log_append_time_ms=append_time, log_start_offset=log.start_offset
     )
 
 
-def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition) -> None:
+def _admit(broker: Dispatcher, call: Call[ProduceRequest], batch: Batch, partition: TopicPartition) -> None:
     """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
     request = call.body
-    assert isinstance(request, ProduceRequest)
     assert request.transactional_id
     implicit = call.version >= IMPLICIT_SINCE
     producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
-    code = desk.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
+    code = broker.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
     if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
         raise Refused(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -156,4 +149,4 @@ def _admit(desk: Dispatcher, call: Call, batch: Batch, partition: TopicPartition
         raise Refused(code, "Partition was not added to the transaction")
 
 
-APIS = (Api(ProduceRequest.API, produce, refuse),)
+APIS = (Api(ProduceRequest, produce, refuse),)

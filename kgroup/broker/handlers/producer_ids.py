@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.transactions import understood
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -13,21 +13,20 @@ from kgroup.transactions.producers import ProducerEpoch
 FENCED_SINCE = 4  # PRODUCER_FENCED is understood
 
 
-def init_producer_id(desk: Dispatcher, call: Call) -> InitProducerIdResponse:
+def init_producer_id(broker: Dispatcher, call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
     """A new producer id with epoch 0; the transactional id's next producer if one is named."""
     request = call.body
-    assert isinstance(request, InitProducerIdRequest)
     name = request.transactional_id
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         raise Refused(ErrorCode.INVALID_REQUEST)
     if name is None:
-        allocated = desk.cluster.catalog.allocate_producer_id()
+        allocated = broker.cluster.catalog.allocate_producer_id()
         return InitProducerIdResponse(producer_id=allocated, producer_epoch=0)
     expected = None
     if request.producer_id >= 0:
         expected = ProducerEpoch(request.producer_id, request.producer_epoch)
     try:
-        outcome = desk.transactions.run(
+        outcome = broker.transactions.run(
             name,
             lambda c, now: c.init_producer_id(name, request.transaction_timeout_ms, expected, now),
             call.node,
@@ -43,4 +42,4 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> InitProduc
     return InitProducerIdResponse(error_code=code, producer_epoch=-1)
 
 
-APIS = (Api(InitProducerIdRequest.API, init_producer_id, refuse),)
+APIS = (Api(InitProducerIdRequest, init_producer_id, refuse),)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.partitions import code_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import alter_partition_reassignments as alter
@@ -19,22 +21,22 @@ from kgroup.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.placement import Placement, check_replicas
 
 PREFERRED, UNCLEAN = 0, 1  # election types
 
 
-def reassign(desk: Dispatcher, call: Call) -> alter.AlterPartitionReassignmentsResponse:
+def reassign(
+    broker: Dispatcher, call: Call[alter.AlterPartitionReassignmentsRequest]
+) -> alter.AlterPartitionReassignmentsResponse:
     """Each partition on its own; those that may move lie on their new brokers when this returns."""
     request = call.body
-    assert isinstance(request, alter.AlterPartitionReassignmentsRequest)
-    moves = _Moves(desk)
+    moves = _Moves(broker, call)
     responses = []
     for topic in request.topics:
         found = []
         for wanted in topic.partitions:
-            find = partial(_moved, desk, request, topic.name, wanted)
+            find = partial(_moved, broker, request, topic.name, wanted)
             code, text = moves.plan(topic.name, wanted.partition_index, find)
             found.append(
                 alter.ReassignablePartitionResponse(
@@ -54,7 +56,7 @@ def refuse_reassign(
     return alter.AlterPartitionReassignmentsResponse(error_code=code, error_message=message)
 
 
-def list_reassignments(desk: Dispatcher, call: Call) -> ListPartitionReassignmentsResponse:
+def list_reassignments(broker: Dispatcher, call: Call[Any]) -> ListPartitionReassignmentsResponse:
     """None: a move is over at once."""
     return ListPartitionReassignmentsResponse()
 
@@ -63,25 +65,24 @@ def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListP
     return ListPartitionReassignmentsResponse(error_code=code, error_message=message)
 
 
-def elect_leaders(desk: Dispatcher, call: Call) -> elect.ElectLeadersResponse:
+def elect_leaders(broker: Dispatcher, call: Call[elect.ElectLeadersRequest]) -> elect.ElectLeadersResponse:
     """Each partition on its own; when all are asked for, those that are led as they should be go unsaid."""
     request = call.body
-    assert isinstance(request, elect.ElectLeadersRequest)
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-    topics = desk.cluster.catalog.topics
+    topics = broker.cluster.catalog.topics
     wanted = request.topic_partitions
     if wanted is None:
         wanted = tuple(
             elect.TopicPartitions(topic=name, partitions=tuple(range(topic.partitions)))
             for name, topic in topics.items()
         )
-    moves = _Moves(desk)
+    moves = _Moves(broker, call)
     results = []
     for topic in wanted:
         found = []
         for partition in topic.partitions:
-            find = partial(_elected, desk, request, topic.topic, partition)
+            find = partial(_elected, broker, request, topic.topic, partition)
             code, text = moves.plan(topic.topic, partition, find)
             if code != ErrorCode.ELECTION_NOT_NEEDED or request.topic_partitions is not None:
                 found.append(
@@ -92,8 +93,9 @@ def elect_leaders(desk: Dispatcher, call: Call) -> elect.ElectLeadersResponse:
     return elect.ElectLeadersResponse(replica_election_results=tuple(results))
 
 
-def refuse_elect(request: Message, code: ErrorCode, message: str | None) -> elect.ElectLeadersResponse:
-    assert isinstance(request, elect.ElectLeadersRequest)
+def refuse_elect(
+    request: elect.ElectLeadersRequest, code: ErrorCode, message: str | None
+) -> elect.ElectLeadersResponse:
     return elect.ElectLeadersResponse(
         error_code=code,
         replica_election_results=tuple(
@@ -112,41 +114,39 @@ def refuse_elect(request: Message, code: ErrorCode, message: str | None) -> elec
 class _Moves:
     """The new places of a request's partitions; they are one write of the catalog."""
 
-    def __init__(self, desk: Dispatcher) -> None:
-        self._desk = desk
+    def __init__(self, broker: Dispatcher, call: Call[Any]) -> None:
+        self._broker, self._call = broker, call
         self._by_topic: dict[str, dict[int, Placement]] = defaultdict(dict)
 
     def plan(self, topic: str, partition: int, find: Callable[[], Placement]) -> tuple[int, str | None]:
         """Note the place that `find` names; error code and message."""
         try:
             self._by_topic[topic][partition] = find()
-        except Refused as refused:
-            return refused.code, refused.message
-        except StorageError as error:
-            return ErrorCode.KAFKA_STORAGE_ERROR, error.message
+        except (Refused, StorageError) as error:
+            return code_of(self._broker, self._call, error), error.message
         return ErrorCode.NONE, None
 
     def carry_out(self) -> None:
         """Move what can be moved, and tell who waits at the old leaders."""
-        with self._desk.together():
+        with self._broker.together():
             for topic, placements in self._by_topic.items():
                 if placements:
-                    self._desk.cluster.place(topic, placements)
+                    self._broker.cluster.place(topic, placements)
         for topic, placements in self._by_topic.items():
             for partition in placements:
-                self._desk.watchers.notify((topic, partition))
+                self._broker.watchers.notify((topic, partition))
 
 
 def _moved(
-    desk: Dispatcher,
+    broker: Dispatcher,
     request: alter.AlterPartitionReassignmentsRequest,
     name: str,
     wanted: alter.ReassignablePartition,
 ) -> Placement:
-    _, now, end_offset = _known(desk, name, wanted.partition_index)
+    now, end_offset = _known(broker, name, wanted.partition_index)
     if wanted.replicas is None:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replicas(wanted.replicas, desk.cluster.brokers)
+    check_replicas(wanted.replicas, broker.cluster.brokers)
     if not request.allow_replication_factor_change and len(wanted.replicas) != len(now.replicas):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -155,26 +155,26 @@ def _moved(
     return now.moved(wanted.replicas, end_offset)
 
 
-def _elected(desk: Dispatcher, request: elect.ElectLeadersRequest, name: str, partition: int) -> Placement:
-    _, now, end_offset = _known(desk, name, partition)
+def _elected(broker: Dispatcher, request: elect.ElectLeadersRequest, name: str, partition: int) -> Placement:
+    now, end_offset = _known(broker, name, partition)
     if request.election_type == UNCLEAN or now.leader == now.replicas[0]:
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     return now.elected(end_offset)
 
 
-def _known(desk: Dispatcher, name: str, partition: int) -> tuple[CatalogTopic, Placement, int]:
-    """A partition's topic, its place, and where its log ends."""
-    topic = desk.cluster.catalog.topics.get(name)
+def _known(broker: Dispatcher, name: str, partition: int) -> tuple[Placement, int]:
+    """A partition's place, and where its log ends."""
+    topic = broker.cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
-    log = desk.cluster.log(name, partition)
+    log = broker.cluster.log(name, partition)
     if log is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{partition}.")
-    return topic, desk.cluster.placement_of(topic, partition), log.end_offset
+    return broker.cluster.placement_of(topic, partition), log.end_offset
 
 
 APIS = (
-    Api(alter.AlterPartitionReassignmentsRequest.API, reassign, refuse_reassign),
-    Api(ListPartitionReassignmentsRequest.API, list_reassignments, refuse_list),
-    Api(elect.ElectLeadersRequest.API, elect_leaders, refuse_elect),
+    Api(alter.AlterPartitionReassignmentsRequest, reassign, refuse_reassign),
+    Api(ListPartitionReassignmentsRequest, list_reassignments, refuse_list),
+    Api(elect.ElectLeadersRequest, elect_leaders, refuse_elect),
 )

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kgroup.broker import topics as rules
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.domain import INTERNAL_TOPICS, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -31,7 +30,7 @@ from kgroup.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from kgroup.runtime.broker_settings import FROM_DEFAULT
+from kgroup.runtime.broker_settings import in_force
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.placement import Placement, check_replicas
 from kgroup.runtime.topic_settings import SETTINGS
@@ -39,87 +38,83 @@ from kgroup.runtime.topic_settings import SETTINGS
 BY_ID_SINCE = 6
 
 
-def create_topics(desk: Dispatcher, call: Call) -> CreateTopicsResponse:
+def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
     """Each topic on its own; one named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, CreateTopicsRequest)
     counts = Counter(topic.name for topic in request.topics)
-    _check_total(desk, request.topics)
+    _check_total(broker, request.topics)
     results = {}
-    with desk.together():
+    with broker.together():
         for wanted in request.topics:
             try:
                 if counts[wanted.name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                topic = _planned(desk, wanted)
+                topic = _planned(broker, wanted)
                 if not request.validate_only:
-                    desk.cluster.create_topic(topic)
-                results[wanted.name] = _created(desk, topic)
+                    broker.cluster.create_topic(topic)
+                results[wanted.name] = _created(broker, topic)
             except Refused as refused:
                 results[wanted.name] = _not_created(wanted, refused.code, refused.message)
     return CreateTopicsResponse(topics=tuple(results.values()))
 
 
-def refuse_create(request: Message, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
-    assert isinstance(request, CreateTopicsRequest)
+def refuse_create(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=tuple(_not_created(t, code, message) for t in request.topics))
 
 
-def delete_topics(desk: Dispatcher, call: Call) -> DeleteTopicsResponse:
+def delete_topics(broker: Dispatcher, call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
     """Each topic on its own, by name or by id; the coordinator's own topic is not given up."""
     request = call.body
-    assert isinstance(request, DeleteTopicsRequest)
     results, gone = [], []
-    with desk.together():
+    with broker.together():
         for wanted in _named(request, call.version):
             try:
-                topic = _existing(desk, wanted)
-                desk.cluster.delete_topic(topic.name)
+                topic = _existing(broker, wanted)
+                broker.cluster.delete_topic(topic.name)
                 gone.append(topic)
                 results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
             except Refused as refused:
                 results.append(_not_deleted(wanted, refused.code, refused.message))
     for topic in gone:
         for partition in range(topic.partitions):
-            desk.watchers.notify((topic.name, partition))
+            broker.watchers.notify((topic.name, partition))
     return DeleteTopicsResponse(responses=tuple(results))
 
 
-def refuse_delete(request: Message, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
-    assert isinstance(request, DeleteTopicsRequest)
+def refuse_delete(request: DeleteTopicsRequest, code: ErrorCode, message: str | None) -> DeleteTopicsResponse:
     wanted = request.topics or _named(request, 0)
     return DeleteTopicsResponse(responses=tuple(_not_deleted(t, code, message) for t in wanted))
 
 
-def create_partitions(desk: Dispatcher, call: Call) -> CreatePartitionsResponse:
+def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
     """Each topic on its own; a topic named twice is INVALID_REQUEST."""
     request = call.body
-    assert isinstance(request, CreatePartitionsRequest)
     counts = Counter(topic.name for topic in request.topics)
     results = {}
-    with desk.together():
+    with broker.together():
         for wanted in request.topics:
             try:
                 if counts[wanted.name] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
-                _check_growth(desk, wanted)
+                _check_growth(broker, wanted)
                 if not request.validate_only:
                     replicas = [each.broker_ids for each in wanted.assignments or ()]
-                    desk.cluster.add_partitions(wanted.name, wanted.count, replicas)
+                    broker.cluster.add_partitions(wanted.name, wanted.count, replicas)
                 results[wanted.name] = CreatePartitionsTopicResult(name=wanted.name)
             except Refused as refused:
                 results[wanted.name] = _not_grown(wanted, refused.code, refused.message)
     return CreatePartitionsResponse(results=tuple(results.values()))
 
 
-def refuse_growth(request: Message, code: ErrorCode, message: str | None) -> CreatePartitionsResponse:
-    assert isinstance(request, CreatePartitionsRequest)
+def refuse_growth(
+    request: CreatePartitionsRequest, code: ErrorCode, message: str | None
+) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(results=tuple(_not_grown(t, code, message) for t in request.topics))
 
 
-def _check_total(desk: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
+def _check_total(broker: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
     """POLICY_VIOLATION for a request that would create more partitions than one may."""
-    default = desk.cluster.settings.num_partitions
+    default = broker.cluster.settings.num_partitions
     counts = (
         len(t.assignments) or (default if t.num_partitions == -1 else max(t.num_partitions, 0))
         for t in topics
@@ -128,8 +123,8 @@ def _check_total(desk: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _planned(desk: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
-    rules.check_new_name(desk.cluster, wanted.name)
+def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
+    rules.check_new_name(broker.cluster, wanted.name)
     config = {}
     for entry in wanted.configs:
         if entry.value is None:
@@ -137,18 +132,18 @@ def _planned(desk: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {entry.name}"
             )
         config[entry.name] = entry.value
-    rules.check_config(desk.cluster, config)
+    rules.check_config(broker.cluster, config)
     if not wanted.assignments:
         return rules.new_topic(
-            desk.cluster, wanted.name, wanted.num_partitions, wanted.replication_factor, config
+            broker.cluster, wanted.name, wanted.num_partitions, wanted.replication_factor, config
         )
-    placed = _placed(desk, wanted)
+    placed = _placed(broker, wanted)
     factor = len(placed[0].replicas)
-    topic = rules.new_topic(desk.cluster, wanted.name, len(placed), factor, config)
+    topic = rules.new_topic(broker.cluster, wanted.name, len(placed), factor, config)
     return replace(topic, placements=placed)
 
 
-def _placed(desk: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
+def _placed(broker: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
     """A manual assignment, found to be one; by Kafka's rules and in its order."""
     for given, what in (
         (wanted.replication_factor, "replication factor"),
@@ -167,7 +162,7 @@ def _placed(desk: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
-        check_replicas(assignment.broker_ids, desk.cluster.brokers, factor)
+        check_replicas(assignment.broker_ids, broker.cluster.brokers, factor)
         factor = len(assignment.broker_ids)
         placed[assignment.partition_index] = Placement.at(assignment.broker_ids)
     if any(partition not in placed for partition in range(len(placed))):
@@ -178,13 +173,12 @@ def _placed(desk: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
     return placed
 
 
-def _created(desk: Dispatcher, topic: CatalogTopic) -> CreatableTopicResult:
+def _created(broker: Dispatcher, topic: CatalogTopic) -> CreatableTopicResult:
     configs = []
-    for name, setting in sorted(SETTINGS.items()):
-        layers = desk.cluster.configs.topic_layers(
-            name, topic.config, 0 if desk.cluster.brokers == 1 else None
-        )
-        value, source = (layers[0].value, layers[0].source) if layers else (setting.default, FROM_DEFAULT)
+    cluster = broker.cluster
+    for name in sorted(SETTINGS):
+        layers = cluster.configs.topic_layers(name, topic.config, cluster.in_force.only_node)
+        _, value, source = in_force(name, layers)
         configs.append(CreatableTopicConfigs(name=name, value=value, config_source=source))
     return CreatableTopicResult(
         name=topic.name,
@@ -205,8 +199,8 @@ def _named(request: DeleteTopicsRequest, version: int) -> tuple[DeleteTopicState
     return tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names)
 
 
-def _existing(desk: Dispatcher, wanted: DeleteTopicState) -> CatalogTopic:
-    catalog = desk.cluster.catalog
+def _existing(broker: Dispatcher, wanted: DeleteTopicState) -> CatalogTopic:
+    catalog = broker.cluster.catalog
     if wanted.name is not None and wanted.topic_id != ZERO_UUID:
         raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if wanted.name is None:
@@ -228,8 +222,8 @@ def _not_deleted(wanted: DeleteTopicState, code: ErrorCode, message: str | None)
     )
 
 
-def _check_growth(desk: Dispatcher, wanted: CreatePartitionsTopic) -> None:
-    topic = desk.cluster.catalog.topics.get(wanted.name)
+def _check_growth(broker: Dispatcher, wanted: CreatePartitionsTopic) -> None:
+    topic = broker.cluster.catalog.topics.get(wanted.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
     if wanted.name in INTERNAL_TOPICS:
@@ -248,9 +242,9 @@ def _check_growth(desk: Dispatcher, wanted: CreatePartitionsTopic) -> None:
                 f"Attempted to add {added} additional partition(s), but only "
                 f"{len(wanted.assignments)} assignment(s) were specified.",
             )
-        factor = len(desk.cluster.placement_of(topic, 0).replicas)
+        factor = len(broker.cluster.placement_of(topic, 0).replicas)
         for assignment in wanted.assignments:
-            check_replicas(assignment.broker_ids, desk.cluster.brokers, factor)
+            check_replicas(assignment.broker_ids, broker.cluster.brokers, factor)
 
 
 def _not_grown(
@@ -260,7 +254,7 @@ def _not_grown(
 
 
 APIS = (
-    Api(CreateTopicsRequest.API, create_topics, refuse_create),
-    Api(DeleteTopicsRequest.API, delete_topics, refuse_delete),
-    Api(CreatePartitionsRequest.API, create_partitions, refuse_growth),
+    Api(CreateTopicsRequest, create_topics, refuse_create),
+    Api(DeleteTopicsRequest, delete_topics, refuse_delete),
+    Api(CreatePartitionsRequest, create_partitions, refuse_growth),
 )

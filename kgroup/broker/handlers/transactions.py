@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_transactions as described
 from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kgroup.protocol.messages.add_partitions_to_txn import (
@@ -39,15 +39,14 @@ def understood(code: ErrorCode, version: int, since: int = FENCED_SINCE) -> Erro
     return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else code
 
 
-def add_partitions(desk: Dispatcher, call: Call) -> AddPartitionsToTxnResponse:
+def add_partitions(broker: Dispatcher, call: Call[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
     """Partitions of one transaction, or from version 4 those of many: all of a transaction's or none."""
     request = call.body
-    assert isinstance(request, AddPartitionsToTxnRequest)
     if call.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(
             results_by_transaction=tuple(
                 AddPartitionsToTxnResult(
-                    transactional_id=each.transactional_id, topic_results=_added(desk, call, each)
+                    transactional_id=each.transactional_id, topic_results=_added(broker, call, each)
                 )
                 for each in request.transactions
             )
@@ -58,19 +57,19 @@ def add_partitions(desk: Dispatcher, call: Call) -> AddPartitionsToTxnResponse:
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_added(desk, call, only))
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_added(broker, call, only))
 
 
 def _added(
-    desk: Dispatcher, call: Call, wanted: AddPartitionsToTxnTransaction
+    broker: Dispatcher, call: Call[Any], wanted: AddPartitionsToTxnTransaction
 ) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     partitions = [TopicPartition(topic.name, p) for topic in wanted.topics for p in topic.partitions]
-    absent = {p for p in partitions if desk.cluster.log(p.topic, p.partition) is None}
+    absent = {p for p in partitions if broker.cluster.log(p.topic, p.partition) is None}
     if absent:
         missing, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         return _results(wanted.topics, {p: missing if p in absent else skipped for p in partitions})
     try:
-        codes = _codes(desk, call, wanted, partitions)
+        codes = _codes(broker, call, wanted, partitions)
     except Refused as refused:
         codes = dict.fromkeys(partitions, refused.code)
     if BATCHED_SINCE <= call.version < ABORTABLE_SINCE:
@@ -79,17 +78,17 @@ def _added(
 
 
 def _codes(
-    desk: Dispatcher,
-    call: Call,
+    broker: Dispatcher,
+    call: Call[Any],
     wanted: AddPartitionsToTxnTransaction,
     partitions: Collection[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:
     name, producer = wanted.transactional_id, ProducerEpoch(wanted.producer_id, wanted.producer_epoch)
     if wanted.verify_only:
-        coordinator = desk.transactions.coordinator_of(name, call.node)
+        coordinator = broker.transactions.coordinator_of(name, call.node)
         return coordinator.verify_partitions(name, producer, partitions)
     version = LATEST_VERSION if call.version >= BATCHED_SINCE else 0
-    outcome = desk.transactions.run(
+    outcome = broker.transactions.run(
         name, lambda c, now: c.add_partitions(name, producer, partitions, version, now), call.node
     )
     return dict.fromkeys(partitions, outcome.code)
@@ -118,22 +117,20 @@ def _results(
 
 
 def refuse_add_partitions(
-    request: Message, code: ErrorCode, message: str | None
+    request: AddPartitionsToTxnRequest, code: ErrorCode, message: str | None
 ) -> AddPartitionsToTxnResponse:
-    assert isinstance(request, AddPartitionsToTxnRequest)
     topics = request.v3_and_below_topics
     codes = {TopicPartition(topic.name, p): code for topic in topics for p in topic.partitions}
     return AddPartitionsToTxnResponse(error_code=code, results_by_topic_v3_and_below=_results(topics, codes))
 
 
-def add_offsets(desk: Dispatcher, call: Call) -> AddOffsetsToTxnResponse:
+def add_offsets(broker: Dispatcher, call: Call[AddOffsetsToTxnRequest]) -> AddOffsetsToTxnResponse:
     """Make the offsets partition of a group part of the transaction."""
     request = call.body
-    assert isinstance(request, AddOffsetsToTxnRequest)
     name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
-    added = [TopicPartition(OFFSETS_TOPIC, desk.partition_of(request.group_id))]
+    added = [TopicPartition(OFFSETS_TOPIC, broker.partition_of(request.group_id))]
     try:
-        outcome = desk.transactions.run(
+        outcome = broker.transactions.run(
             name, lambda c, now: c.add_partitions(name, producer, added, 0, now), call.node
         )
     except Refused as refused:
@@ -141,14 +138,13 @@ def add_offsets(desk: Dispatcher, call: Call) -> AddOffsetsToTxnResponse:
     return AddOffsetsToTxnResponse(error_code=outcome.code)
 
 
-def end(desk: Dispatcher, call: Call) -> EndTxnResponse:
+def end(broker: Dispatcher, call: Call[EndTxnRequest]) -> EndTxnResponse:
     """Commit or abort; when the answer comes, the transaction has ended for every reader."""
     request = call.body
-    assert isinstance(request, EndTxnRequest)
     name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
     version = LATEST_VERSION if call.version >= BUMPED_SINCE else 0
     try:
-        ended: Outcome = desk.transactions.run(
+        ended: Outcome = broker.transactions.run(
             name, lambda c, now: c.end(name, producer, request.committed, version, now), call.node
         )
     except Refused as refused:
@@ -158,32 +154,31 @@ def end(desk: Dispatcher, call: Call) -> EndTxnResponse:
     )
 
 
-def describe_transactions(desk: Dispatcher, call: Call) -> described.DescribeTransactionsResponse:
+def describe_transactions(
+    broker: Dispatcher, call: Call[described.DescribeTransactionsRequest]
+) -> described.DescribeTransactionsResponse:
     """Each transactional id by itself; NOT_COORDINATOR for one that another broker coordinates."""
     request = call.body
-    assert isinstance(request, described.DescribeTransactionsRequest)
     found = []
     for name in as_often_as_asked(request.transactional_ids, str):
         try:
-            known = desk.transactions.coordinator_of(name, call.node).transactions.get(name)
+            known = broker.transactions.coordinator_of(name, call.node).transactions.get(name)
             found.append(describe(name, known))
         except Refused as refused:
             found.append(described.TransactionState(error_code=refused.code, transactional_id=name))
     return described.DescribeTransactionsResponse(transaction_states=tuple(found))
 
 
-def list_all(desk: Dispatcher, call: Call) -> ListTransactionsResponse:
+def list_all(broker: Dispatcher, call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
     """The transactional ids this broker coordinates."""
     request = call.body
-    assert isinstance(request, ListTransactionsRequest)
-    known = [t for c in desk.transactions.coordinators_at(call.node) for t in c.transactions.values()]
-    return list_transactions(request, known, desk.clock.now_ms())
+    known = [t for c in broker.transactions.coordinators_at(call.node) for t in c.transactions.values()]
+    return list_transactions(request, known, broker.clock.now_ms())
 
 
 def _refuse_describe(
-    request: Message, code: ErrorCode, message: str | None
+    request: described.DescribeTransactionsRequest, code: ErrorCode, message: str | None
 ) -> described.DescribeTransactionsResponse:
-    assert isinstance(request, described.DescribeTransactionsRequest)
     return described.DescribeTransactionsResponse(
         transaction_states=tuple(
             described.TransactionState(error_code=code, transactional_id=name)
@@ -193,9 +188,9 @@ def _refuse_describe(
 
 
 APIS = (
-    Api(AddPartitionsToTxnRequest.API, add_partitions, refuse_add_partitions),
-    Api(AddOffsetsToTxnRequest.API, add_offsets, lambda r, c, m: AddOffsetsToTxnResponse(error_code=c)),
-    Api(EndTxnRequest.API, end, lambda r, c, m: EndTxnResponse(error_code=c)),
-    Api(described.DescribeTransactionsRequest.API, describe_transactions, _refuse_describe),
-    Api(ListTransactionsRequest.API, list_all, lambda r, c, m: ListTransactionsResponse(error_code=c)),
+    Api(AddPartitionsToTxnRequest, add_partitions, refuse_add_partitions),
+    Api(AddOffsetsToTxnRequest, add_offsets, lambda r, c, m: AddOffsetsToTxnResponse(error_code=c)),
+    Api(EndTxnRequest, end, lambda r, c, m: EndTxnResponse(error_code=c)),
+    Api(described.DescribeTransactionsRequest, describe_transactions, _refuse_describe),
+    Api(ListTransactionsRequest, list_all, lambda r, c, m: ListTransactionsResponse(error_code=c)),
 )

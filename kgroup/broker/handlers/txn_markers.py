@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kgroup.broker.call import Api, Call
-from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.partitions import partition_log
+from typing import Any
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_producers as described
 from kgroup.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -21,15 +22,14 @@ from kgroup.protocol.messages.write_txn_markers import (
 from kgroup.transactions.state import LATEST_VERSION
 
 
-def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
+def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
     """Every marker to each of its partitions that this broker leads, each with a code of its own."""
     request = call.body
-    assert isinstance(request, WriteTxnMarkersRequest)
     return WriteTxnMarkersResponse(
         markers=tuple(
             WritableTxnMarkerResult(
                 producer_id=marker.producer_id,
-                topics=tuple(_topic(desk, call.node, marker, topic) for topic in marker.topics),
+                topics=tuple(_topic(broker, call, marker, topic) for topic in marker.topics),
             )
             for marker in request.markers
         )
@@ -37,34 +37,33 @@ def write_markers(desk: Dispatcher, call: Call) -> WriteTxnMarkersResponse:
 
 
 def _topic(
-    desk: Dispatcher, node: int, marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+    broker: Dispatcher, call: Call[Any], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
 ) -> WritableTxnMarkerTopicResult:
     results = []
     for partition in topic.partition_indexes:
         code = ErrorCode.NONE
         try:
-            _write(desk, node, marker, TopicPartition(topic.name, partition))
-        except Refused as refused:
-            code = refused.code
-        except StorageError:
-            code = ErrorCode.KAFKA_STORAGE_ERROR
+            _write(broker, call.node, marker, TopicPartition(topic.name, partition))
+        except (Refused, StorageError) as error:
+            code = code_of(broker, call, error)
         results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
     return WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results))
 
 
-def _write(desk: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
-    _, log = partition_log(desk, node, at.topic, at.partition)
-    producers = desk.producers.of(at.topic, at.partition, log)
+def _write(broker: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
+    _, log = partition_log(broker, node, at.topic, at.partition)
+    producers = broker.producers.of(at.topic, at.partition, log)
     newer = marker.transaction_version >= LATEST_VERSION
     producers.check_marker(marker.producer_id, marker.producer_epoch, newer=newer)
     end = EndMarker(
         marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
     )
-    desk.transactions.write_marker(at, end)
+    broker.transactions.write_marker(at, end)
 
 
-def _refuse_markers(request: Message, code: ErrorCode, message: str | None) -> WriteTxnMarkersResponse:
-    assert isinstance(request, WriteTxnMarkersRequest)
+def _refuse_markers(
+    request: WriteTxnMarkersRequest, code: ErrorCode, message: str | None
+) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=tuple(
             WritableTxnMarkerResult(
@@ -85,28 +84,30 @@ def _refuse_markers(request: Message, code: ErrorCode, message: str | None) -> W
     )
 
 
-def describe_producers(desk: Dispatcher, call: Call) -> described.DescribeProducersResponse:
+def describe_producers(
+    broker: Dispatcher, call: Call[described.DescribeProducersRequest]
+) -> described.DescribeProducersResponse:
     """The producers each partition remembers, with the start of their open transactions."""
     request = call.body
-    assert isinstance(request, described.DescribeProducersRequest)
     return described.DescribeProducersResponse(
         topics=tuple(
             described.TopicResponse(
                 name=topic.name,
-                partitions=tuple(_producers(desk, call.node, topic.name, p) for p in topic.partition_indexes),
+                partitions=tuple(_producers(broker, call, topic.name, p) for p in topic.partition_indexes),
             )
             for topic in request.topics
         )
     )
 
 
-def _producers(desk: Dispatcher, node: int, topic: str, partition: int) -> described.PartitionResponse:
+def _producers(
+    broker: Dispatcher, call: Call[Any], topic: str, partition: int
+) -> described.PartitionResponse:
     try:
-        _, log = partition_log(desk, node, topic, partition)
-        producers = desk.producers.of(topic, partition, log)
+        _, log = partition_log(broker, call.node, topic, partition)
+        producers = broker.producers.of(topic, partition, log)
     except (Refused, StorageError) as error:
-        code = error.code if isinstance(error, Refused) else ErrorCode.KAFKA_STORAGE_ERROR
-        return described.PartitionResponse(partition_index=partition, error_code=code)
+        return described.PartitionResponse(partition_index=partition, error_code=code_of(broker, call, error))
     return described.PartitionResponse(
         partition_index=partition,
         active_producers=tuple(
@@ -124,9 +125,8 @@ def _producers(desk: Dispatcher, node: int, topic: str, partition: int) -> descr
 
 
 def _refuse_producers(
-    request: Message, code: ErrorCode, message: str | None
+    request: described.DescribeProducersRequest, code: ErrorCode, message: str | None
 ) -> described.DescribeProducersResponse:
-    assert isinstance(request, described.DescribeProducersRequest)
     return described.DescribeProducersResponse(
         topics=tuple(
             described.TopicResponse(
@@ -142,6 +142,6 @@ def _refuse_producers(
 
 
 APIS = (
-    Api(WriteTxnMarkersRequest.API, write_markers, _refuse_markers),
-    Api(described.DescribeProducersRequest.API, describe_producers, _refuse_producers),
+    Api(WriteTxnMarkersRequest, write_markers, _refuse_markers),
+    Api(described.DescribeProducersRequest, describe_producers, _refuse_producers),
 )

@@ -8,7 +8,7 @@ import pytest
 from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.messages.consumer_group_heartbeat import (
@@ -234,4 +234,13 @@ def test_segments_take_a_new_size_at_once(tmp_path: Path) -> None:
     assert isinstance(log, PartitionLog)
     assert alter(transport, TOPIC, "t", (SET, "segment.bytes", "2000000")) == 0
     assert log.segment_bytes == 2_000_000
+    transport.close()
+
+
+@pytest.mark.parametrize("topic", [OFFSETS_TOPIC, TRANSACTION_TOPIC])
+def test_topics_of_state_tell_segments_shorter_than_others_may_have(topic: str) -> None:
+    small = {"offsets.topic.segment.bytes": "65536", "transaction.state.log.segment.bytes": "65536"}
+    transport = EmbeddedTransport(Cluster(None, offsets_partitions=1, config=small))
+    transport.dispatcher.transactions.ready()
+    assert told(transport, TOPIC, topic)["segment.bytes"] == ("65536", 1)
     transport.close()

@@ -14,13 +14,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from brokers import connected, until
 from test_connection import BEAT, run, still_serves
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.connection import PLAIN_REQUEST_BYTES, REQUEST_ITEMS, TURN_BYTES, TURN_REQUESTS
+from kgroup.broker.connection import PLAIN_REQUEST_BYTES, TURN_BYTES, TURN_REQUESTS
+from kgroup.broker.routes import REQUEST_ITEMS
 from kgroup.broker.server import Server
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol.compiler import bounded_reader
@@ -54,7 +56,7 @@ class Order:
         self.turns.append([])
         self._loop.call_soon(self._turn)
 
-    def _noted(self, call: Call) -> Answer:
+    def _noted(self, call: Call[Any]) -> Answer:
         self.turns[-1].append(call.client_id)
         return self._handle(call)
 

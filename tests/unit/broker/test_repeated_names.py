@@ -130,7 +130,7 @@ def test_what_is_named_a_hundred_times_too_often_is_answered_once(transport: Emb
         (ConsumerGroupDescribeRequest(group_ids=("g",) * 102), "groups"),
         (DescribeConfigsRequest(resources=(topic,) * 102), "results"),
     ):
-        assert len(getattr(transport.request(None, request), place)) == 1  # type: ignore[arg-type]
+        assert len(getattr(transport.request(None, request), place)) == 1
 
 
 def parked(transport: EmbeddedTransport, *partitions: int, min_bytes: int = 1) -> list[Message | None]:
@@ -153,9 +153,9 @@ def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = fetching._partition
 
-    def counted(desk, node, name, wanted, left, **options):  # type: ignore[no-untyped-def]
+    def counted(broker, node, name, wanted, left, **options):  # type: ignore[no-untyped-def]
         found.append(wanted.partition)
-        return real(desk, node, name, wanted, left, **options)
+        return real(broker, node, name, wanted, left, **options)
 
     monkeypatch.setattr(fetching, "_partition", counted)
     return found
@@ -167,7 +167,7 @@ def test_a_partition_named_300_times_is_read_once(transport: EmbeddedTransport, 
     answers = parked(transport, *([0] * 300))
     assert visited == [0]
     transport.request(0, produce_request(batch(b"v")), max_version=BY_NAME)
-    assert len(visited) == 3  # as the one that grew, and for the answer
+    assert visited == [0, 0]  # when it came, and for the answer
     (answer,) = answers
     assert isinstance(answer, FetchResponse)
     assert [[p.partition_index for p in t.partitions] for t in answer.responses] == [[0]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kgroup.errors import StorageError
 from kgroup.log import files
-from kgroup.log.compaction import compact, dirty_ratio
+from kgroup.log.compaction import compact, dirty_ratio, is_dirty
 from kgroup.log.partition import PartitionLog
 from kgroup.log.transactions import transactions_in
 from kgroup.protocol.batches import Batch, LogRecord, end_marker_record, records_in
@@ -183,6 +183,27 @@ def test_dirty_ratio_and_a_second_pass_start_where_the_last_ended(folder: Path) 
     compact(again, now_ms=0)
     assert [offset for offset, _, _ in kept(again)] == [37, 38, 40]
     again.close()
+
+
+def test_what_an_open_transaction_holds_back_is_no_dirt(folder: Path) -> None:
+    """The log was rewritten again and again, for as long as the transaction was open."""
+    log = PartitionLog(folder, segment_bytes=1000)
+    for i in range(20):
+        put(log, (f"k{i % 3}", str(i) * 20))
+    put(log, ("k0", "pending"), producer=7)
+    for i in range(20, 60):
+        put(log, (f"k{i % 3}", str(i) * 20))
+    log.roll()
+    assert is_dirty(log, 0.5)
+    compact(log, now_ms=0)
+    assert dirty_ratio(log) > 0.5
+    assert not is_dirty(log, 0)
+    end(log, 7, committed=True)
+    assert is_dirty(log, 0.5)
+    run(log, 0)
+    assert kept(log) == [(n, f"k{(n - 1) % 3}", str(n - 1) * 20) for n in (58, 59, 60)]
+    assert not is_dirty(log, 0)
+    log.close()
 
 
 def test_small_segments_are_joined(folder: Path) -> None:

@@ -85,10 +85,14 @@ def test_decision_that_cannot_be_appended_was_not_made(disk: Disk) -> None:
     assert disk.state() == "CompleteCommit"
 
 
-def test_completion_that_cannot_be_appended_is_tried_again(disk: Disk) -> None:
+def test_completion_that_cannot_be_appended_is_tried_again(
+    disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
     disk.fail(2)
     commit(disk)()
     assert (len(disk.written), disk.state()) == (1, "PrepareCommit")
+    (line,) = caplog.messages
+    assert line == "__transaction_state-0: the end of t is tried again: no space left on device"
     disk.shard.wake(1019)
     assert disk.state() == "PrepareCommit"
     disk.shard.wake(1020)

@@ -1,0 +1,101 @@
+"""From bytes to requests and from answers to bytes, for every version of every API that is served."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.errors import DecodeError
+from kgroup.protocol import registry
+from kgroup.protocol.codec import Message
+from kgroup.protocol.compiler import bounded_reader
+from kgroup.protocol.headers import skip_tags
+
+REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
+_HEADER = struct.Struct(">hhih")
+_FRAME = struct.Struct(">ii")
+
+
+class NotServed(Exception):
+    """A request of an API or a version that is not served, of which no more than this could be read."""
+
+    def __init__(self, key: int, version: int, correlation: int) -> None:
+        super().__init__(key, version)
+        self.key, self.version, self.correlation = key, version, correlation
+
+
+@dataclass(slots=True)
+class Route:
+    """What a connection needs to know about one version of one API."""
+
+    version: int
+    read: Callable[[bytes, int, int], tuple[Any, int]]
+    flexible_request: bool
+    head: bytes  # room for length and correlation id, and the empty tags of a flexible header
+
+
+class Routes:
+    """The routes of everything that is served, made on first use."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._routes: dict[int, Route] = {}
+
+    def find(self, key: int, version: int) -> Route | None:
+        """None for an API or a version that is not served."""
+        index = key << 16 | version
+        found = self._routes.get(index)
+        if found is None:
+            served = self._dispatcher.versions(key)
+            if served is None or version not in served:
+                return None
+            request, response = registry.header_versions(key, version)
+            body = registry.request_class(key)
+            self._routes[index] = found = Route(
+                version,
+                bounded_reader(body, version, version >= body.FLEXIBLE, REQUEST_ITEMS),
+                request == 2,
+                bytes(8 + response),
+            )
+        return found
+
+    def read(self, frame: bytes, pos: int) -> tuple[Route, int, str, Any]:
+        """Route, correlation id, client id and body of the request that begins at `pos`.
+
+        Raises NotServed, or DecodeError for bytes that are no request.
+        """
+        # by hand, as it is done for every request; RequestHeader.decode is what it is held against
+        try:
+            key, version, correlation, size = _HEADER.unpack_from(frame, pos)
+            route = self.find(key, version)
+            if route is None:
+                raise NotServed(key, version, correlation)
+            pos += 10
+            client_id = ""
+            if size > 0:
+                stop = pos + size
+                if stop > len(frame):
+                    raise DecodeError("the client id is cut short")
+                client_id = frame[pos:stop].decode()
+                pos = stop
+            if route.flexible_request:
+                if frame[pos]:
+                    pos = skip_tags(frame, pos, REQUEST_ITEMS)
+                else:
+                    pos += 1
+            # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
+            body, _ = route.read(frame, pos, len(frame))
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise DecodeError(str(error)) from None
+        return route, correlation, client_id, body
+
+
+def encoded(route: Route, correlation: int, answer: Message) -> bytearray:
+    """An answer as it goes over the wire; raises whatever there is for one that has no encoding."""
+    out = bytearray(route.head)
+    answer.encode_into(out, route.version)
+    _FRAME.pack_into(out, 0, len(out) - 4, correlation)
+    return out

@@ -1,0 +1,45 @@
+"""Compaction while a cluster runs: one log at a time, and none that keeps the others from their turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.log.partition import PartitionLog
+from kgroup.protocol.batches import LogRecord, end_marker_record
+from kgroup.runtime.cluster import Cluster
+
+
+def log_of(cluster: Cluster, partition: int) -> PartitionLog:
+    found = cluster.log(OFFSETS_TOPIC, partition)
+    assert isinstance(found, PartitionLog)
+    return found
+
+
+def write_history(log: PartitionLog) -> None:
+    for number in range(50):
+        log.append([LogRecord(b"k", str(number).encode() * 20)])
+    log.roll()
+
+
+def test_an_open_transaction_keeps_no_other_log_from_its_turn(tmp_path: Path) -> None:
+    """Its log was rewritten at every turn, the next partition's never."""
+    config = {"offsets.topic.segment.bytes": "1000"}
+    cluster = Cluster(tmp_path, offsets_partitions=2, config=config)
+    held, other = log_of(cluster, 0), log_of(cluster, 1)
+    write_history(held)
+    held.append([LogRecord(b"k", b"pending")], producer_id=7, producer_epoch=0, transactional=True)
+    write_history(held)
+    write_history(other)
+    sizes = [(held.size, other.size)]
+    while cluster.compact_one():
+        sizes.append((held.size, other.size))
+        assert len(sizes) <= 3
+    assert len(sizes) == 3
+    assert sizes[1][0] < sizes[0][0]
+    assert sizes[2][1] < sizes[1][1]
+    held.append([end_marker_record(True)], producer_id=7, producer_epoch=0, transactional=True, control=True)
+    assert cluster.compact_one()
+    assert held.size < sizes[2][0]
+    assert not cluster.compact_one()
+    cluster.close()
