@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live import Client, served
 
 from kgroup.cli.app import run
 from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client, served
 
 
 @dataclass(frozen=True)

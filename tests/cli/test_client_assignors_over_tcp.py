@@ -3,8 +3,6 @@
 import threading
 import time
 
-from live import Client, served
-
 from kgroup.coordinator.assignors.range import RangeAssignor
 from kgroup.members.client_assignor import OfferedAssignor
 from kgroup.members.consumer import ConsumerMember
@@ -12,6 +10,7 @@ from kgroup.members.driver import Driver
 from kgroup.members.effects import Assigned, Lost, Revoke
 from kgroup.protocol import registry
 from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client, served
 
 FAST = {
     "group.consumer.heartbeat.interval.ms": "100",

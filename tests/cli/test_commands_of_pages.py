@@ -19,16 +19,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Kgroup, Ran
-from damage import INCIDENTS
-from live import Client, served
-from logs import append
 from typer import Context
 
 from kgroup.cli.lazy import walk
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
+from tests.cli.conftest import Kgroup, Ran
+from tests.cli.damage import INCIDENTS
+from tests.cli.live import Client, served
+from tests.cli.logs import append
 
 ROOT = Path(__file__).parents[2]
 SAID = "broker:9092"

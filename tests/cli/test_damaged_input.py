@@ -5,14 +5,14 @@ import struct
 from pathlib import Path
 
 import pytest
-from conftest import Kgroup
-from damage import INCIDENTS, NAME, RECORDED, batches_of, damaged_folder, faults
-from live import Client
 
 from kgroup.cli.inputs.history import closing_lines
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol.batches import LogRecord, encode_batch
+from tests.cli.conftest import Kgroup
+from tests.cli.damage import INCIDENTS, NAME, RECORDED, batches_of, damaged_folder, faults
+from tests.cli.live import Client
 
 SEEDS = range(40)
 

@@ -5,7 +5,6 @@ import threading
 
 import jsonschema
 import pytest
-from positions import commit_fully
 
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
@@ -13,6 +12,7 @@ from kgroup.protocol.messages import txn_offset_commit
 from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.subscription import Subscription
+from tests.cli.positions import commit_fully
 
 _numbers = itertools.count()
 

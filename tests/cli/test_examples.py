@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from logs import append
-from positions import commit_fully, offsets, positions
+
+from tests.cli.logs import append
+from tests.cli.positions import commit_fully, offsets, positions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MINE = {"after-rollout.sh", "blue-green.sh", "delete-stale-groups.sh", "lag-alert.sh", "replay-since.sh"}

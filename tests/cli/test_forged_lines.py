@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Kgroup, Ran
-from live import Client, served
 
 from kgroup.cli.app import run
 from kgroup.runtime.cluster import Cluster
+from tests.cli.conftest import Kgroup, Ran
+from tests.cli.live import Client, served
 
 FORGED = "orders   classic   Stable: forged"
 GROUP = f"evil\n{FORGED}\r\x1bM\u202e"

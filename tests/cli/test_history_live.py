@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from conftest import Kgroup
-from live import Client
 
 from kgroup.history.sources.capture import DAY_MS, PartitionCapture
 from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
+from tests.cli.conftest import Kgroup
+from tests.cli.live import Client
 
 
 @pytest.mark.parametrize("output", ["table", "ndjson"])

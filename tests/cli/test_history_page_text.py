@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from conftest import Kgroup
-from live import Client
+from tests.cli.conftest import Kgroup
+from tests.cli.live import Client
 
 
 def test_a_name_that_means_something_in_a_script_element_does_not_blank_the_page(

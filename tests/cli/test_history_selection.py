@@ -5,13 +5,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import Kgroup
 
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.schemas import schema_for
 from kgroup.history.fold.events import Event, Kind
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
+from tests.cli.conftest import Kgroup
 
 
 def event(offset: int, kind: Kind = Kind.COMMITTED, timestamp_ms: int = 1_000, group: str = "pay") -> Event:

@@ -5,8 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Kgroup
-from live import Client
 
 from kgroup.cli.output.times import parse_span
 from kgroup.domain import offsets_partition_of
@@ -15,6 +13,8 @@ from kgroup.history.decode.scan import Scanner
 from kgroup.history.sources.capture import PartitionCapture
 from kgroup.history.sources.live import LiveTopic
 from kgroup.protocol.batches import with_base_offset
+from tests.cli.conftest import Kgroup
+from tests.cli.live import Client
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 UPGRADE = INCIDENTS / "upgrade-and-back"

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import jsonschema
 import pytest
-from conftest import Kgroup, Ran
-from live import Client
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.models import Description, ItemError, Listing
 from kgroup.cli.schemas import schema_for
+from tests.cli.conftest import Kgroup, Ran
+from tests.cli.live import Client
 
 SEEN, DARK = "verdict-seen", "verdict-dark"
 

@@ -5,10 +5,10 @@ import time
 
 import jsonschema
 import pytest
-from logs import append, delete_topic
 
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from tests.cli.logs import append, delete_topic
 
 _numbers = itertools.count()
 

@@ -8,12 +8,12 @@ import time
 
 import jsonschema
 import pytest
-from logs import append
-from positions import commit_fully, offsets, positions
 
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from tests.cli.logs import append
+from tests.cli.positions import commit_fully, offsets, positions
 
 _numbers = itertools.count()
 

@@ -8,8 +8,9 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-import own_home
 import pytest
+
+from tests import own_home
 
 KGROUP = (sys.executable, "-m", "kgroup.cli.app")
 HEAVY = (

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import Kgroup
 
 from kgroup.cli.output.times import day_and_clock, iso, parse_time
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
+from tests.cli.conftest import Kgroup
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 UPGRADE = str(INCIDENTS / "upgrade-and-back")

@@ -9,13 +9,13 @@ import time
 
 import jsonschema
 import pytest
-from logs import append
-from positions import commit_fully, offsets, positions
 
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.history.fold.marks import MARK_LIMIT, mark_in
+from tests.cli.logs import append
+from tests.cli.positions import commit_fully, offsets, positions
 
 _numbers = itertools.count()
 HOUR_MS = 3_600_000

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Kgroup
-from live import Client
 
 from kgroup.cli.exit_codes import ExitCode
+from tests.cli.conftest import Kgroup
+from tests.cli.live import Client
 
 KGROUP = (sys.executable, "-m", "kgroup.cli.app")
 UNFORESEEN = "does not know how to handle"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from message_values import Case, profile, values
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
@@ -19,6 +18,7 @@ from kgroup.protocol.registry import request_class, response_class
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.conformance.message_values import Case, profile, values
 
 TOPIC_ID = bytes(15) + b"\1"
 

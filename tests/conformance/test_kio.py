@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i16, i32
-from message_values import Case, kafka_cases, profile, values
 
 from kgroup.protocol.headers import RequestHeader
 from kgroup.protocol.registry import KAFKA_APIS, header_versions, served_versions
+from tests.conformance.message_values import Case, kafka_cases, profile, values
 
 
 def kio_class(case: Case) -> type[Any]:

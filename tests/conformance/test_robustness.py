@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from message_values import Case, all_cases, profile, record_cases, values
 
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
@@ -28,6 +27,7 @@ from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.protocol.transaction_records import decode_key as decode_transaction_key
 from kgroup.protocol.transaction_records import decode_value as decode_transaction_value
 from kgroup.runtime.cluster import Cluster
+from tests.conformance.message_values import Case, all_cases, profile, record_cases, values
 
 SEEDS = st.integers(0, 1 << 32)
 

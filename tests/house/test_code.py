@@ -5,10 +5,10 @@ import re
 import tomllib
 
 import pytest
-from repository import PACKAGE, ROOT, imported, modules, name_of, tracked
 
 import kgroup
 from kgroup.cli.registry import COMMANDS
+from tests.house.repository import PACKAGE, ROOT, imported, modules, name_of, tracked
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60

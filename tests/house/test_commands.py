@@ -4,7 +4,6 @@ import re
 import shlex
 
 import pytest
-from repository import ROOT
 
 from kgroup.cli.app import expand_local, root
 from kgroup.cli.exit_codes import MEANINGS
@@ -12,6 +11,7 @@ from kgroup.cli.generated import files, man_name
 from kgroup.cli.lazy import load, walk
 from kgroup.cli.registry import COMMANDS, PANELS
 from kgroup.cli.schemas import commands, schema_for
+from tests.house.repository import ROOT
 
 ALL = walk()
 each_command = pytest.mark.parametrize("command", ALL, ids=[c.path for c in ALL])

@@ -4,7 +4,8 @@ import re
 import runpy
 
 import pytest
-from repository import ROOT, name_of
+
+from tests.house.repository import ROOT, name_of
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]

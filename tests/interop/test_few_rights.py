@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_home import move_in
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
@@ -22,6 +21,7 @@ from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
+from tests.own_home import move_in
 
 from .conftest import require
 from .kafka import AUTHORIZED, USERS, RealKafka

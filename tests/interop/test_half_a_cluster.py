@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_home import environment
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
@@ -17,6 +16,7 @@ from kgroup.admin.discovery import Cluster
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
+from tests.own_home import environment
 
 from .conftest import require
 from .kafka import RealKafka

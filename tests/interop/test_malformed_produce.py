@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from produced_batches import CASES, TOPICS
 
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import Unreachable
@@ -16,6 +15,7 @@ from kgroup.protocol.messages.create_topics import (
 )
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.produced_batches import CASES, TOPICS
 
 from .conftest import Case
 from .server import Server

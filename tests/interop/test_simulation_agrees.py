@@ -16,7 +16,7 @@ import pytest
 from kgroup.history.raw import raw_rows
 from kgroup.history.sources.logs import segment_logs
 from kgroup.simulation.play.planning import PlanResult, Size, play
-from kgroup.simulation.play.scenario import Scenario, Step
+from kgroup.simulation.play.scenario import Scenario, ScenarioStep
 
 from .conftest import require
 from .driver import Client, Driver, Member, Partition, settle
@@ -32,7 +32,7 @@ SIZE = Size(
     initial_rebalance_delay_ms=0,
 )
 # Each phase is longer than the slowest rebalance (a heartbeat of 3 s, and the joins), so none coalesce.
-BOUNCE = Step("restart", down_ms=4_500, pause_ms=6_500)
+BOUNCE = ScenarioStep("restart", down_ms=4_500, pause_ms=6_500)
 SCENARIO = Scenario("bounce-of-five", (BOUNCE,))
 # How much the time a partition is unread for one restart may differ, on average: connecting, the phases of
 # heartbeats, and the sampling.

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_home import environment
+
+from tests.own_home import environment
 
 from .conftest import require
 from .kafka import AUTHORIZED, USERS, RealKafka

@@ -9,10 +9,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from made_logs import write_log
-
 from kgroup.history.sources.logs import TOPICS_FILE
 from kgroup.pipeline.spark.session import spark_session
+from tests.pipeline.made_logs import write_log
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 

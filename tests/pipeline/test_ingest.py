@@ -9,10 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-import local_run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from made_logs import START_MS, World, made_batches, write_log, write_names
 
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.history.fold.events import Event
@@ -24,6 +22,8 @@ from kgroup.pipeline.tables import ingest as ingest_module
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 from kgroup.protocol.batches import LogRecord, encode_batch
+from tests.pipeline import local_run
+from tests.pipeline.made_logs import START_MS, World, made_batches, write_log, write_names
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"

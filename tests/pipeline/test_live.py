@@ -13,11 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from cli.live import Client, served
 from jsonschema import validate
-from live_query import started
-from made_logs import write_log
-from test_ingest import check_equal
 
 from kgroup.cli.schemas import schema_for
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
@@ -30,6 +26,10 @@ from kgroup.pipeline.read.source import NAME, OffsetsLogSource
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client, served
+from tests.pipeline.live_query import started
+from tests.pipeline.made_logs import write_log
+from tests.pipeline.test_ingest import check_equal
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 HERE = Path(__file__).resolve().parent

@@ -13,13 +13,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from cli.live import Client, served
-from made_logs import write_log
-
 from kgroup.cli.lazy import walk
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client, served
+from tests.pipeline.made_logs import write_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]

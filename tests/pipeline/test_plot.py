@@ -7,8 +7,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from cli.live import Client, served
-
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.replay import replay
@@ -17,6 +15,7 @@ from kgroup.pipeline.ask import picture
 from kgroup.pipeline.ask.plot import page
 from kgroup.pipeline.ask.timeline import Ends, Span, span_seconds, timeline
 from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client, served
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 P0, P1, GONE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)

@@ -14,14 +14,14 @@ import pytest
 pytest.importorskip("pyspark")
 
 from jsonschema import validate
-from processes import cluster, descendants
-from test_ingest import check_equal, in_process
 
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
 from kgroup.pipeline.spark import java
 from kgroup.pipeline.spark.package import build_package
 from kgroup.pipeline.tables.store import Store
+from tests.pipeline.processes import cluster, descendants
+from tests.pipeline.test_ingest import check_equal, in_process
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 KGROUP = [sys.executable, "-m", "kgroup"]

@@ -11,7 +11,6 @@ import numpy as np
 from google_crc32c import value as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from made_logs import made_batches, write_log
 
 from kgroup.domain import ZERO_UUID, uuid_bytes
 from kgroup.errors import DecodeError
@@ -23,6 +22,7 @@ from kgroup.pipeline.read.rows import SplitRows
 from kgroup.pipeline.read.values import commit_columns
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
+from tests.pipeline.made_logs import made_batches, write_log
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})

@@ -6,12 +6,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from made_logs import made_batches
-
 import kgroup.history.sources.logs as sources
 from kgroup.errors import StorageError
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.read.source import NAME, OffsetsLogSource, _StreamReader
+from tests.pipeline.made_logs import made_batches
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from scenarios.hard_state import reloaded, same_hard_state
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
@@ -29,6 +28,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kgroup.runtime.shard import Shard
+from tests.scenarios.hard_state import reloaded, same_hard_state
 
 TOPIC = Topic("t", b"t" * 16, 2)
 CONFIG = GroupConfig(

@@ -8,9 +8,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from interop.kafka import RealKafka
-from interop.verifying import verified_groups
-
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -18,6 +15,8 @@ from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.interop.kafka import RealKafka
+from tests.interop.verifying import verified_groups
 
 from .hosts import CONFIG, group_config_request, topic_requests
 from .wire import Wire

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from interop.conftest import require
+
+from tests.interop.conftest import require
 
 from .kafka_host import KafkaBroker, KafkaHost
 from .language import Scenario

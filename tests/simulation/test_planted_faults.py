@@ -1,9 +1,9 @@
 """Faults planted in the coordinator, one at a time: the invariants find each."""
 
-import planted
 import pytest
 
 from kgroup.simulation.play.chaos import WITH_TRANSACTIONS, run
+from tests.simulation import planted
 
 MOST_SEEDS = 200
 FOUND_BY = {

@@ -63,7 +63,7 @@ def test_runs_are_of_every_kind_and_go_wrong_in_every_way():
 
 
 def test_a_violation_names_its_seed_and_step(monkeypatch, capsys):
-    from planted import commit_acknowledged_but_not_written
+    from tests.simulation.planted import commit_acknowledged_but_not_written
 
     commit_acknowledged_but_not_written(monkeypatch)
     assert main(["--seeds", "1"]) == 1

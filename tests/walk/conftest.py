@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_home import move_in
-from world import World
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.app import run
 from kgroup.cli.env import session
+from tests.own_home import move_in
+from tests.walk.world import World
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Patterns and the groups they mean: what is not all seen is said, what could mean two things is refused."""
 
 import pytest
-from groups import classic_group
-from world import IDLE, READER, SCENES, healthy
+
+from tests.unit.admin.groups import classic_group
+from tests.walk.world import IDLE, READER, SCENES, healthy
 
 REFUSED, PARTIAL, NOT_FOUND = 4, 5, 3
 

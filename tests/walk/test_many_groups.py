@@ -3,8 +3,9 @@
 from collections import Counter
 
 import pytest
-from groups import classic_group, classic_member
-from world import healthy
+
+from tests.unit.admin.groups import classic_group, classic_member
+from tests.walk.world import healthy
 
 MANY = 5_000
 A_BROKER = {

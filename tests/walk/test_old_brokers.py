@@ -1,9 +1,9 @@
 """Brokers that list no states (before 2.6) or no types (before 3.8): found out, or said not to be known."""
 
 import pytest
-from world import IDLE, OTHER, READER, healthy
 
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from tests.walk.world import IDLE, OTHER, READER, healthy
 
 LIST_GROUPS, CONSUMER_GROUP_DESCRIBE, DESCRIBE_CLUSTER = 16, 69, 60
 

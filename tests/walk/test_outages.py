@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from world import IDLE, OTHER, READER, SCENES, healthy
 
 from kgroup.admin.read.conditions import Condition, wait_for
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.list_groups import ListGroupsRequest
+from tests.walk.world import IDLE, OTHER, READER, SCENES, healthy
 
 PARTIAL, RIGHTS, LATE = 5, 6, 7
 

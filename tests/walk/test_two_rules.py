@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from world import IDLE, OTHER, READER, SCENES, healthy
 
 from kgroup.cli.lazy import walk
+from tests.walk.world import IDLE, OTHER, READER, SCENES, healthy
 
 OK, FAILED, REFUSED, PARTIAL, RIGHTS, LATE, BAD = 0, 1, 4, 5, 6, 7, 8
 HIDES_GROUPS = {

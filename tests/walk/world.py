@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
-
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages import consumer_group_describe as cgd
@@ -31,6 +28,8 @@ from kgroup.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 READER, OTHER, IDLE = "g-reader", "g-other", "g-idle"
 """A classic group with a member, a consumer group with one, and one with positions only. See `_homes`."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_home import move_in
 
 from kgroup.cli.app import run
+from tests.own_home import move_in
 
 from ..driver import Driver, DriverError, Member, settle
 from ..tables import rows

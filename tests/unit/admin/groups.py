@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fake_cluster import FakeCluster
-
 from kgroup.admin.read.offsets import EARLIEST
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
@@ -20,6 +18,7 @@ from kgroup.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from kgroup.protocol.subscription import Assignment, Subscription
+from tests.unit.admin.fake_cluster import FakeCluster
 
 
 def partitions(text: str) -> tuple[TopicPartition, ...]:

@@ -6,8 +6,6 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
@@ -39,6 +37,8 @@ from kgroup.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup import shell
 from kgroup.admin.admin import Admin
 from kgroup.protocol.messages.describe_groups import DescribedGroup
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 NASTY = [
     "$HOME;`touch pwned`",

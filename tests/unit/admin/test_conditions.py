@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member
 
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.conditions import Condition, is_passing, look_until, wait_for
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, DecodeError, ErrorCode, KgroupError, Unreachable
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member
 
 EMPTY = GroupDescription("g", "classic", "consumer", "Empty", None, None, None, None, None, None, (), (), 0)
 STABLE = replace(EMPTY, state="Stable", members=None, total_lag=None, lag_at_least=3)

@@ -6,8 +6,6 @@ import json
 from dataclasses import asdict
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.models import TopicAssignment
@@ -21,6 +19,8 @@ from kgroup.protocol.messages import offset_fetch as of
 from kgroup.protocol.messages import share_group_describe as sgd
 from kgroup.protocol.messages import streams_group_describe as stg
 from kgroup.protocol.subscription import Assignment
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 CONSUMER_GROUP_DESCRIBE, LIST_GROUPS, OFFSET_FETCH = 69, 16, 9
 

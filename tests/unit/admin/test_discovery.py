@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import FakeCluster
 
 from kgroup.admin.discovery import locate
 from kgroup.admin.models import Node
@@ -16,6 +15,7 @@ from kgroup.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from tests.unit.admin.fake_cluster import FakeCluster
 
 FIND_COORDINATOR = 10
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.diagnose.checks import diagnoses
 from kgroup.admin.diagnose.doctor import DOCTOR_CODES, LOOKS, Checkup, examine, examine_all
@@ -41,6 +39,8 @@ from kgroup.protocol.messages.list_transactions import (
     ListTransactionsResponse,
 )
 from kgroup.protocol.messages.list_transactions import TransactionState as Listed
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 STABLE = classic_group("g", classic_member("m1", "orders:0,1", "a"))
 WAITING = classic_group("g", dg.DescribedGroupMember(member_id="m1"), state="PreparingRebalance")

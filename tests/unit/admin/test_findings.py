@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.read.findings import _CHECKS, CODES
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 HEALTHY = classic_group("g", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3", "b"))
 COMMITTED = {f"orders:{p}": 1 for p in range(4)}

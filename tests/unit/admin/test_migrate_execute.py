@@ -1,11 +1,11 @@
 """Carrying a migration out: who is restarted when, and offsets compared."""
 
 import pytest
-from test_migrate_plan import consumer_member, described, evidence, group
 
 from kgroup.admin.migrate.execute import OffsetChange, changes, roll_order
 from kgroup.admin.migrate.models import Logged
 from kgroup.domain import OffsetAndMetadata, TopicPartition
+from tests.unit.admin.test_migrate_plan import consumer_member, described, evidence, group
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

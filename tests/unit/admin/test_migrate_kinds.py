@@ -6,8 +6,6 @@ import base64
 from dataclasses import replace
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group
 
 from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, is_streams_metadata, kind_of_empty
 from kgroup.admin.migrate.models import UPGRADE
@@ -23,6 +21,8 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group
 
 STREAMS_TIME = base64.b64encode(b"\1" + (1_700_000_000_000).to_bytes(8, "big")).decode()
 NO_TIME = base64.b64encode(b"\1" + b"\xff" * 8).decode()

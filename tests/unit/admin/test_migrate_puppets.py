@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_log import TOPIC_ID, classic
 
 from kgroup.admin.migrate.puppets import ConsumerPuppet, Refusal
 from kgroup.domain import TopicPartition
@@ -17,6 +16,7 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.protocol.subscription import Assignment, Subscription
+from tests.unit.admin.written_log import TOPIC_ID, classic
 
 
 class Script:

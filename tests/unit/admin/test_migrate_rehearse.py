@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from written_log import COUNTS, NAMES, Written, classic, lived_in
 
 from kgroup.admin.migrate.rehearse import CONVERTED, NOT_NEEDED, REFUSED, Rehearsal, rehearse
 from kgroup.errors import BrokerRefused, Unreachable
+from tests.unit.admin.written_log import COUNTS, NAMES, Written, classic, lived_in
 
 
 def played(log: Written, **settings: str) -> Rehearsal:

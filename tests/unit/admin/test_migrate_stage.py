@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from written_log import Written, classic, staged
 
 from kgroup.admin.migrate.stage import copy_of
 from kgroup.admin.models import CLASSIC
 from kgroup.errors import BrokerRefused, Unreachable
+from tests.unit.admin.written_log import Written, classic, staged
 
 
 def committed(log: Written, group: str) -> list[int]:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member
 
 from kgroup.admin.change.journal import Journal
 from kgroup.admin.change.offset_changes import execute
@@ -28,6 +26,8 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, Unreachable
 from kgroup.protocol.messages import offset_commit as oc
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member
 
 ORDERS_0 = TopicPartition("orders", 0)
 

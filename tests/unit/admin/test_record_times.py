@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from fake_cluster import FakeCluster
 
 from kgroup.admin.read.record_times import RecordTimes, record_times
 from kgroup.domain import TopicPartition
@@ -19,6 +18,7 @@ from kgroup.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from tests.unit.admin.fake_cluster import FakeCluster
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 2)
 """Both are led by broker 1."""

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
@@ -16,6 +14,8 @@ from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, SafetyRefused, StorageError
 from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 CLASSIC = classic_group(
     "g",

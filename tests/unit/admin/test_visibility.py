@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fake_cluster import FakeCluster
-from groups import Groups
 
 from kgroup.admin.read.visibility import unseen_groups
 from kgroup.client.retry import OutcomeUnknown
@@ -13,6 +11,8 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brokers import create_topic
-
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import DecodeError, KgroupError
 from kgroup.log.compaction import compact
@@ -26,6 +24,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
 
 GROUPS = [f"group-{n}" for n in range(6)]
 SETTINGS = {

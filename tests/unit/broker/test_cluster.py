@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.broker.metrics import snapshot
@@ -26,6 +25,7 @@ from kgroup.protocol.messages.offset_commit import (
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import BrokerSettings
+from tests.unit.broker.brokers import create_topic
 
 
 def opened(folder: Path, **options: int) -> Cluster:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of
@@ -29,6 +28,7 @@ from kgroup.protocol.messages.incremental_alter_configs import (
 )
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

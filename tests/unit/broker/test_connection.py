@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
-from brokers import Client, connected, serving, until
 
 from kgroup.broker.connection import READ_AHEAD
 from kgroup.broker.script import Script
@@ -21,6 +20,7 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import Client, connected, serving, until
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import TopicPartition
@@ -40,6 +39,7 @@ from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import EVERY_MS
 from kgroup.transactions.producers import ProducerEpoch
+from tests.unit.broker.brokers import create_topic
 
 BOTH = (0, 1)
 FETCHED = tuple(FetchPartition(partition=p, fetch_offset=0, partition_max_bytes=1000) for p in BOTH)

@@ -11,7 +11,8 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from damaged_folder import Image, damages, image, judged
+
+from tests.unit.broker.damaged_folder import Image, damages, image, judged
 
 PLACES = int(os.environ.get("KGROUP_DAMAGE", "0"))
 ONE_OF = 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC
@@ -35,6 +34,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
 
 EARLIEST, LATEST = -2, -1
 

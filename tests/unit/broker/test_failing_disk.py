@@ -8,7 +8,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from brokers import connected, create_topic, serving, until
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC
@@ -25,6 +24,7 @@ from kgroup.protocol.messages.offset_commit import (
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import EVERY_MS
+from tests.unit.broker.brokers import connected, create_topic, serving, until
 
 
 class Disk:

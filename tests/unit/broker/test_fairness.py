@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brokers import connected, until
-from test_connection import BEAT, run, still_serves
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.connection import PLAIN_REQUEST_BYTES, TURN_BYTES, TURN_REQUESTS
@@ -32,6 +30,8 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from tests.unit.broker.brokers import connected, until
+from tests.unit.broker.test_connection import BEAT, run, still_serves
 
 PING = ApiVersionsRequest(client_software_name="a", client_software_version="1")
 

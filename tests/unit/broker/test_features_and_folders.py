@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import ErrorCode
@@ -24,6 +23,7 @@ from kgroup.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 

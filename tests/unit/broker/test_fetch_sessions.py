@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
@@ -27,6 +26,7 @@ from kgroup.protocol.messages.produce import (
 )
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
 
 BY_NAME = 12
 

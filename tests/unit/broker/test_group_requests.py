@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
@@ -41,6 +40,7 @@ from kgroup.protocol.messages.sync_group import (
     SyncGroupResponse,
 )
 from kgroup.runtime.clock import ManualClock
+from tests.unit.broker.brokers import create_topic
 
 PARTITIONS, BROKERS = 6, 3
 PROTOCOL = JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")

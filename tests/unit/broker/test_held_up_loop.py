@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
-from brokers import Client, connected, serving, until
 
 from kgroup.broker.connection import AT_ONCE
 from kgroup.broker.server import Server
@@ -19,6 +18,7 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupReque
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import Client, connected, serving, until
 
 SESSION_MS, REBALANCE_MS, DELAY_MS = 10_000, 15_000, 3000
 PING = ApiVersionsRequest(client_software_name="a", client_software_version="1")

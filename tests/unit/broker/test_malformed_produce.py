@@ -6,8 +6,6 @@ That the codes are Kafka's is what `tests/interop/test_malformed_produce.py` sho
 from __future__ import annotations
 
 import pytest
-from brokers import create_topic
-from produced_batches import CASES, TOPICS, Case, batch, record
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import ErrorCode
@@ -27,6 +25,8 @@ from kgroup.protocol.messages.produce import (
 )
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.produced_batches import CASES, TOPICS, Case, batch, record
+from tests.unit.broker.brokers import create_topic
 
 NOW = 1_700_000_000_000
 

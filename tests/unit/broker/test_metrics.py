@@ -8,7 +8,6 @@ import urllib.request
 from dataclasses import replace
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.broker.metrics import WINDOW_MS, Activity, snapshot
@@ -31,6 +30,7 @@ from kgroup.protocol.messages.offset_delete import (
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.retention.minutes": "1"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.call import Call
 from kgroup.broker.embedded import EmbeddedTransport
@@ -51,6 +50,7 @@ from kgroup.protocol.messages.offset_for_leader_epoch import (
 from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.placement import Placement
+from tests.unit.broker.brokers import create_topic
 
 NO_CHANGE = ErrorCode.ELECTION_NOT_NEEDED
 Replicas = tuple[int, ...]

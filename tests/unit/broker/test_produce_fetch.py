@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.embedded import EmbeddedTransport
@@ -47,6 +46,7 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
 )
 from kgroup.runtime.clock import ManualClock
+from tests.unit.broker.brokers import create_topic
 
 BY_NAME = 12  # the last versions of Produce and Fetch that name topics
 

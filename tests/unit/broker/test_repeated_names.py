@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brokers import create_topic
-from test_produce_fetch import BY_NAME, batch, produce_request
 
 from kgroup.broker import dispatch
 from kgroup.broker.call import Call
@@ -31,6 +29,8 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from kgroup.runtime import catalog
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import create_topic
+from tests.unit.broker.test_produce_fetch import BY_NAME, batch, produce_request
 
 
 @pytest.fixture

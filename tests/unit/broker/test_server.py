@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from brokers import connected, serving, until
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
@@ -27,6 +26,7 @@ from kgroup.protocol.messages.join_group import (
 )
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.runtime.cluster import Cluster
+from tests.unit.broker.brokers import connected, serving, until
 
 JOIN = JoinGroupRequest(
     group_id="g",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import ErrorCode
@@ -21,6 +20,7 @@ from kgroup.protocol.messages.describe_configs import (
 )
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.topic_settings import SETTINGS
+from tests.unit.broker.brokers import create_topic
 
 
 def create(transport: EmbeddedTransport, name: str, settings: dict[str, str]) -> int:

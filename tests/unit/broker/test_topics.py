@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from brokers import create_topic
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
@@ -43,6 +42,7 @@ from kgroup.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from tests.unit.broker.brokers import create_topic
 
 
 def created(

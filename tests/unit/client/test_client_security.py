@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import trustme
 from scramp import ScramMechanism
-from scripted_broker import ScriptedBroker
 
 from kgroup.client import sasl, tls
 from kgroup.client.settings import ConnectionSettings, address_text, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
+from tests.unit.client.scripted_broker import ScriptedBroker
 
 WHERE = (("b", 9092),)
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from scripted_broker import HANG_UP, SILENT, ScriptedBroker
 
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.client.settings import ConnectionSettings
@@ -18,6 +17,7 @@ from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 from kgroup.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.unit.client.scripted_broker import HANG_UP, SILENT, ScriptedBroker
 
 LISTED = ListGroupsResponse(groups=(ListedGroup(group_id="g"),))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from scripted_broker import HANG_UP, ScriptedBroker
 
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
@@ -24,6 +23,7 @@ from kgroup.protocol.messages.list_offsets_0 import (
 )
 from kgroup.protocol.messages.metadata import MetadataRequest
 from kgroup.protocol.registry import response_class_at
+from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -19,6 +18,7 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from kgroup.runtime.shard import Shard
+from tests.unit.coordinator.shards import NOW_MS, ask, shard_over
 
 SHIPPED = {
     "group.consumer.session.timeout.ms": "45000",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shards import TOPIC_ID, ask, shard_over
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -22,6 +21,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.shard import Shard
+from tests.unit.coordinator.shards import TOPIC_ID, ask, shard_over
 
 GENERATION = 7
 NAMES_UNTIL = 9

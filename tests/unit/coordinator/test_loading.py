@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.protocol import group_records as r
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.runtime.shard import Shard
+from tests.unit.coordinator.shards import NOW_MS, ask, shard_over
 
 
 def _member(member_id: str, session_ms: int = 10_000, instance_id: str | None = None) -> r.MemberMetadata:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shards import IMAGE, NOW_MS, OTHER_ID, TOPIC_ID, Entry, ask, end, shard_over
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import ZERO_UUID, Topic, TopicImage
@@ -17,6 +16,7 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kgroup.runtime.shard import Shard
+from tests.unit.coordinator.shards import IMAGE, NOW_MS, OTHER_ID, TOPIC_ID, Entry, ask, end, shard_over
 
 HOUR_MS = 3_600_000
 CONFIG = GroupConfig.of({"offsets.retention.minutes": "60", "offsets.retention.check.interval.ms": "1000"})

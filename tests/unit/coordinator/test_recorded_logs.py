@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenarios.hard_state import copy_of, hard_state
-from scenarios.hosts import START_MS, BareMachine
-from scenarios.language import Scenario, load
-from scenarios.runner import Player
 
 from kgroup.runtime.shard import Shard
+from tests.scenarios.hard_state import copy_of, hard_state
+from tests.scenarios.hosts import START_MS, BareMachine
+from tests.scenarios.language import Scenario, load
+from tests.scenarios.runner import Player
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 SCENARIOS = [

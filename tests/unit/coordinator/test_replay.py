@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shards import IMAGE, NOW_MS, TOPIC_ID, Entry, shard_over
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup, InconsistentLog
@@ -15,6 +14,7 @@ from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord
 from kgroup.runtime.shard import Shard
+from tests.unit.coordinator.shards import IMAGE, NOW_MS, TOPIC_ID, Entry, shard_over
 
 OFFSET = r.OffsetCommitKey(group="g", topic="t1", partition=0)
 CLASSIC = r.GroupMetadataKey(group="g")

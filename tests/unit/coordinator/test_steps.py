@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
 from kgroup.coordinator.consumer.group import InconsistentLog
@@ -27,6 +26,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.subscription import Subscription
 from kgroup.runtime.shard import Shard
 from kgroup.timers import TimerKey
+from tests.unit.coordinator.shards import NOW_MS, ask, shard_over
 
 
 def written(shard: Shard, start: int) -> list[Record]:

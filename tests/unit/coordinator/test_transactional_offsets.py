@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scenarios.hard_state import reloaded, same_hard_state
-from shards import NOW_MS, TOPIC_ID, ask, end, shard_over
 
 from kgroup.errors import ErrorCode as E
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -32,6 +30,8 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kgroup.runtime.shard import Shard
+from tests.scenarios.hard_state import reloaded, same_hard_state
+from tests.unit.coordinator.shards import NOW_MS, TOPIC_ID, ask, end, shard_over
 
 
 def pending(

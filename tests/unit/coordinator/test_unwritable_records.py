@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 import pytest
-from shards import NOW_MS, ask, shard_over
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.outcome import Request
@@ -19,6 +18,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.runtime.shard import Shard
+from tests.unit.coordinator.shards import NOW_MS, ask, shard_over
 
 LONGEST_STRING = 32_767
 AT_ONCE = GroupConfig(initial_rebalance_delay_ms=0)

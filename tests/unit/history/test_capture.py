@@ -10,8 +10,8 @@ from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, St
 from kgroup.history.decode.scan import COMPRESSED, Scanner
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
-from kgroup.history.sources import segment_logs, topic_names_near
 from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
+from kgroup.history.sources.logs import segment_logs, topic_names_near
 from kgroup.protocol.batches import Batch, end_marker_record
 
 from .incidents import KAFKA, log_of, text_of

@@ -1,7 +1,6 @@
 """The classic member, request by request."""
 
 import pytest
-from classic_table import TOPICS, Table, parts
 
 from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kgroup.domain import Topic, TopicPartition
@@ -33,6 +32,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.protocol.subscription import Assignment, Subscription
+from tests.unit.members.classic_table import TOPICS, Table, parts
 
 
 def test_a_first_join_is_repeated_with_the_id_handed_out():

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-from classic_table import TOPICS, Table, parts
 
 from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
 from kgroup.domain import TopicPartition
@@ -32,6 +31,7 @@ from kgroup.protocol.messages.offset_commit import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgroup.protocol.subscription import Subscription
+from tests.unit.members.classic_table import TOPICS, Table, parts
 
 
 def commit(table, code=E.NONE):

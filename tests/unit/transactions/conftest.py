@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from transactional_client import Broker
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.unit.transactions.transactional_client import Broker
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "transaction.state.log.num.partitions": "3"}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from transaction_machine import A, B, Machine
 
 from kgroup.errors import ErrorCode
 from kgroup.protocol.transaction_records import TransactionLogKey
 from kgroup.transactions.config import TransactionConfig
 from kgroup.transactions.producers import ProducerEpoch
 from kgroup.transactions.state import Status
+from tests.unit.transactions.transaction_machine import A, B, Machine
 
 LAST = 32_766  # the last epoch a producer is given
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from transaction_machine import A, B, Machine
 
 from kgroup.domain import TopicPartition
 from kgroup.transactions.outcome import Markers
+from tests.unit.transactions.transaction_machine import A, B, Machine
 
 PARTITIONS = [A, B]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from transactional_client import A0, A1, Broker, TransactionalClient, offsets_partition
 
 from kgroup.domain import ZERO_UUID, TopicPartition
 from kgroup.errors import ErrorCode
@@ -25,6 +24,13 @@ from kgroup.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from kgroup.runtime.clock import ManualClock
+from tests.unit.transactions.transactional_client import (
+    A0,
+    A1,
+    Broker,
+    TransactionalClient,
+    offsets_partition,
+)
 
 BOTH = pytest.mark.parametrize("implicit", [True, False], ids=["implicit", "explicit"])
 

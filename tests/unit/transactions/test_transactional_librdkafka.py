@@ -15,7 +15,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from librdkafka_load import IMPATIENT, PATIENCE_S, Load, committed_position, committed_records
+
+from tests.unit.transactions.librdkafka_load import (
+    IMPATIENT,
+    PATIENCE_S,
+    Load,
+    committed_position,
+    committed_records,
+)
 
 KILLS = int(os.environ.get("KGROUP_TRANSACTION_KILLS", "3"))
 SEED = int(os.environ.get("KGROUP_TRANSACTION_SEED", "1"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from old_tree import OldBroker, OldTree
 
 from kgroup.admin.change.journal import Journal
 from kgroup.domain import TopicPartition
@@ -13,6 +12,7 @@ from kgroup.errors import ErrorCode, Unreachable
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zkgroups import deleting
 from kgroup.zookeeper.operations import Failure
+from tests.unit.zkgroups.old_tree import OldBroker, OldTree
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from old_tree import OldBroker, OldTree
 
 from kgroup.cli.app import run
 from kgroup.cli.env import zookeeper
@@ -22,6 +21,7 @@ from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zkgroups.brokers import OldCluster
 from kgroup.zookeeper import session as sessions
+from tests.unit.zkgroups.old_tree import OldBroker, OldTree
 
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, PARTIAL, RIGHTS, LATE, BAD = range(9)
 WHERE = "zk:2181/kafka"

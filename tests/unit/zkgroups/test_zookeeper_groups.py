@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from old_tree import OldBroker, OldTree
 
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, Unreachable
 from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
@@ -13,6 +12,7 @@ from kgroup.protocol.messages.metadata import MetadataRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zkgroups import nodes
 from kgroup.zkgroups.records import broker_of, consumer_of, host_of, registration_of
+from tests.unit.zkgroups.old_tree import OldBroker, OldTree
 
 ENDS = {("t1", 0): 10, ("t1", 1): 12}
 
