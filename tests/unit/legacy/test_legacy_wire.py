@@ -108,7 +108,7 @@ def test_golden_bytes_of_consumers(message, hexa):
 
 @pytest.mark.parametrize(("message", "awaiting", "hexa"), FROM_COORDINATOR)
 def test_golden_bytes_of_coordinators(message, awaiting, hexa):
-    """LC-36, LC-38, LC-39, LC-41, LC-43: the next frame after a question is its answer, without a type."""
+    """LC-06, LC-36, LC-38, LC-39, LC-41, LC-43: a registration's answer is an error, no assignment."""
     assert WIRE.encode(message).hex() == hexa
     assert WIRE.from_coordinator(payload(hexa), awaiting) == (message, 0)
 
