@@ -205,7 +205,7 @@ class Trouble:
             if connection is not None:
                 consumer = connection.consumer
                 self._later(20, 60, lambda: self._cut(consumer, [broker], 12_000))
-                self._later(20, 60, lambda: broker.crash(silently=False))
+                self._later(20, 60, lambda: None if self._world.is_calm else broker.crash(silently=False))
                 self._later(1_000, 9_000, lambda: None if broker.alive else broker.start())
 
         self._world.auditor.on_start = hit
@@ -214,6 +214,8 @@ class Trouble:
 
     def _cut(self, consumer: ConsumerProcess, brokers: list[BrokerProcess], ms: int) -> None:
         world = self._world
+        if world.is_calm:
+            return
         pairs = {(consumer.name, broker.name) for broker in brokers}
         world.network.cut |= pairs
 
@@ -248,7 +250,11 @@ class Trouble:
     def _pause_consumer(self) -> str:
         consumer = self._consumer()
         consumer.pause()
-        return f"{consumer.name} stands still for {self._later(500, 20_000, consumer.resume)} ms"
+        half = self._chance.random() < 0.5
+        if half and consumer.connection is not None:
+            self._world.network.drop_at_broker(consumer.connection)
+        how = ", reset at the broker's side," if half else ""
+        return f"{consumer.name} stands still{how} for {self._later(500, 20_000, consumer.resume)} ms"
 
     def _leave(self) -> str:
         consumer = self._consumer()

@@ -51,6 +51,11 @@ class World:
     def now_ms(self) -> int:
         return self.schedule.now_ms
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is to go wrong any more."""
+        return self._calm_ms is not None
+
     def administer(self, *ops: Write) -> bool:
         """What somebody does to the tree by hand, or a broker to its topics; whether it was done."""
         results = self.tree.ask(self._admin, ops, now_ms=self.now_ms)
