@@ -89,6 +89,10 @@ def _play(chance: Chance, result: Run) -> None:
     world.produce_for(3_000)
     moment = chance.randrange(3_000, 3_000 + world.config.commit_interval_ms)
     world.after(moment, lambda: result.log.append(Trouble(world, chance, result.log).blink()))
+    if chance.random() < 0.3:
+        # Nobody joins or fails any more: it is the watch that has to tell.
+        topic = chance.choice(list(world.topics))
+        world.set_topic(topic, world.topics[topic] + 1)
     stay_at_rest(world)
 
 

@@ -94,8 +94,12 @@ class ZkLink:
         self.cut = True
         self.silent()
         broken = self._broken
-        late = self._chance.choice((0, self._negotiated_ms // 2))
-        self._schedule.after(late, lambda: self._notice() if broken == self._broken else None)
+
+        def notice() -> None:
+            if broken == self._broken and self.cut and self._up:
+                self._notice()
+
+        self._schedule.after(self._chance.choice((0, self._negotiated_ms // 2)), notice)
 
     def heal(self) -> None:
         """The network is whole again."""
@@ -107,7 +111,7 @@ class ZkLink:
         if self._broker.running:
             self.heard()
         if self._broker.alive:
-            self._back(self._reconnect)
+            self._schedule.after(self._delay(), self._for_this_life(self._reconnect))
 
     def resumed(self) -> None:
         """The process goes on; if its session has ended meanwhile, it will hear of that."""
