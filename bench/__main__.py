@@ -13,6 +13,7 @@ BENCHES = {
     "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven)",
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
+    "legacy_failover": "what thousands of consumers that come back cost a coordinator of the ZooKeeper era",
     "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
     "pipeline": "the Spark pipeline by size and cores; needs a folder of segments",
 }

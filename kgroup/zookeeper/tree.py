@@ -6,6 +6,7 @@ whoever drives the tree decides when a client has been silent for too long.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,7 @@ from kgroup.zookeeper.operations import (
 REQUEST_LIMIT = 1024 * 1024 - 1
 """ZooKeeper's jute.maxbuffer: it cuts the connection instead of answering a longer request."""
 
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\ud800-\udfff]+)+")
 Watcher = Callable[[str, Change], None]
 _Undo = Callable[[], None]
 _Fired = tuple[str, Change]
@@ -276,8 +278,4 @@ def _size(op: Read | Write) -> int:
 
 
 def _is_path(path: str) -> bool:
-    if path == "/":
-        return True
-    if not path.startswith("/") or any("\ud800" <= c <= "\udfff" or c <= "\x1f" for c in path):
-        return False
-    return all(name not in ("", ".", "..") for name in path[1:].split("/"))
+    return path == "/" or _PATH.fullmatch(path) is not None

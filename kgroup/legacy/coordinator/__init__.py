@@ -1,0 +1,1 @@
+"""The coordinator's machine: `machine` takes events, `election` decides who is active, `reign` is that."""

@@ -1,0 +1,189 @@
+"""Every message between a coordinator of the ZooKeeper era and its consumers, as values.
+
+The fields are the design document's, in its order; numbers of types and errors it does not give (2.3, 2.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class RequestKey(IntEnum):
+    """The type in front of a request, and of the answers that carry one; 0 to 4 are 0.7's own requests."""
+
+    CLUSTER_METADATA = 5
+    REGISTER_CONSUMER = 6
+    PING = 7
+    STOP_FETCHER = 8
+    START_FETCHER = 9
+    COMMIT_OFFSET = 10
+
+
+class ErrorMapping(IntEnum):
+    """Every error code on the wire; 1 to 4 are 0.7's own."""
+
+    UNKNOWN = -1
+    NONE = 0
+    DUPLICATE_CONSUMER_ID = 5
+    SESSION_TIMEOUT_OUT_OF_RANGE = 6
+    NOT_COORDINATOR = 7
+    BAD_SUBSCRIPTION = 8
+    BAD_REQUEST = 9
+    CLOSING = 10
+    """In an answer to a ping only: the consumer leaves, and has stopped its fetchers."""
+
+
+class Partition(NamedTuple):
+    """A partition of a topic; the name is opaque, "0" or in 0.7 "broker-0" (1.1)."""
+
+    topic: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.name}"
+
+
+class Broker(NamedTuple):
+    """Where a broker listens."""
+
+    id: int
+    host: str
+    port: int
+
+
+class PartitionAndOffset(NamedTuple):
+    """A position; -1 where the consumer is to apply its reset word."""
+
+    topic: str
+    partition: str
+    offset: int
+
+
+class Ownership(NamedTuple):
+    """What one thread of a consumer is to fetch."""
+
+    thread_id: str
+    partitions: tuple[PartitionAndOffset, ...]
+
+
+Offsets = tuple[PartitionAndOffset, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadataRequest:
+    """Which brokers are there, and which of them coordinates?"""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadataResponse:
+    """The brokers and the coordinator's id, -1 with `NOT_COORDINATOR` when nobody is known to be it."""
+
+    error: int
+    coordinator_id: int
+    brokers: tuple[Broker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterConsumerRequest:
+    """A consumer wants to be a member; `auto_offset_reset` is the document's auto_offset_rest."""
+
+    group_id: str
+    consumer_id: str
+    topic_count: str
+    auto_commit: bool
+    auto_offset_reset: str
+    session_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterConsumerResponse:
+    """Whether it is one; nothing else, assignments come with Start."""
+
+    error: int
+
+
+@dataclass(frozen=True, slots=True)
+class PingRequest:
+    """Are you there? `num_retries` 0: the previous answer arrived in time (5.2)."""
+
+    consumer_id: str
+    num_retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class PingResponse:
+    """I am, and this far; `offsets` is None with auto-commit off (2.6)."""
+
+    error: int
+    consumer_id: str
+    offsets: Offsets | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopFetcherRequest:
+    """Stop fetching and deliver nothing more."""
+
+    consumer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopFetcherResponse:
+    """It has stopped, this far; `offsets` is None with auto-commit off (2.6)."""
+
+    error: int
+    consumer_id: str
+    offsets: Offsets | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartFetcherRequest:
+    """Fetch exactly this, from here on."""
+
+    consumer_id: str
+    ownership: tuple[Ownership, ...]
+    brokers: tuple[Broker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartFetcherResponse:
+    """It fetches."""
+
+    error: int
+    consumer_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsetRequest:
+    """Write these offsets now (10.2)."""
+
+    consumer_id: str
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsetResponse:
+    """They are written, if `error` is 0."""
+
+    error: int
+    consumer_id: str
+
+
+FromConsumer = (
+    ClusterMetadataRequest
+    | RegisterConsumerRequest
+    | PingResponse
+    | StopFetcherResponse
+    | StartFetcherResponse
+    | CommitOffsetRequest
+)
+FromCoordinator = (
+    ClusterMetadataResponse
+    | RegisterConsumerResponse
+    | PingRequest
+    | StopFetcherRequest
+    | StartFetcherRequest
+    | CommitOffsetResponse
+)
+Message = FromConsumer | FromCoordinator

@@ -1,0 +1,1 @@
+"""A simulated cluster of the ZooKeeper era: brokers, a tree, consumers, a network that fails."""
