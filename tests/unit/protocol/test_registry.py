@@ -82,7 +82,8 @@ def test_request_and_response_go_together(key: int) -> None:
 def test_every_message_module_is_registered() -> None:
     found = {m.name for m in pkgutil.iter_modules(messages.__path__)}
     keys = registry.KAFKA_APIS + registry.PRIVATE_APIS
-    assert found == {registry.request_class(k).__module__.rpartition(".")[2] for k in keys}
+    of_one_version = {registry.response_class_at(2, 0).__module__.rpartition(".")[2]}
+    assert found - of_one_version == {registry.request_class(k).__module__.rpartition(".")[2] for k in keys}
 
 
 def test_the_answer_to_a_request() -> None:
