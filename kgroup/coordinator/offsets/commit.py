@@ -68,7 +68,7 @@ def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> OlderEp
     """Refuse a committer the group does not accept; the check that is left is for single partitions."""
     # Kafka's API layer answers for what does not exist, and does not ask the coordinator for the rest of
     # nothing: such a commit must neither be refused by the group nor renew a session.
-    if not any(_exists(topic, part.partition_index) for topic, parts in known for part in parts):
+    if not _some_exist(known):
         return None
     group = step.state.groups.get(request.group_id)
     epoch = request.generation_id_or_member_epoch
@@ -87,8 +87,13 @@ def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> OlderEp
     return None
 
 
-def _exists(topic: Topic | None, partition: int) -> bool:
-    return topic is not None and 0 <= partition < topic.partitions
+def _some_exist(known: Known) -> bool:
+    for topic, partitions in known:
+        if topic is not None:
+            for partition in partitions:
+                if 0 <= partition.partition_index < topic.partitions:
+                    return True
+    return False
 
 
 def _expiry_ms(now_ms: int, retention_ms: int) -> int:
