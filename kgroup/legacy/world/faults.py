@@ -10,8 +10,6 @@ from kgroup.legacy.consumer.lease import Lease
 from kgroup.legacy.coordinator.committer import Committer
 from kgroup.legacy.coordinator.core import Then
 from kgroup.legacy.coordinator.election import Elector
-from kgroup.legacy.coordinator.moves import Moves
-from kgroup.legacy.coordinator.recovery import Recovery
 from kgroup.legacy.coordinator.registries import Group, Member
 from kgroup.legacy.coordinator.reign import Reign
 from kgroup.legacy.coordinator.writes import Writes
@@ -80,17 +78,6 @@ def _cleared_first(self: Committer, group: Group) -> dict[str, bytes]:
     return puts
 
 
-_before_start = Moves.owners_before_start
-
-
-def _without_mark(self: Moves) -> dict[str, bytes]:
-    return {path: data.replace(b',"starting":true', b"") for path, data in _before_start(self).items()}
-
-
-def _none(self: Recovery) -> int:
-    return 0
-
-
 FAULTS = {
     "coordinator-lease": Fault("3.3", Elector, "lease_end_ms", property(lambda self: FAR_MS)),
     "hand-over": Fault("5.6", Group, "blockers", _nobody),
@@ -98,6 +85,4 @@ FAULTS = {
     "epoch": Fault("3.2", Writes, "multis", _unfenced),
     "watch": Fault("6.3", Reign, "ask", _watched_once),
     "commit-bit": Fault("6.7", Committer, "changed", _cleared_first),
-    "unseen-starts": Fault("8.1", Moves, "owners_before_start", _without_mark),
-    "old-lease": Fault("8.3", Recovery, "old_lease_ms", _none),
 }

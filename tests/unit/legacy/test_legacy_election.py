@@ -317,7 +317,7 @@ def test_missing_rights_are_said():
 
 
 def test_settings_have_the_documents_names_and_bounds():
-    """LC-12, LC-13: pool, minimum session, failed pings, commit interval, retries, backoff."""
+    """LC-12, LC-13, OC-32: pool, minimum session, failed pings, commit interval, retries, backoff."""
     config = LegacyConfig()
     assert (config.rebalancers, config.min_session_ms, config.max_failed_pings) == (4, 1000, 3)
     assert (config.commit_interval_ms, config.max_rebalance_retries) == (10_000, 4)

@@ -108,7 +108,7 @@ def test_golden_bytes_of_consumers(message, hexa):
 
 @pytest.mark.parametrize(("message", "awaiting", "hexa"), FROM_COORDINATOR)
 def test_golden_bytes_of_coordinators(message, awaiting, hexa):
-    """LC-06, LC-36, LC-38, LC-39, LC-41, LC-43: a registration's answer is an error, no assignment."""
+    """LC-06, OC-27, LC-36, LC-38, LC-39, LC-41, LC-43: a registration's answer is an error, no assignment."""
     assert WIRE.encode(message).hex() == hexa
     assert WIRE.from_coordinator(payload(hexa), awaiting) == (message, 0)
 
@@ -173,7 +173,7 @@ def test_sizes_that_no_frame_has(hexa):
     ],
 )
 def test_garbage_is_one_typed_error(hexa):
-    """LC-45, scenario 26: unknown types, short lists, bad UTF-8, nulls, bytes left over, booleans of 2."""
+    """LC-45, OC-29, scenario 26: unknown types, short lists, bad UTF-8, nulls, bytes left over."""
     with pytest.raises(DecodeError):
         WIRE.from_consumer(bytes.fromhex(hexa))
 
