@@ -9,9 +9,11 @@ from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.core import Core, reason, uncertain
 from kgroup.legacy.coordinator.events import Level
 from kgroup.legacy.wire.messages import Broker
-from kgroup.zookeeper.operations import Children, Exists, Failure, Get, Node, Result
+from kgroup.zookeeper.operations import Children, Exists, Failure, Get, Node, Result, Stat
 
 _INT32 = 2**31
+OWN_LISTENER = "LEGACY://"
+"""In front of a broker's endpoint where a host has the coordinator on a listener of its own."""
 
 
 class Directory:
@@ -51,7 +53,7 @@ class Directory:
         if reads != self._reads:
             return
         if listed is Failure.NO_NODE:
-            self._core.ask((Exists(paths.BROKER_IDS),), lambda _: None, watch=True)
+            self._core.ask((Exists(paths.BROKER_IDS),), self._found_after_all, watch=True)
             self._learnt([])
         elif not isinstance(listed, tuple):
             self._failed(results)
@@ -60,6 +62,13 @@ class Directory:
         else:
             ops = [Get(paths.broker(name)) for name in listed]
             self._core.ask(ops, lambda nodes: self._told(reads, listed, nodes), watch=True)
+
+    def _found_after_all(self, results: Sequence[Result]) -> None:
+        """The first broker registered meanwhile: what watches the node does not watch its children."""
+        if isinstance(results[0], Stat):
+            self.read()
+        elif uncertain(results):
+            self._core.when_connected(self.read)
 
     def _told(self, reads: int, names: tuple[str, ...], results: Sequence[Result]) -> None:
         if reads != self._reads:
@@ -105,11 +114,15 @@ def broker_of(name: str, data: bytes) -> Broker | None:
     endpoints = told.get("endpoints")
     if isinstance(endpoints, list) and endpoints:
         named = [endpoint for endpoint in endpoints if isinstance(endpoint, str)]
-        plain = [endpoint for endpoint in named if endpoint.startswith("PLAINTEXT://")]
-        address = (plain or named or [""])[0].rpartition("://")[2]
+        first = sorted(named, key=_rank)
+        address = (first or [""])[0].rpartition("://")[2]
         host, _, port = address.rpartition(":")
         return _broker(int(name), host.strip("[]"), port)
     return _broker(int(name), told.get("host"), told.get("port"))
+
+
+def _rank(endpoint: str) -> int:
+    return 0 if endpoint.startswith(OWN_LISTENER) else 1 if endpoint.startswith("PLAINTEXT://") else 2
 
 
 def _broker(broker_id: int, host: object, port: object) -> Broker | None:

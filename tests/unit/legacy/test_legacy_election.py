@@ -5,7 +5,8 @@ import pytest
 from kgroup.errors import ConfigError
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.config import LegacyConfig
-from kgroup.legacy.coordinator.events import Close, Send, Zk, ZkDone
+from kgroup.legacy.coordinator.events import Close, Send, Zk, ZkConnected, ZkDone
+from kgroup.legacy.coordinator.machine import LegacyCoordinator
 from kgroup.legacy.wire.messages import (
     Broker,
     ClusterMetadataRequest,
@@ -21,6 +22,7 @@ from kgroup.zookeeper.operations import (
     Failure,
     Get,
     SetData,
+    Stat,
 )
 from tests.unit.legacy.stage import S, Stage, Z
 
@@ -101,6 +103,18 @@ def test_brokers_that_come_and_go_are_in_the_list():
     assert ask_metadata(stage, 1).brokers == HOSTS[:1]
     stage.do(Create(paths.broker("3"), b'{"endpoints":["SSL://s:1","PLAINTEXT://h3:9092"],"version":4}'))
     assert ask_metadata(stage, 2).brokers == (HOSTS[0], HOSTS[2])
+
+
+def test_the_first_broker_registers_between_two_questions():
+    """LC-36: its node is made behind the answer that there is none, before the watch that waits for it."""
+    machine = LegacyCoordinator(LegacyConfig(), 1)
+
+    def asked(effects, op):
+        return [e.call for e in effects if isinstance(e, Zk) and e.ops == (op,) and e.watch]
+
+    (call,) = asked(machine.step(ZkConnected(7, Z, True), 0), Children(paths.BROKER_IDS))
+    (wait,) = asked(machine.step(ZkDone(call, (Failure.NO_NODE,)), 0), Exists(paths.BROKER_IDS))
+    assert asked(machine.step(ZkDone(wait, (Stat(0, 0, 0, 0),)), 0), Children(paths.BROKER_IDS))
 
 
 def test_a_broker_that_cannot_be_read_is_said():
