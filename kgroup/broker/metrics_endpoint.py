@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
@@ -31,11 +31,12 @@ ANSWER_S = 10.0
 class MetricsEndpoint:
     """Serves a cluster's metrics from a thread of its own; the numbers are taken on the event loop.
 
-    Made, started and stopped on the loop that serves the cluster's requests.
+    Made, started and stopped on the loop that serves the cluster's requests; `more` tell theirs there, too.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *more: Callable[[], Iterable[Metric]]) -> None:
         self._cluster = cluster
+        self._more = more
         self._loop = asyncio.get_running_loop()
         self._activity = Activity(cluster.clock.now_ms(), cluster.counters, time.thread_time())
         self._timer = self._loop.call_later(WINDOW_MS / 1000, self._mark)
@@ -69,7 +70,8 @@ class MetricsEndpoint:
         return asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(ANSWER_S)
 
     async def _take(self) -> list[Metric]:
-        return snapshot(self._cluster, self._activity, time.thread_time())
+        found = snapshot(self._cluster, self._activity, time.thread_time())
+        return [*found, *(metric for tell in self._more for metric in tell())]
 
     def _mark(self) -> None:
         self._activity.mark(self._cluster.clock.now_ms(), self._cluster.counters, time.thread_time())

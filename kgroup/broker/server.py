@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
@@ -22,6 +23,9 @@ from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster
+
+if TYPE_CHECKING:
+    from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 
 log = logging.getLogger(__name__)
 
@@ -169,23 +173,31 @@ def serve(
     partitions: int | None = None,
     settings: Mapping[str, str] | None = None,
     metrics_port: int | None = None,
+    legacy: LegacyOptions | None = None,
     say: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a cluster until SIGTERM or SIGINT, then end it cleanly.
 
-    `say` is given the lines that tell where the metrics are and, last, that clients may come. KgroupError for
+    `legacy` gives each broker a coordinator of the ZooKeeper era beside its own. `say` is given the lines
+    that tell where the metrics and those coordinators are and, last, that clients may come. KgroupError for
     a folder that is locked, a port in use, or a setting that makes no sense.
     """
     cluster = Cluster(
         data, brokers=brokers, config=settings, offsets_partitions=partitions, owner="kgroup serve"
     )
     try:
-        asyncio.run(_serve(cluster, port, metrics_port, say or _print))
+        asyncio.run(_serve(cluster, port, metrics_port, legacy, say or _print))
     finally:
         cluster.close()
 
 
-async def _serve(cluster: Cluster, port: int, metrics_port: int | None, say: Callable[[str], None]) -> None:
+async def _serve(
+    cluster: Cluster,
+    port: int,
+    metrics_port: int | None,
+    legacy: LegacyOptions | None,
+    say: Callable[[str], None],
+) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -193,20 +205,36 @@ async def _serve(cluster: Cluster, port: int, metrics_port: int | None, say: Cal
             loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
         metrics_at = ""
+        coordinators = _coordinators(cluster, legacy)
         if metrics_port is not None:
-            metrics_at = _serve_metrics(cluster, metrics_port, stack)
+            metrics_at = _serve_metrics(cluster, metrics_port, coordinators, stack)
             say(f"kgroup: metrics on http://{metrics_at}/metrics")
         server = Server(cluster, metrics_at)
         stack.push_async_callback(server.stop)
         ports = await server.start(port)
+        if coordinators is not None:
+            stack.push_async_callback(coordinators.stop)
+            say("kgroup: legacy coordinators on " + ",".join(await coordinators.start()))
+            if coordinators.tree is not None:
+                say("kgroup: legacy groups end with this process, positions too; --zookeeper keeps them")
         say("kgroup: serving on " + ",".join(f"{HOST}:{bound}" for bound in ports))
         await ended.wait()
 
 
-def _serve_metrics(cluster: Cluster, port: int, stack: AsyncExitStack) -> str:
+def _coordinators(cluster: Cluster, legacy: LegacyOptions | None) -> LegacyBrokers | None:
+    if legacy is None:
+        return None
+    from kgroup.broker.legacy.brokers import LegacyBrokers
+
+    return LegacyBrokers(cluster, legacy)
+
+
+def _serve_metrics(
+    cluster: Cluster, port: int, coordinators: LegacyBrokers | None, stack: AsyncExitStack
+) -> str:
     from kgroup.broker.metrics_endpoint import MetricsEndpoint
 
-    endpoint = MetricsEndpoint(cluster)
+    endpoint = MetricsEndpoint(cluster, *([] if coordinators is None else [coordinators.metrics]))
     stack.push_async_callback(endpoint.stop)
     return endpoint.start(port)
 

@@ -93,10 +93,26 @@ class Session:
             # kazoo connects for as long as a session lasts: no dead server may eat up the others' time.
             session_s = max(min(session_s, timeout_s / len(ensemble.servers)), 0.5)
         self._said = _Said()
-        self._client = _client(ensemble, security or Security(), session_s, rounds, self._said)
+        self._told = _Log(self._said)
+        self._client = _client(ensemble, security or Security(), session_s, rounds, self._told)
         if on_state is not None:
             heard = on_state
             self._client.add_listener(lambda state: heard(State(state.lower())))
+
+    @property
+    def id(self) -> int:
+        """The session's number, 0 while there is none."""
+        known = self._client.client_id
+        return 0 if known is None or known[0] is None else int(known[0])
+
+    @property
+    def negotiated_ms(self) -> int | None:
+        """How long the ensemble keeps a session it does not hear of; None before it has said so."""
+        return self._told.negotiated_ms
+
+    def begin(self) -> None:
+        """Start to connect, and wait for nothing: `on_state` tells how that goes."""
+        self._client.start_async()
 
     def open(self) -> None:
         """Connect and, where asked to, authenticate; Unreachable or BrokerRefused say why it cannot."""
@@ -280,8 +296,23 @@ class _Said(logging.Handler):
             self.last = _ERRNO.sub("", text)
 
 
+class _Log(logging.Logger):
+    """The log kazoo writes to: the one place where it tells how long a session may be silent."""
+
+    def __init__(self, said: logging.Handler) -> None:
+        super().__init__("kgroup.zookeeper", logging.INFO)
+        self.negotiated_ms: int | None = None
+        self.addHandler(said)
+
+    def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
+        """As a logger does; a new session's timeout is kept."""
+        if str(msg).startswith("Session created") and len(args) > 2 and isinstance(args[2], int):
+            self.negotiated_ms = args[2]
+        super().log(level, msg, *args, **more)
+
+
 def _client(
-    ensemble: Ensemble, security: Security, session_s: float, rounds: int, said: logging.Handler
+    ensemble: Ensemble, security: Security, session_s: float, rounds: int, logger: logging.Logger
 ) -> KazooClient:
     try:
         from kazoo.client import KazooClient
@@ -292,8 +323,6 @@ def _client(
             "groups in ZooKeeper are read with kazoo, which is not installed",
             "pip install 'kgroup[zookeeper]'",
         ) from None
-    logger = logging.Logger("kgroup.zookeeper", logging.INFO)
-    logger.addHandler(said)
     handler = SequentialThreadingHandler()
     sasl = {"mechanism": "DIGEST-MD5", "username": security.username, "password": security.password}
     return KazooClient(

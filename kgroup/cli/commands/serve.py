@@ -1,6 +1,6 @@
 """`kgroup serve`: the embedded cluster on TCP."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
+if TYPE_CHECKING:
+    from kgroup.broker.legacy.brokers import LegacyOptions
+
 
 @make(
     "serve",
@@ -16,6 +19,7 @@ from kgroup.errors import ConfigError
         ("kgroup serve --local ./data --port 9092", "any Kafka client may connect to 127.0.0.1:9092"),
         ("kgroup serve --memory --port 0 --brokers 3", "three brokers on free ports, nothing kept"),
         ("kgroup serve --metrics 9404", "with Kafka's metrics at 127.0.0.1:9404/metrics"),
+        ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
     ),
     has_json=False,
@@ -43,6 +47,26 @@ def command(
         ),
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
+    legacy: Annotated[
+        bool,
+        typer.Option("--legacy", help="Serve the coordinator of the ZooKeeper era (draft for 0.9), too."),
+    ] = False,
+    legacy_port: Annotated[
+        int | None,
+        typer.Option("--legacy-port", metavar="N", help="Its first port; by default free ones.", min=0),
+    ] = None,
+    legacy_set: Annotated[
+        list[str] | None,
+        typer.Option("--legacy-set", metavar="KEY=VALUE", help="One of its settings; repeatable."),
+    ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            "--zookeeper",
+            metavar="HOST:PORT,…[/chroot]",
+            help="Where it keeps its groups; by default in this process.",
+        ),
+    ] = None,
 ) -> ExitCode:
     """Serve the embedded cluster on TCP until Ctrl-C or SIGTERM.
 
@@ -63,6 +87,10 @@ def command(
             "--local DIR or --memory says where serve keeps its data",
         )
     settings = dict(_pair(text) for text in set_ or ())
+    given = {"--legacy-port": legacy_port, "--legacy-set": legacy_set, "--zookeeper": zookeeper}
+    for name, value in given.items():
+        if value is not None and not legacy:
+            raise ConfigError(f"{name} is for the coordinator of the ZooKeeper era", "give --legacy, too")
     if env.verbose:
         import logging
 
@@ -74,12 +102,26 @@ def command(
         partitions=partitions,
         settings=settings,
         metrics_port=metrics,
+        legacy=_legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None,
     )
     return ExitCode.OK
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _legacy(env: Env, port: int, pairs: list[str], zookeeper: str | None) -> "LegacyOptions":
+    from kgroup.broker.legacy.brokers import LegacyOptions
+    from kgroup.legacy.coordinator.config import read_settings
+
+    config = read_settings(dict(_pair(text, "--legacy-set") for text in pairs))
+    if zookeeper is None:
+        return LegacyOptions(port, config=config)
+    from kgroup.cli.env.zookeeper import named
+
+    ensemble, security, timeout_s = named(env, zookeeper)
+    return LegacyOptions(port, ensemble, security, config, timeout_s)
+
+
+def _pair(text: str, option: str = "--set") -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"--set {text!r} is not KEY=VALUE", "as in server.properties")
+        raise ConfigError(f"{option} {text!r} is not KEY=VALUE", "as in server.properties")
     return key.strip(), value.strip()

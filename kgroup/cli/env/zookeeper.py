@@ -68,6 +68,14 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
         yield Opened(groups, session, ensemble)
 
 
+def named(env: Env, where: str) -> "tuple[Ensemble, Security, float]":
+    """The ensemble at `where`, how to authenticate there, and how long to try."""
+    from kgroup.zookeeper.names import parse_ensemble
+
+    ensemble, settings = parse_ensemble(where), env.settings()
+    return ensemble, _security(settings, ensemble.servers), settings.timeout_s()
+
+
 def refuse(where: str | None, **given: Any) -> None:
     """ConfigError for an option given that means nothing for groups in ZooKeeper, with the reason."""
     for name, told in given.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from kgroup.errors import ConfigError
 
@@ -43,3 +45,22 @@ class LegacyConfig:
             raise ConfigError(
                 f"min_session_ms={self.min_session_ms} must be less than max_session_ms={self.max_session_ms}"
             )
+
+
+def read_settings(given: Mapping[str, str]) -> LegacyConfig:
+    """The settings named, numbers or true and false; ConfigError for a name or a value that is none."""
+    defaults = LegacyConfig()
+    values: dict[str, Any] = {}
+    for name, text in given.items():
+        if name not in {setting.name for setting in fields(LegacyConfig)}:
+            known = ", ".join(setting.name for setting in fields(LegacyConfig))
+            raise ConfigError(f"the legacy coordinator has no setting {name!r}", f"one of {known}")
+        if isinstance(getattr(defaults, name), bool):
+            if text not in ("true", "false"):
+                raise ConfigError(f"{name}={text} is neither true nor false")
+            values[name] = text == "true"
+        elif not (text.isascii() and text.isdigit()) or len(text) > 12:
+            raise ConfigError(f"{name}={text} is not a whole number")
+        else:
+            values[name] = int(text)
+    return LegacyConfig(**values)

@@ -1,0 +1,322 @@
+"""The coordinator of the ZooKeeper era on loopback, over a tree in the process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+from legacy_brokers import FAST, Peer, active, coordinators, set_topic, until
+
+from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
+from kgroup.broker.legacy.connection import LegacyConnection
+from kgroup.broker.legacy.session_link import SessionLink
+from kgroup.errors import ConfigError, KgroupError
+from kgroup.legacy.coordinator import paths
+from kgroup.legacy.coordinator.config import LegacyConfig, read_settings
+from kgroup.legacy.coordinator.events import Zk, ZkDone, ZkFired
+from kgroup.legacy.wire.messages import ErrorMapping, PartitionAndOffset, PingRequest
+from kgroup.runtime.cluster import Cluster
+from kgroup.zookeeper.names import parse_ensemble
+from kgroup.zookeeper.operations import Change, Create, Failure, Get
+from kgroup.zookeeper.session import Security
+
+
+def dump(made, path="/"):
+    return {name: node.data.decode() for name, node in made.tree.walk(path)}
+
+
+def test_one_of_the_brokers_coordinates_and_all_say_who():
+    """LC-05, LC-07, LC-18: each elects, one is elected; the address told is its coordinator's listener."""
+
+    async def test():
+        async with coordinators(brokers=3) as made:
+            states = sorted(host.machine.state.value for host in made.hosts)
+            assert states == ["active", "follower", "follower"]
+            assert dump(made)[paths.EPOCH] == "1"
+            chosen = made.hosts.index(active(made))
+            for broker in range(3):
+                await until(lambda at=broker: len(made.hosts[at].machine.directory.brokers) == 3)
+                async with Peer() as peer:
+                    answer = await (await peer.connect(made, broker)).metadata()
+                    assert (answer.error, answer.coordinator_id) == (0, chosen)
+                    assert [f"{b.host}:{b.port}" for b in answer.brokers] == made.addresses
+                    if broker != chosen:
+                        refused = await peer.register()
+                        assert refused.error == ErrorMapping.NOT_COORDINATOR
+
+    asyncio.run(test())
+
+
+def test_members_read_and_their_positions_are_in_the_tree():
+    """LC-67, LC-68, scenario 14: the second member begins where the first has stopped."""
+
+    async def test():
+        async with coordinators() as made, Peer("c1") as first, Peer("c2") as second:
+            await first.connect(made)
+            assert (await first.register()).error == 0
+            assert [p.offset for o in (await first.started()).ownership for p in o.partitions] == [-1] * 3
+            first.positions = {("t", str(n)): 40 + n for n in range(3)}
+            await second.connect(made)
+            assert (await second.register()).error == 0
+            (own,) = (await second.started()).ownership
+            assert own.partitions == (PartitionAndOffset("t", "2", 42),)
+            await until(lambda: first.owned() == ["0", "1"])
+            await until(lambda: dump(made).get("/consumers/g/owners/t/2") == "c2-0")
+            assert dump(made)["/consumers/g/owners/t/0"] == "c1-0"
+            assert dump(made)["/consumers/g/offsets/t/1"] == "41"
+
+    asyncio.run(test())
+
+
+def test_topics_of_the_cluster_are_those_of_the_tree():
+    """LC-32, LC-33: made, grown and deleted ones; a member that reads the topic has what was added."""
+
+    async def test():
+        async with coordinators() as made, Peer() as peer:
+            await peer.connect(made)
+            await peer.register(topics="*1*.*")
+            await until(lambda: peer.owned() == ["0", "1", "2"])
+            set_topic(made.cluster, "t", 5)
+            await until(lambda: peer.owned() == ["0", "1", "2", "3", "4"])
+            set_topic(made.cluster, "new", 1)
+            await until(lambda: len(peer.owned()) == 6)
+            made.cluster.catalog.remove("new")
+            await until(lambda: paths.topic("new") not in dump(made))
+            told = json.loads(dump(made)[paths.topic("t")])
+            assert sorted(told["partitions"]) == ["0", "1", "2", "3", "4"]
+
+    asyncio.run(test())
+
+
+def test_what_others_wrote_into_the_tree_stays(caplog):
+    """A broker of another process, and a topic with partitions that this cluster does not have."""
+
+    async def test():
+        cluster = Cluster(None, offsets_partitions=1)
+        set_topic(cluster, "t", 2)
+        made = LegacyBrokers(cluster, LegacyOptions(config=FAST))
+        other = made.tree.open()
+        ours = b'{"version":1,"partitions":{"0":[1],"1":[1],"2":[1]}}'
+        for op in (
+            Create("/brokers", b""),
+            Create(paths.BROKER_IDS, b""),
+            Create(paths.TOPICS, b""),
+            Create(paths.topic("t"), ours),
+            Create(paths.broker("0"), b'{"host":"h","port":1}', ephemeral=True),
+        ):
+            made.tree.ask(other, (op,))
+        await made.start()
+        try:
+            await until(lambda: len(caplog.records) >= 2)
+            assert dump(made)[paths.topic("t")] == ours.decode()
+            assert dump(made)[paths.broker("0")] == '{"host":"h","port":1}'
+            made.tree.expire(other)
+            await until(lambda: "LEGACY://" in dump(made).get(paths.broker("0"), ""))
+        finally:
+            await made.stop()
+            cluster.close()
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(test())
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert "another process has registered this broker" in said
+    assert "with other partitions than the cluster's 2" in said
+
+
+def test_a_coordinator_that_goes_down_leaves_nothing_to_wait_for():
+    """LC-22, scenario 39: its successor is elected at once, and what members reported is written."""
+
+    async def test():
+        async with coordinators(brokers=2) as made, Peer() as peer:
+            await peer.connect(made)
+            await peer.register()
+            await peer.started()
+            peer.positions = {("t", "0"): 7}
+            first = active(made)
+            await until(lambda: first.machine.reign.groups["g"].offsets)
+            first.shut_down()
+            await first.stop()
+            assert peer.closed or await until(lambda: peer.closed)
+            assert dump(made)["/consumers/g/offsets/t/0"] == "7"
+            second = next(host for host in made.hosts if host is not first)
+            await until(lambda: second.machine.state.value == "active")
+            assert dump(made)[paths.EPOCH] == "2"
+
+    asyncio.run(test())
+
+
+def test_garbage_ends_a_connection_and_nothing_else():
+    """LC-45, scenario 26: sizes that no frame has, types that there are not, bytes left over."""
+
+    async def test():
+        async with coordinators() as made, Peer() as good:
+            await good.connect(made)
+            await good.register()
+            await good.started()
+            for garbage in ("ffffffff", "7fffffff", "000000020063", "00000003000500", "0000000200ff"):
+                async with Peer("bad") as bad:
+                    await bad.connect(made)
+                    bad.writer.write(bytes.fromhex(garbage))
+                    await until(lambda peer=bad: peer.closed)
+            pings = sum(isinstance(m, PingRequest) for m in good.received)
+            await until(lambda: sum(isinstance(m, PingRequest) for m in good.received) > pings)
+            assert not good.closed
+
+    asyncio.run(test())
+
+
+def test_half_an_answer_is_none_and_holds_nobody_up():
+    """LC-83, LC-90, scenario 23: the rest of a frame comes later, and others are served in between."""
+
+    async def test():
+        async with coordinators() as made, Peer() as slow, Peer("c2") as other:
+            await slow.connect(made)
+            frame = slow.wire.encode(_registration("c1"))
+            slow.writer.write(frame[:20])
+            await other.connect(made)
+            assert (await other.register()).error == 0
+            slow._awaiting = other._awaiting.REGISTRATION
+            slow.writer.write(frame[20:])
+            assert (await slow.next()).error == 0
+
+    asyncio.run(test())
+
+
+def _registration(name):
+    from kgroup.legacy.wire.messages import RegisterConsumerRequest
+
+    return RegisterConsumerRequest("g", name, '{"t":1}', True, "smallest", 3000)
+
+
+class Stuck(asyncio.Transport):
+    """A peer that takes nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.held, self.aborted = 0, False
+
+    def write(self, data):
+        self.held += len(data)
+
+    def get_write_buffer_size(self):
+        return self.held
+
+    def is_closing(self):
+        return self.aborted
+
+    def abort(self):
+        self.aborted = True
+
+
+def test_who_takes_nothing_is_cut_off():
+    """LC-90, scenario 25: more than max_outbound_bytes wait for it; its partitions go to the others."""
+
+    async def test():
+        config = LegacyConfig(
+            rebalance_backoff_ms=200, zk_session_ms=1200, min_session_ms=500, max_outbound_bytes=60
+        )
+        async with coordinators(config=config) as made, Peer("c2", 600) as other:
+            host, stuck = active(made), Stuck()
+            connection = LegacyConnection(host)
+            connection.connection_made(stuck)
+            connection.data_received(host.wire.encode(_registration("c1")))
+            await until(lambda: stuck.aborted)
+            assert not host.machine.reign.groups["g"].members
+            await other.connect(made)
+            assert (await other.register()).error == 0
+
+    asyncio.run(test())
+
+
+def test_what_only_the_coordinator_knows_is_among_the_metrics():
+    """LC-24, LC-55: session timeouts and failed pings; of one that is not the coordinator, no members."""
+
+    async def test():
+        async with coordinators(brokers=2) as made, Peer("c1", 600) as peer:
+            await peer.connect(made)
+            await peer.register()
+            await peer.started()
+            peer.silent = True
+
+            def of(name):
+                return [m.value for m in made.metrics() if m.name == name and m.tags.get("consumer") == "c1"]
+
+            assert of("session-timeout-ms") == [600]
+            await until(lambda: of("failed-pings") and of("failed-pings")[0] > 0)
+            found = {(m.name, m.tags.get("broker")): m.value for m in made.metrics()}
+            chosen = made.hosts.index(active(made))
+            assert found["coordinator-id", str(1 - chosen)] == chosen
+            assert found["coordinator-epoch", str(chosen)] == 1
+            assert ("coordinator-epoch", str(1 - chosen)) not in found
+
+    asyncio.run(test())
+
+
+def test_ports_in_use_are_told():
+    async def test():
+        async with coordinators() as made:
+            port = int(made.addresses[0].rpartition(":")[2])
+            cluster = Cluster(None, offsets_partitions=1)
+            another = LegacyBrokers(cluster, LegacyOptions(port=port))
+            try:
+                with pytest.raises(KgroupError, match=f"port {port} on 127.0.0.1 cannot be used"):
+                    await another.start()
+            finally:
+                await another.stop()
+                cluster.close()
+
+    asyncio.run(test())
+
+
+def test_settings_by_name():
+    assert read_settings({"max_failed_pings": "5", "header": "true"}) == LegacyConfig(
+        max_failed_pings=5, header=True
+    )
+    for wrong in ({"pings": "1"}, {"header": "1"}, {"queue_size": "many"}, {"max_failed_pings": "0"}):
+        with pytest.raises(ConfigError):
+            read_settings(wrong)
+
+
+def test_a_broker_without_them_imports_nothing_of_them():
+    """LC-18: who does not serve them pays nothing for them."""
+    found = "[m for m in sys.modules if 'legacy' in m or 'zookeeper' in m]"
+    code = f"import sys, kgroup.broker.server; print({found})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+class Threads:
+    """A session whose answers come when the test says so."""
+
+    def __init__(self):
+        self.answers, self.watches = {}, {}
+
+    def submit(self, op, answered, watch):
+        self.answers[op.path], self.watches[op.path] = answered, watch
+
+    def close(self):
+        pass
+
+
+def test_a_watch_that_is_faster_than_its_answer_waits_for_it():
+    """LC-34: kazoo tells both on threads of their own; what fired first would be about nothing yet."""
+
+    async def test():
+        told = []
+        link = SessionLink(parse_ensemble("127.0.0.1:1"), Security(), 6000, told.append)
+        link._session = Threads()
+        link.call(Zk(1, (Get("/a"),), watch=True))
+        session = link._session
+        session.watches["/a"](Change.DATA)
+        await asyncio.sleep(0)
+        assert told == []
+        session.answers["/a"](Failure.NO_NODE)
+        await until(lambda: len(told) == 2)
+        assert told == [ZkDone(1, (Failure.NO_NODE,)), ZkFired("/a", Change.DATA)]
+        link.close()
+
+    asyncio.run(test())
