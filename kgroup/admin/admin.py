@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.lag_report import LagReport
     from kgroup.admin.read.listed_offset import ListedOffset
     from kgroup.admin.read.offsets import Committed
+    from kgroup.admin.read.records import Records
     from kgroup.admin.settings import Setting
 
 
@@ -164,6 +165,12 @@ class Admin:
         from kgroup.admin.read.offsets import list_offsets
 
         return list_offsets(self._cluster, wanted)
+
+    def records(self, within_s: float) -> Records:
+        """The records of the cluster's topics; each look ends within `within_s`."""
+        from kgroup.admin.read.records import Records
+
+        return Records(self._cluster, within_s)
 
     def plan_remove_members(self, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
         """Who would be removed from a classic or consumer group, and the effect on each; changes nothing."""

@@ -37,7 +37,7 @@ def record_times(cluster: Cluster, positions: Mapping[TopicPartition, int]) -> R
         if not pending:
             break
         found.update(dict.fromkeys(pending))
-        answers = _fetch_by_leader(cluster, pending, topics)
+        answers = fetch_by_leader(cluster, pending, topics)
         pending = _advance(cluster, pending, answers, found)
     return found
 
@@ -89,9 +89,10 @@ def _first_time(data: bytes, position: int) -> tuple[int | None, int]:
     return None, after
 
 
-def _fetch_by_leader(
+def fetch_by_leader(
     cluster: Cluster, positions: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
+    """What each partition's leader answers to a Fetch from its position on, or why it cannot be told."""
     found: dict[TopicPartition, PartitionData | KgroupError] = {}
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition in positions:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
+from typing import Protocol as Shape
 
 import typer
 
@@ -18,6 +19,8 @@ from kgroup.cli.options import group
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.client.legacy_consumer import Happened
     from kgroup.domain import TopicPartition
     from kgroup.members.driver import Event
     from kgroup.members.effects import Member
@@ -47,6 +50,19 @@ Duration = Annotated[
 ]
 ForGood = Annotated[
     bool, typer.Option("--leave", help="Leave for good at the end; a static member keeps its place without.")
+]
+
+Legacy = Annotated[
+    str | None,
+    typer.Option(
+        "--legacy",
+        metavar="HOST:PORT,…",
+        help="Join a coordinator of the ZooKeeper era there, and read the records.",
+    ),
+]
+SessionTimeout = Annotated[
+    str | None,
+    typer.Option("--session-timeout", metavar="DURATION", help="With --legacy. Default 6s."),
 ]
 
 
@@ -79,6 +95,7 @@ class _Stop:
             "kgroup member run orders --topic orders --for 30s --leave -o ndjson",
             "half a minute, for a script",
         ),
+        ("kgroup member run old --topic orders --legacy 127.0.0.1:9192", "at kgroup serve --legacy"),
     ),
     has_json=False,
 )
@@ -91,22 +108,28 @@ def run(
     assignor: AssignorOption = None,
     duration: Duration = None,
     for_good: ForGood = False,
+    legacy: Legacy = None,
+    session_timeout: SessionTimeout = None,
 ) -> ExitCode:
     """Join a group as one synthetic member, and tell what it is given and loses.
 
-    It reads no records and commits nothing. With -o ndjson every event is a JSON object on its line.
+    It reads no records and commits nothing, but for one with --legacy, which does both. With -o ndjson every
+    event is a JSON object on its line.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.members.driver import Driver
 
-    member = _member(group_id, topic, protocol, instance_id, assignor)
     stop = _Stop(parse_duration(duration) if duration else None)
+    if legacy is not None:
+        given = {"--instance-id": instance_id, "--assignor": assignor}
+        _refuse_with_legacy([name for name, value in given.items() if value is not None], protocol)
+        return _run_legacy(env, group_id, topic, legacy, session_timeout, stop)
+    if session_timeout is not None:
+        raise ConfigError("--session-timeout goes with --legacy", "other members have Kafka's defaults")
+    member = _member(group_id, topic, protocol, instance_id, assignor)
     events = _Events(env, member)
     with open_admin(env) as admin:
-        if not any(port for _, port in admin.transport.nodes().values()):
-            raise ConfigError("a member needs a cluster that runs on its own", "kgroup serve, then again")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop.on_signal)
+        _prepare(admin, stop)
         clock = time.monotonic_ns
         driver = Driver(
             member,
@@ -120,6 +143,38 @@ def run(
         code, message = events.failed
         name = ErrorCode.name_of(code)
         raise Failure(of_kafka_code(code), name, f"{group_id}: {message or name}", f"kgroup explain {name}")
+    return ExitCode.OK
+
+
+def _prepare(admin: "Admin", stop: _Stop) -> None:
+    """Have signals end the member; ConfigError for a cluster that only this process knows."""
+    if not any(port for _, port in admin.transport.nodes().values()):
+        raise ConfigError("a member needs a cluster that runs on its own", "kgroup serve, then again")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop.on_signal)
+
+
+def _refuse_with_legacy(given: list[str], protocol: str) -> None:
+    given = given if protocol == "classic" else [*given, "--protocol"]
+    if given:
+        raise ConfigError(
+            f"{', '.join(given)}: the coordinator of the ZooKeeper era knows no such thing", "leave it out"
+        )
+
+
+def _run_legacy(
+    env: Env, group_id: str, topics: list[str], where: str, session_timeout: str | None, stop: _Stop
+) -> ExitCode:
+    """Be a consumer of the ZooKeeper era; Unreachable if it never got as far as being given partitions."""
+    from kgroup.cli.env.session import open_admin
+    from kgroup.cli.legacy_member import Legacy, topic_count
+
+    with open_admin(env) as admin:
+        session_ms = round(parse_duration(session_timeout) * 1000) if session_timeout else None
+        member = Legacy(group_id, where, session_ms)
+        events = _Events(env, member)
+        _prepare(admin, stop)
+        member.run(admin, topic_count(topics), lambda: stop.pause(0), events.tell, env.note)
     return ExitCode.OK
 
 
@@ -154,16 +209,26 @@ def _assignor(name: str) -> Any:
     return known[name]()
 
 
+class Named(Shape):
+    """Whoever has events: in which group, and as whom."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def member_id(self) -> str: ...
+
+
 class _Events:
     """Prints what happens to the member; `failed` is the code and message it gave up with."""
 
-    def __init__(self, env: Env, member: "Member") -> None:
+    def __init__(self, env: Env, member: "Named") -> None:
         self._json = env.output.format in ("json", "ndjson")
         self._member = member
         self.failed: tuple[int, str] | None = None
 
-    def tell(self, event: "Event") -> None:
-        from kgroup.members.effects import Committed, Failed, Left
+    def tell(self, event: "Event | Happened") -> None:
+        from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
 
         if isinstance(event, Failed):
             self.failed = event.code, event.message
@@ -171,15 +236,22 @@ class _Events:
         if isinstance(event, Committed):
             return
         kind = type(event).__name__.lower()
-        partitions = () if isinstance(event, Left) else sorted(event.partitions)
-        self._print(kind, partitions)
+        match event:
+            case Left():
+                self._print(kind, ())
+            case Assigned() | Revoke() | Lost():
+                self._print(kind, sorted(event.partitions))
+            case _:
+                read = {"records": event.records, "position": event.position}
+                self._print(kind, (event.partition,), **read)
         sys.stdout.flush()
 
-    def _print(self, kind: str, partitions: "Iterable[TopicPartition]") -> None:
+    def _print(self, kind: str, partitions: "Iterable[TopicPartition]", **more: int) -> None:
         now = time.time_ns() // 1_000_000
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now / 1000)) + f".{now % 1000:03}Z"
         if not self._json:
-            print(clean(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}"))
+            told = "".join(f"  {name} {number}" for name, number in more.items())
+            print(clean(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}{told}"))
             return
         import json
 
@@ -191,6 +263,7 @@ class _Events:
             "group_id": self._member.group_id,
             "member_id": self._member.member_id,
             "partitions": [{"topic": p.topic, "partition": p.partition} for p in partitions],
+            **more,
         }
         print(json.dumps(line, separators=(",", ":")))
 

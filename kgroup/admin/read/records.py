@@ -1,0 +1,69 @@
+"""Records from positions on, one look at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kgroup.admin.discovery import Cluster
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
+from kgroup.admin.read.record_times import fetch_by_leader
+from kgroup.admin.refusals import refused
+from kgroup.client.legacy_consumer import Chunk
+from kgroup.domain import TopicPartition
+from kgroup.errors import DecodeError, ErrorCode, KgroupError
+
+
+class Records:
+    """The logs of a cluster, looked at for `within_s` at a time, so that nobody waits long for them."""
+
+    def __init__(self, cluster: Cluster, within_s: float) -> None:
+        self._cluster = cluster
+        self._within_s = within_s
+
+    def read(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, Chunk | KgroupError]:
+        """What there is from each position on, as much as one answer holds; never raises."""
+        try:
+            with self._cluster.within(self._within_s):
+                topics = self._cluster.topics({partition.topic for partition in positions})
+                answers = fetch_by_leader(self._cluster, positions, topics)
+        except KgroupError as error:
+            return dict.fromkeys(positions, error)
+        found: dict[TopicPartition, Chunk | KgroupError] = {}
+        for partition, answer in answers.items():
+            if isinstance(answer, KgroupError):
+                found[partition] = answer
+            elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                found[partition] = Chunk((), None)
+            elif answer.error_code:
+                found[partition] = refused(answer.error_code, str(partition))
+            else:
+                found[partition] = _chunk(answer.records or b"", positions[partition])
+        return found
+
+    def start(
+        self, partitions: Sequence[TopicPartition], smallest: bool
+    ) -> dict[TopicPartition, int | KgroupError]:
+        """Where each log begins, or where it ends; never raises."""
+        try:
+            with self._cluster.within(self._within_s):
+                asked = dict.fromkeys(partitions, EARLIEST if smallest else LATEST)
+                listed = list_offsets(self._cluster, asked)
+        except KgroupError as error:
+            return dict.fromkeys(partitions, error)
+        return {p: told.offset if isinstance(told, ListedOffset) else told for p, told in listed.items()}
+
+
+def _chunk(data: bytes, position: int) -> Chunk | DecodeError:
+    from kgroup.protocol.batches import batches_in
+
+    offsets: list[int] = []
+    after = position
+    try:
+        for batch in batches_in(data):
+            after = max(after, batch.last_offset + 1)
+            if not batch.control:
+                offsets += [record.offset for record in batch.records if record.offset >= position]
+    except DecodeError as error:
+        return error
+    return Chunk(tuple(offsets), after)
