@@ -9,10 +9,11 @@ from kgroup.cli.app import run as kgroup
 from kgroup.errors import ConfigError
 from kgroup.simulation.play.picture import page
 from kgroup.simulation.play.planning import Size, compare, play
-from kgroup.simulation.play.scenario import NAMED, find, milliseconds, read
+from kgroup.simulation.play.scenario import NAMED, Scenario, ScenarioStep, find, milliseconds, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = Size(members=6, partitions=12)
+PUSH = ("push", False)
 EVERY_KIND = [("classic", False), ("classic", True), ("consumer", False), ("consumer", True)]
 
 
@@ -50,8 +51,8 @@ def test_killed_members_repeat_work_but_those_that_stop_do_not():
 
 
 def test_scaling_and_upgrading_end_with_everything_read():
-    for name in ("scale-out", "scale-in", "deploy-canary", "upgrade"):
-        for protocol, static in EVERY_KIND:
+    for name in ("scale-out", "scale-in", "deploy-canary", "failover", "upgrade"):
+        for protocol, static in [*EVERY_KIND, PUSH]:
             assert play(NAMED[name], SMALL, protocol, static=static).history[-1][1] == SMALL.partitions
 
 
@@ -62,8 +63,38 @@ def test_upgrade_of_static_members_moves_nothing():
 
 
 def test_the_same_seed_gives_the_same_result():
-    first, second = (compare(NAMED["az-loss"], SMALL, EVERY_KIND, seed=3) for _ in range(2))
+    kinds = [*EVERY_KIND, PUSH]
+    first, second = (compare(NAMED["az-loss"], SMALL, kinds, seed=3) for _ in range(2))
     assert first == second
+
+
+def test_a_failover_costs_a_pushing_coordinator_a_rebalance_and_the_others_none():
+    """LC-08, LC-76, LC-87: a log is read again; registries are made again, by members that register anew."""
+    results = {kind: play(NAMED["failover"], SMALL, kind[0], static=kind[1]) for kind in [*EVERY_KIND, PUSH]}
+    assert {kind: result.rebalances for kind, result in results.items()} == {
+        **dict.fromkeys(EVERY_KIND, 0),
+        PUSH: 1,
+    }
+    pushed = results[PUSH]
+    assert pushed.partitions_moved == 0
+    # Nobody delivers from the end of the old coordinator's leases to the new one's Starts.
+    assert pushed.unowned_partition_ms > 0
+    assert all(results[kind].unowned_partition_ms == 0 for kind in EVERY_KIND)
+
+
+def test_leaving_a_pushing_coordinator_loses_nothing_but_dying_does():
+    """LC-78, LC-61: positions go with the leave; those since the newest answered ping die with a zone."""
+    rolled, lost = (play(NAMED[name], SMALL, "push", static=False) for name in ("rolling-bounce", "az-loss"))
+    assert (rolled.duplicates, rolled.rebalances >= SMALL.members) == (0, True)
+    assert lost.duplicates > 0
+
+
+def test_a_member_answers_a_ping_three_times_a_session():
+    """LC-52: a request and an answer each third of a session, and nothing else, while nothing happens."""
+    quiet = Scenario("quiet", (ScenarioStep("wait", wait_ms=600_000),))
+    result = play(quiet, Size(members=4, partitions=8, session_timeout_ms=30_000), "push", static=False)
+    assert (result.rebalances, result.unowned_partition_ms) == (0, 0)
+    assert result.messages_per_member_minute == pytest.approx(12, abs=0.5)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("simulate*.yaml")), ids=lambda path: path.name)
@@ -121,7 +152,8 @@ def test_command_prints_a_result_for_each_kind(capsys, tmp_path):
     document = json.loads(out)
     validate(document, schema_for("simulate"))
     assert code == 0
-    assert [(r["protocol"], r["static"]) for r in document["data"]["results"]] == EVERY_KIND
+    kinds = [(r["protocol"], r["static"]) for r in document["data"]["results"]]
+    assert kinds == [*EVERY_KIND, ("push", False)]
     assert page_file.read_text().startswith("<!doctype html>")
 
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from kgroup.simulation.play.planning import PlanResult, Size
     from kgroup.simulation.play.scenario import Scenario
 
-PROTOCOLS = ("classic", "consumer")
-SCENARIOS = ("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "upgrade")
+PROTOCOLS = ("classic", "consumer", "push")
+PUSH = "push"
+SCENARIOS = ("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "failover", "upgrade")
 _TIMEOUTS = ("session.timeout", "heartbeat.interval")
 _COLUMNS = (
     Column("protocol"),
@@ -34,6 +35,7 @@ _COLUMNS = (
     Column("duplicates", right=True),
     Column("commits_only_relaxed_check_accepted", "ONLY-RELAXED", right=True),
     Column("commits_both_checks_refused", "BOTH-REFUSED", right=True),
+    Column("messages_per_member_minute", "MSGS/MIN", right=True),
     Column("simulated_ms", wide=True, right=True),
 )
 
@@ -61,7 +63,7 @@ def command(
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option("--protocol", metavar="NAME", help="classic or consumer only; default both."),
+        typer.Option("--protocol", metavar="NAME", help="|".join(PROTOCOLS) + " only; default all."),
     ] = None,
     static: Annotated[
         bool | None,
@@ -130,8 +132,10 @@ def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:
     if protocol is not None and protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
     protocols = PROTOCOLS if protocol is None else (protocol,)
+    if protocol == PUSH and static:
+        raise ConfigError("--protocol push has no static members", "leave --static out")
     kinds = (False, True) if static is None else (static,)
-    return [(name, kind) for name in protocols for kind in kinds]
+    return [(name, kind) for name in protocols for kind in kinds if not (name == PUSH and kind)]
 
 
 def _size(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nullable, one_of, record
+from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
 
 _SETTING = record(setting=STRING, value=STRING)
 
@@ -11,7 +11,7 @@ LOCAL: Mapping[str, Schema] = {
         scenario=nullable(STRING),
         results=array(
             record(
-                protocol=one_of("classic", "consumer"),
+                protocol=one_of("classic", "consumer", "push"),
                 static=BOOLEAN,
                 members=INTEGER,
                 partitions=INTEGER,
@@ -22,6 +22,7 @@ LOCAL: Mapping[str, Schema] = {
                 duplicates=INTEGER,
                 commits_only_relaxed_check_accepted=INTEGER,
                 commits_both_checks_refused=INTEGER,
+                messages_per_member_minute=NUMBER,
                 simulated_ms=INTEGER,
                 events=INTEGER,
             )

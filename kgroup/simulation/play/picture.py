@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from kgroup.simulation.play.planning import PlanResult
+from kgroup.simulation.play.planning import PUSH, PlanResult
 
 WIDTH, HEIGHT = 900, 120
 MOST_POINTS = 900
@@ -21,6 +21,7 @@ _COLUMNS = (
     ("unowned_partition_ms", "unowned partitions × ms"),
     ("partitions_moved", "partitions moved"),
     ("duplicates", "records read twice"),
+    ("messages_per_member_minute", "messages a member and minute"),
 )
 
 
@@ -36,7 +37,9 @@ def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
 
 
 def name_of(result: PlanResult) -> str:
-    """The kind of group: `classic static`, `consumer dynamic` …"""
+    """The kind of group: `classic static`, `consumer dynamic`, `push` …"""
+    if result.protocol == PUSH:
+        return PUSH
     return f"{result.protocol} {'static' if result.static else 'dynamic'}"
 
 

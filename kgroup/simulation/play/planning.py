@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -12,20 +12,24 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
+from kgroup.coordinator.metrics import Counters
 from kgroup.domain import uuid_text
-from kgroup.errors import KgroupError
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import Member
-from kgroup.simulation.play.scenario import Scenario, ScenarioStep
+from kgroup.simulation.play.acting import Acting
+from kgroup.simulation.play.push import PushStage
+from kgroup.simulation.play.scenario import Scenario
 from kgroup.simulation.play.tally import Tally
 from kgroup.simulation.world.process import Process, ProcessSettings
 from kgroup.simulation.world.world import World
 
 GROUP, TOPIC = "group", "topic"
 CLASSIC, CONSUMER = "classic", "consumer"
-SETTLES_WITHIN_MS = 3_600_000
-LOOK_EVERY_MS = 1_000
+PUSH = "push"
+"""The protocol of the ZooKeeper era: the coordinator asks, and members answer."""
+BROKER_SESSION_MS = 9_000
+"""Kafka's broker.session.timeout.ms: for so long nobody takes over from a broker that dies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class PlanResult:
     """What a scenario cost a group of one kind; `history` is the partitions read, from moment to moment.
 
     The two counts of commits are those of `coordinator.metrics.Counters`, exact: 0 in classic groups.
+    `messages_per_member_minute` counts requests and answers, by the group's first size.
     """
 
     protocol: str
@@ -65,6 +70,7 @@ class PlanResult:
     duplicates: int
     commits_only_relaxed_check_accepted: int
     commits_both_checks_refused: int
+    messages_per_member_minute: float
     simulated_ms: int
     events: int
     history: tuple[tuple[int, int], ...] = ()
@@ -75,10 +81,10 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
 
     Raises KgroupError if it does not come to rest within an hour.
     """
-    stage = Stage(size, protocol, static=static, seed=seed)
+    stage = _stage(size, protocol, static=static, seed=seed)
     stage.settle()
-    before, began = stage.epoch(), stage.world.now_ms
-    counters = stage.world.brokers.counters
+    before, began, sent = stage.epoch(), stage.world.now_ms, stage.messages
+    counters = stage.world.brokers.counters if isinstance(stage, Stage) else Counters()
     counted = replace(counters)
     stage.tally.begin()
     for step in scenario.steps:
@@ -86,6 +92,7 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
     stage.settle()
     tally = stage.tally
     tally.end()
+    passed_ms = stage.world.now_ms - began
     return PlanResult(
         protocol=protocol,
         static=static,
@@ -101,33 +108,43 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
         ),
         commits_both_checks_refused=counters.commits_both_checks_refused
         - counted.commits_both_checks_refused,
-        simulated_ms=stage.world.now_ms - began,
+        messages_per_member_minute=round(
+            (stage.messages - sent) * 60_000 / size.members / max(passed_ms, 1), 1
+        ),
+        simulated_ms=passed_ms,
         events=stage.world.schedule.steps,
         history=tuple((at - began, read) for at, read in tally.history),
     )
 
 
-class Stage:
+def _stage(size: Size, protocol: str, *, static: bool, seed: int) -> Stage | PushStage:
+    return PushStage(size, seed=seed) if protocol == PUSH else Stage(size, protocol, static=static, seed=seed)
+
+
+class Stage(Acting[Process]):
     """A group of one kind, and what can be done to it."""
 
     def __init__(self, size: Size, protocol: str, *, static: bool, seed: int) -> None:
+        rng = Random(seed)
         self._size, self._static = size, static
-        self._rng = Random(seed)
         self._protocols: dict[str, str] = {}
         self._protocol = protocol
         self.world = World(
-            self._rng,
+            rng,
             {TOPIC: size.partitions},
             _settings(size),
-            brokers=1,
+            brokers=2,
             offsets_partitions=1,
             records_per_s=size.records_per_s,
         )
+        super().__init__(self.world.schedule, rng, size.members)
         self.tally = Tally(self.world, size.partitions)
-        self.processes: list[Process] = []
-        self._starting = 0
-        for _ in range(size.members):
-            self._start(self._add(), self._rng.randint(0, 5_000))
+        self.fill()
+
+    @property
+    def messages(self) -> int:
+        """Requests and answers between brokers and members so far."""
+        return self.world.network.messages
 
     def epoch(self) -> int:
         """The group's generation or group epoch: it grows by one with every rebalance."""
@@ -136,61 +153,8 @@ class Stage:
             return 0
         return group.generation if isinstance(group, ClassicGroup) else group.epoch
 
-    def settle(self) -> None:
-        """Let time pass until the group is at rest and every partition is read."""
-        deadline = self.world.now_ms + SETTLES_WITHIN_MS
-        while not self._at_rest():
-            if self.world.now_ms > deadline:
-                raise KgroupError("the group does not come to rest within an hour")
-            self._pass(LOOK_EVERY_MS)
-
-    def play(self, step: ScenarioStep) -> None:
-        """Carry out one step of a scenario, and let its time pass."""
-        count = max(1, round(step.share * self._size.members))
-        match step.verb:
-            case "restart":
-                self._roll(step, self._wanted()[:count], lambda process: None)
-            case "upgrade":
-                self._roll(step, self._wanted()[:count], self._speak_consumer)
-            case "start":
-                for _ in range(count):
-                    self._start(self._add(), self._rng.randint(0, 1_000))
-            case "stop":
-                for process in self._wanted()[-count:]:
-                    process.stop(for_good=True)
-            case "kill":
-                for process in self._wanted()[-count:]:
-                    process.kill()
-                    if step.down_ms:
-                        self._start(process, step.down_ms)
-                self._pass(step.down_ms)
-        self._pass(step.wait_ms)
-
-    def _roll(self, step: ScenarioStep, processes: list[Process], change: Callable[[Process], None]) -> None:
-        for first in range(0, len(processes), step.batch):
-            batch = processes[first : first + step.batch]
-            for process in batch:
-                process.stop()
-                change(process)
-                self._start(process, step.down_ms)
-            self._pass(step.down_ms + step.pause_ms)
-
-    def _start(self, process: Process, delay_ms: int) -> None:
-        self._starting += 1
-        self.world.schedule.after(delay_ms, self._started, process)
-
-    def _started(self, process: Process) -> None:
-        self._starting -= 1
-        process.start()
-
-    def _speak_consumer(self, process: Process) -> None:
+    def _upgrade(self, process: Process) -> None:
         self._protocols[process.name] = CONSUMER
-
-    def _wanted(self) -> list[Process]:
-        return [process for process in self.processes if process.wanted]
-
-    def _pass(self, ms: int) -> None:
-        self.world.schedule.run_until(self.world.now_ms + ms)
 
     def _add(self) -> Process:
         number = len(self.processes)
@@ -225,8 +189,19 @@ class Stage:
 
     def _group(self) -> ClassicGroup | ConsumerGroup | None:
         shard = self.world.brokers.partitions[0].shard
-        assert shard is not None
-        return shard.coordinator.state.groups.get(GROUP)
+        return None if shard is None else shard.coordinator.state.groups.get(GROUP)
+
+    def _fail_over(self, down_ms: int) -> None:
+        """The other broker leads once the controller has missed the one that died."""
+        brokers = self.world.brokers
+        partition = brokers.partitions[0]
+        if partition.leader is None:
+            return
+        dead = brokers.brokers[partition.leader]
+        other = brokers.brokers[1 - dead.id]
+        brokers.crash(dead)
+        self._schedule.after(BROKER_SESSION_MS, lambda: brokers.lead(partition, other.id))
+        self._schedule.after(max(down_ms, BROKER_SESSION_MS), lambda: setattr(dead, "up", True))
 
     def _at_rest(self) -> bool:
         group, wanted = self._group(), self._wanted()

@@ -12,7 +12,7 @@ from kgroup.errors import ConfigError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _UNITS = {"ms": 1, None: 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-VERBS = ("restart", "start", "stop", "kill", "upgrade")
+VERBS = ("restart", "start", "stop", "kill", "upgrade", "failover")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class ScenarioStep:
 
     `restart` and `upgrade` take `batch` members at a time, down for `down_ms`, with `pause_ms` between the
     batches; `kill` takes all at once, and they come back after `down_ms` if that is not 0. `start` adds as
-    many members as `share` says, `stop` ends them for good. `wait_ms` passes after any step.
+    many members as `share` says, `stop` ends them for good. `failover` kills the broker of the group's
+    coordinator for `down_ms`. `wait_ms` passes after any step.
     """
 
     verb: str
@@ -59,6 +60,11 @@ NAMED: Mapping[str, Scenario] = {
             "deploy-canary",
             (ScenarioStep("restart", share=0.1, wait_ms=300_000), ScenarioStep("restart", batch=4)),
             "a tenth restarts and is watched for five minutes, then everybody, four at a time",
+        ),
+        Scenario(
+            "failover",
+            (ScenarioStep("failover", down_ms=60_000),),
+            "the broker of the group's coordinator dies, and is back after a minute",
         ),
         Scenario(
             "upgrade",

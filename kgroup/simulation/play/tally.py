@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from kgroup.domain import TopicPartition
-from kgroup.simulation.world.process import Process
-from kgroup.simulation.world.world import World
+
+
+class Stage(Protocol):
+    """The time, and how far logs have grown by now."""
+
+    @property
+    def now_ms(self) -> int: ...
+
+    def end_of(self, partition: TopicPartition) -> int: ...
+
+
+class Reader(Protocol):
+    """A process: what it holds, and of which of that it knows where to read."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def holding(self) -> frozenset[TopicPartition]: ...
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]: ...
 
 
 class Tally:
@@ -15,7 +38,7 @@ class Tally:
     owner and lie behind the offset the next one starts from.
     """
 
-    def __init__(self, world: World, partitions: int) -> None:
+    def __init__(self, world: Stage, partitions: int) -> None:
         self._world = world
         self._partitions = partitions
         self._holding: dict[str, frozenset[TopicPartition]] = {}
@@ -48,7 +71,7 @@ class Tally:
         self.history.append((now, len(self._holders)))
         self._counting = False
 
-    def owners_changed(self, process: Process) -> None:
+    def owners_changed(self, process: Reader) -> None:
         """A process holds other partitions than before."""
         before = self._holding.get(process.name, frozenset())
         self._holding[process.name] = process.holding
@@ -66,12 +89,12 @@ class Tally:
             self._still_since = now
         self.history.append((now, len(self._holders)))
 
-    def position_known(self, process: Process, partition: TopicPartition, committed: int) -> None:
+    def position_known(self, process: Reader, partition: TopicPartition, committed: int) -> None:
         """A process begins to read a partition from its committed offset."""
         if self._counting:
             self.duplicates += max(self._read_to.get(partition, 0) - committed, 0)
 
-    def _given_up(self, process: Process, partition: TopicPartition) -> None:
+    def _given_up(self, process: Reader, partition: TopicPartition) -> None:
         if partition in process.positions:
             self._read_to[partition] = self._world.end_of(partition)
         left = self._holders.get(partition, 0) - 1
@@ -81,7 +104,7 @@ class Tally:
         self._holders.pop(partition, None)
         self._unowned_since[partition] = self._world.now_ms
 
-    def _taken(self, process: Process, partition: TopicPartition) -> None:
+    def _taken(self, process: Reader, partition: TopicPartition) -> None:
         self._holders[partition] = self._holders.get(partition, 0) + 1
         since = self._unowned_since.pop(partition, None)
         if self._counting:

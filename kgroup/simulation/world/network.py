@@ -86,7 +86,7 @@ class Connection:
 
 
 class Network:
-    """Carries messages. Pairs in `cut` cannot talk and lose what they send; held ones get it later."""
+    """Carries messages and counts them. Pairs in `cut` cannot talk and lose what they send; held ones wait."""
 
     def __init__(self, schedule: Schedule, rng: Random, brokers: dict[int, Broker]) -> None:
         self.schedule = schedule
@@ -98,6 +98,7 @@ class Network:
         self._open: dict[Pair, Connection] = {}
         self._last_arrival: dict[Pair, int] = {}
         self._tickets = 0
+        self.messages = 0
 
     def connection(self, client: Endpoint, broker_id: int) -> Connection:
         """The open connection of the pair, or a new one."""
@@ -112,6 +113,7 @@ class Network:
         """Send a request; the client hears of an answer or that it must not wait any longer."""
         connection = self.connection(client, broker_id)
         self._tickets += 1
+        self.messages += 1
         now = self.schedule.now_ms
         sent = InFlight(message, version, now + timeout_ms, now)
         connection.in_flight[self._tickets] = sent
@@ -135,6 +137,7 @@ class Network:
         if self._unlucky():
             self.schedule.after(self._delay(), self.break_connection, connection)
             return
+        self.messages += 1
         now = self.schedule.now_ms
         sent.answered_step = self.schedule.steps
         connection.to_client_ms = max(now + self._delay(), connection.to_client_ms)
