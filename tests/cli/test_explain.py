@@ -124,3 +124,18 @@ def test_unknown_term_ends_with_3_and_near_misses(kgroup):
 def test_without_a_term_lists_them(kgroup):
     names = kgroup("explain", "-o", "name").out.splitlines()
     assert set(OPERATORS_MEET) <= set(names)
+
+
+@pytest.mark.parametrize("number", range(5, 11))
+def test_codes_of_the_zookeeper_era_are_their_own(number):
+    """LC-46: the same numbers mean other errors in Kafka, which a number alone stays."""
+    entry = lookup(f"legacy {number}")
+    assert entry is not None and entry.code is None
+    assert f"Code {number} of the coordinator" in entry.meaning
+    assert lookup(str(number)).name == ErrorCode.name_of(number)
+
+
+def test_the_failure_of_the_old_rebalance_is_known_by_its_class():
+    """LC-72"""
+    entry = lookup("kafka.common.ConsumerRebalanceFailedException".rpartition(".")[2])
+    assert entry.name == "ConsumerRebalanceFailedException" and "given up" in entry.meaning

@@ -5,13 +5,14 @@ from difflib import get_close_matches
 
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.explanations.errors import ERRORS
+from kgroup.cli.explanations.legacy import LEGACY
 from kgroup.cli.explanations.states import STATES
 from kgroup.errors import ErrorCode
 
 
 def entries() -> Mapping[str, Entry]:
     """Every entry by its bare name (see `_bare`); error codes with no text of their own included."""
-    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES)}
+    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
             known.setdefault(_bare(code.name), _plain_error(code))
