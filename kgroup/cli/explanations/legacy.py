@@ -1,4 +1,4 @@
-"""What the coordinator of the ZooKeeper era answers (`kgroup serve --legacy`); its numbers are not Kafka's."""
+"""What the coordinator of the ZooKeeper era answers (`serve --legacy`); its numbers are not Kafka's."""
 
 from kgroup.cli.explanations.entry import Entry
 
@@ -60,7 +60,7 @@ LEGACY: tuple[Entry, ...] = (
         "A group was stopped and started max_rebalance_retries times, and each attempt failed: it is given "
         "up until something changes. In the consumers of 0.8 to 1.1 the same: one could not own its "
         "partitions after rebalance.max.retries attempts, and reads nothing any more.",
-        cause="A member answers pings and no Stop or Start, or ZooKeeper refuses the writes. The consumers of "
+        cause="A member answers pings and no Stop or Start, or ZooKeeper refuses the writes. Consumers of "
         "0.8 met it when the old owner's session outlived all their attempts: retries times backoff must be "
         "longer than the session.",
         next=(STATUS, "kgroup describe GROUP --zookeeper HOST:PORT"),

@@ -86,7 +86,7 @@ class Connection:
 
 
 class Network:
-    """Carries messages and counts them. Pairs in `cut` cannot talk and lose what they send; held ones wait."""
+    """Carries and counts messages. Pairs in `cut` cannot talk and lose what they send; held ones wait."""
 
     def __init__(self, schedule: Schedule, rng: Random, brokers: dict[int, Broker]) -> None:
         self.schedule = schedule
