@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
-from live import Client
 
 from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 from kgroup.broker.server import Server
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client
 
 CONFIG = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=100, zk_session_ms=1200)
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-from legacy_brokers import FAST, Peer, active, coordinators, set_topic, until
 
 from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 from kgroup.broker.legacy.connection import LegacyConnection
@@ -23,6 +22,7 @@ from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.names import parse_ensemble
 from kgroup.zookeeper.operations import Change, Create, Failure, Get
 from kgroup.zookeeper.session import Security
+from tests.unit.broker.legacy_brokers import FAST, Peer, active, coordinators, set_topic, until
 
 
 def dump(made, path="/"):
