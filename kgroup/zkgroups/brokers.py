@@ -1,6 +1,6 @@
 """The brokers that a tree names, asked in the versions that every Kafka from 0.8.2 to 3.9 serves unasked.
 
-They tell where the logs begin and end, and the positions of consumers with offsets.storage=kafka.
+They tell where the logs begin and end, and the committed offsets of consumers with offsets.storage=kafka.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _fetch(
         for told in topic.partitions:
             partition = TopicPartition(topic.name, told.partition_index)
             if told.error_code not in _NOTHING_THERE:
-                return refused(told.error_code, f"the position of {partition}")
+                return refused(told.error_code, f"the committed offset of {partition}")
             if told.committed_offset != NO_OFFSET:
                 found[partition] = OffsetAndMetadata(told.committed_offset, metadata=told.metadata or "")
     return found

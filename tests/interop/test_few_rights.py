@@ -48,7 +48,7 @@ Ask = Callable[..., Told]
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
-    """Two groups with positions in the topics seen and hidden; bob has no right at all."""
+    """Two groups with offsets in the topics seen and hidden; bob has no right at all."""
     require("java", "mvn")
     with RealKafka(AUTHORIZED, ("SASL_PLAINTEXT",), base=tmp_path_factory.mktemp("rights")) as running:
         with SocketTransport(ConnectionSettings(parse_bootstrap(running.bootstrap))) as transport:

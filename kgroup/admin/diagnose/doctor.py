@@ -108,5 +108,5 @@ def _checkup(facts: Facts) -> Checkup:
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:
     """A part of the description that could not be read; the group is named beside it anyway."""
-    look = "positions" if error.item == group_id else error.item
+    look = "committed offsets" if error.item == group_id else error.item
     return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

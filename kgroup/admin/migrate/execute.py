@@ -122,7 +122,7 @@ def convert_empty(cluster: Cluster, plan: MigrationPlan, journal: Journal) -> Co
 
 
 def changes(before: Committed, after: Committed) -> tuple[OffsetChange, ...]:
-    """The partitions whose position is not the same in both, metadata and leader epoch included."""
+    """The partitions whose committed offset is not the same in both, metadata and leader epoch included."""
     places: Mapping[TopicPartition, object] = {**before, **after}
     return tuple(
         OffsetChange(

@@ -1,4 +1,4 @@
-"""Positions: what groups have committed, and where the logs begin and end."""
+"""Committed offsets: what groups have committed, and where the logs begin and end."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:
-    """All committed positions of each group, deleted topics included, or why they cannot be read."""
+    """All committed offsets of each group, deleted topics included, or why they cannot be read."""
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
         told = fetched(cluster, node, dict.fromkeys(groups), left_s)
         return {
-            g: found if isinstance(found, KgroupError) else _positions(found) for g, found in told.items()
+            g: found if isinstance(found, KgroupError) else _committed(found) for g, found in told.items()
         }
 
     return cluster.ask_coordinators(group_ids, ask, idempotent=True)
@@ -45,7 +45,7 @@ def fetched(
 ) -> Answers[Sequence[Any]]:
     """What a broker tells of each group's partitions (None: of all it has committed), topic by topic.
 
-    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds a position open.
+    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
     """
     from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -93,11 +93,11 @@ def _named(partitions: Iterable[TopicPartition], make: Callable[..., Any]) -> tu
     )
 
 
-def _positions(topics: Sequence[Any]) -> Committed | KgroupError:
+def _committed(topics: Sequence[Any]) -> Committed | KgroupError:
     for topic in topics:
         for p in topic.partitions:
             if p.error_code:
-                return refused(p.error_code, f"the position of {topic.name}-{p.partition_index}")
+                return refused(p.error_code, f"the committed offset of {topic.name}-{p.partition_index}")
     return {
         TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
             p.committed_offset, p.committed_leader_epoch, p.metadata or ""

@@ -1,4 +1,4 @@
-"""What of a cluster's groups, topics and positions cannot be seen from here, and why.
+"""What of a cluster's groups, topics and committed offsets cannot be seen from here, and why.
 
 Brokers leave out what a principal may not see, and one that is down lists no groups, both without a word: an
 answer is complete only where something proves it. This is the one place that asks for the proof
@@ -144,7 +144,7 @@ def topics_asked(cluster: Cluster, names: Iterable[str]) -> tuple[Answers[TopicD
 
 
 def sees_every_topic(cluster: Cluster) -> bool:
-    """Whether lists of topics and of positions tell this principal all."""
+    """Whether lists of topics and of committed offsets tell this principal all."""
     return topics_asked(cluster, ())[1]
 
 
@@ -154,15 +154,15 @@ def unseen_topics() -> ItemError:
     return ItemError("topics", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
-def unseen_positions(group_id: str) -> ItemError:
-    """That a group may have positions which brokers left out."""
-    message = f"{group_id}: may be incomplete: brokers leave out positions of topics that this principal "
+def unseen_offsets(group_id: str) -> ItemError:
+    """That a group may have committed offsets which brokers left out."""
+    message = f"{group_id}: may be incomplete: brokers leave out committed offsets of topics that this "
     message += "may not describe"
     return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
 def may_not_see(cluster: Cluster, topic: str) -> tuple[ItemError, ...]:
-    """That brokers leave this topic out of positions, where this principal may not describe it."""
+    """That brokers leave this topic's committed offsets out where this principal may not describe it."""
     found = cluster.topics([topic]).get(topic)
     if isinstance(found, BrokerRefused) and _denied(found):
         return (item_error(topic, found),)

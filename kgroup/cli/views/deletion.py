@@ -32,7 +32,7 @@ def deletion(
     counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
     if journal_id:
-        summary += f"   journal {journal_id}   positions in {file}"
+        summary += f"   journal {journal_id}   committed offsets in {file}"
     elif counts["planned"]:
         summary += ".   Nothing changed. Add --execute."
     columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]

@@ -125,7 +125,7 @@ def duration_text(ms: int | None) -> str | None:
 
 
 def _no_verdict(group: GroupLag, reason: str) -> ItemError:
-    hint = "commit a position for these partitions: kgroup reset-offsets, or let the readers do it"
+    hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "ask again when it can be read"
     return ItemError("LAG_UNKNOWN", f"{group.group_id}: lag unknown: {reason}", hint, group.group_id)

@@ -1,4 +1,4 @@
-"""Plans of positions and what became of them, as text, tables, CSV and JSON."""
+"""Plans of committed offsets and what became of them, as text, tables, CSV and JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
