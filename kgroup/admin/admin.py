@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     ClusterStatus,
     Deletion,
@@ -60,7 +60,7 @@ class Admin:
         retry: Retry | None = None,
     ) -> None:
         self.transport = transport
-        self._cluster = Cluster(transport, retry or Retry(timeout_s=timeout_s))
+        self._cluster = ClusterView(transport, retry or Retry(timeout_s=timeout_s))
         self._journal = journal
 
     def list_groups(

@@ -48,10 +48,10 @@ class Log:
     """The server by its protocol: records with times of their own, offsets in full."""
 
     def __init__(self, bootstrap: str) -> None:
-        from kgroup.admin.discovery import Cluster
+        from kgroup.admin.discovery import ClusterView
 
         self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(bootstrap)))
-        self.cluster = Cluster(self.transport)
+        self.cluster = ClusterView(self.transport)
 
     def append(self, topic: str, partition: int, times: list[int]) -> None:
         from kgroup.protocol.batches import encode_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.offsets import by_topic
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import NOT_PROCESSED
@@ -22,7 +22,7 @@ Codes = dict[TopicPartition, int]
 
 
 def store(
-    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    cluster: ClusterView, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> tuple[Codes, KgroupError | None]:
     """Commit offsets as somebody outside the group: offset, leader epoch and metadata as they are.
 
@@ -39,7 +39,7 @@ def store(
 
 
 def forget(
-    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
+    cluster: ClusterView, group_id: str, partitions: Iterable[TopicPartition]
 ) -> tuple[Codes, KgroupError | None]:
     """Delete offsets; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC."""
 
@@ -50,7 +50,7 @@ def forget(
 
 
 def _in_parts(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_id: str,
     partitions: Sequence[TopicPartition],
     ask: Callable[[int, Sequence[TopicPartition], float], Codes | KgroupError],
@@ -75,7 +75,7 @@ def _in_parts(
 
 
 def _commit(
-    cluster: Cluster,
+    cluster: ClusterView,
     node: int,
     group_id: str,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
@@ -115,7 +115,7 @@ def _commit(
 
 
 def _delete(
-    cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
+    cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Codes | KgroupError:
     from kgroup.protocol.messages.offset_delete import (
         OffsetDeleteRequest,

@@ -21,7 +21,7 @@ from kgroup.admin.change.offset_plans import (
     plan_document,
     refusal_of,
 )
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
@@ -49,7 +49,7 @@ class OffsetsExecution:
     journal_id: str | None
 
 
-def execute(cluster: Cluster, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
+def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
     """Do what the plan says, group by group, and record it.
 
     Groups that have become active, and groups whose offsets are no longer those of the plan, are refused
@@ -101,7 +101,7 @@ def _whole_groups(items: list[OffsetChange]) -> list[OffsetChange]:
     ]
 
 
-def _change(cluster: Cluster, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
+def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
     """Offsets to commit first, then those to delete; items in their order with what became of each."""
     wanted = [item for item in items if item.result == PLANNED]
     to_store = {
@@ -120,7 +120,7 @@ def _change(cluster: Cluster, group_id: str, items: list[OffsetChange]) -> list[
     return [_became(item, codes, error, there) if item.result == PLANNED else item for item in items]
 
 
-def _committed_after_doubt(cluster: Cluster, group_id: str) -> Mapping[TopicPartition, Any] | None:
+def _committed_after_doubt(cluster: ClusterView, group_id: str) -> Mapping[TopicPartition, Any] | None:
     """What is committed now, to tell whether a request without a reply was carried out."""
     try:
         group = look(cluster, [group_id])[group_id]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import DEAD, EMPTY, SHARE, GroupDescription, ItemError
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
@@ -136,7 +136,7 @@ class GroupNow:
     unseen: ItemError | None = None
 
 
-def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
+def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
     """Each group as it is now, those that do not exist included."""
     wanted = list(dict.fromkeys(group_ids))
     described = groups_only(cluster, wanted)
@@ -220,7 +220,7 @@ def make_plan(
 
 
 def imported(
-    cluster: Cluster, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
+    cluster: ClusterView, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 ) -> dict[str, dict[TopicPartition, Draft]]:
     """Offsets as drafts; those whose topic or partition does not exist, or may not be seen, cannot be set.
 

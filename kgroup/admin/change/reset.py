@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan, look, make_plan
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
@@ -56,7 +56,7 @@ class Scope:
 
 
 def plan_reset(
-    cluster: Cluster, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
+    cluster: ClusterView, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
 ) -> OffsetsPlan:
     """What the reset would do to each group, whether or not it may be done now; changes nothing.
 
@@ -77,7 +77,7 @@ def plan_reset(
 
 
 def _named_partitions(
-    cluster: Cluster, topics: Mapping[str, frozenset[int] | None]
+    cluster: ClusterView, topics: Mapping[str, frozenset[int] | None]
 ) -> frozenset[TopicPartition]:
     whole = [topic for topic, numbers in topics.items() if numbers is None]
     known = cluster.topics(whole)
@@ -107,7 +107,7 @@ def _chosen(
 class _Log:
     """Ends and times of the logs of some partitions, each kind asked for once and only when needed."""
 
-    def __init__(self, cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
+    def __init__(self, cluster: ClusterView, partitions: Iterable[TopicPartition]) -> None:
         self._cluster = cluster
         self._partitions = frozenset(partitions)
         self._topics = cluster.topics({p.topic for p in self._partitions})

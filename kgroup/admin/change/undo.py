@@ -18,7 +18,7 @@ from kgroup.admin.change.offset_plans import (
     look,
     make_plan,
 )
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
@@ -41,7 +41,7 @@ _Steps = dict[str, dict[TopicPartition, _Step]]
 
 
 def plan_undo(
-    cluster: Cluster, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
+    cluster: ClusterView, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
 ) -> OffsetsPlan:
     """How to bring back what was before a journal entry: offsets, leader epochs and metadata, to the bit.
 

@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.findings import STREAM_ASSIGNOR
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.read.visibility import sees_every_topic
@@ -42,7 +42,7 @@ def kind_of_assignor(assignor: str) -> Kind:
     return Kind(CONSUMERS, f"its assignor is {assignor}")
 
 
-def kind_of_empty(cluster: Cluster, group_id: str, topic_names: Collection[str]) -> Kind:
+def kind_of_empty(cluster: ClusterView, group_id: str, topic_names: Collection[str]) -> Kind:
     """Who used a group that has no members now, by the traces they left.
 
     The metadata of its commits proves it (Streams writes its times there since 2.4, and nothing else does),
@@ -96,7 +96,7 @@ def is_streams_metadata(text: str) -> bool:
     return -1 <= int.from_bytes(data[1:TIMESTAMP_BYTES], "big", signed=True) < 10**13
 
 
-def _last_assignor(cluster: Cluster, group_id: str) -> str | None:
+def _last_assignor(cluster: ClusterView, group_id: str) -> str | None:
     """The assignor in the newest record of the group that names one; None when none is left."""
     from kgroup.history.raw import raw_rows
     from kgroup.history.sources.live import LiveLog, LiveTopic

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -37,7 +37,7 @@ _ANOTHER_TYPE = frozenset(
 )
 
 
-def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
+def describe(cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
     """Each group with members, and with offsets, lag and findings unless `offsets` is False.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
@@ -53,7 +53,7 @@ def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True
     return Description(tuple(found), errors)
 
 
-def groups_only(cluster: Cluster, group_ids: Iterable[str]) -> Answers[GroupDescription]:
+def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[GroupDescription]:
     """Each group with its members and coordinator, without anything about offsets."""
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _ask(cluster, node, groups, left_s), idempotent=True
@@ -67,7 +67,7 @@ def groups_only(cluster: Cluster, group_ids: Iterable[str]) -> Answers[GroupDesc
     }
 
 
-def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
+def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
     """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type."""
 
     def request(message: Message) -> Any:
@@ -88,7 +88,7 @@ def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> A
     return answers
 
 
-def tells_instances(cluster: Cluster, node: int) -> bool:
+def tells_instances(cluster: ClusterView, node: int) -> bool:
     """Whether DescribeGroups carries instance ids: from Kafka 2.4 on, a version after static members came."""
     served = cluster.transport.versions(node, DESCRIBE_GROUPS)
     return served is None or served[-1] >= INSTANCE_IDS_SINCE
@@ -147,7 +147,7 @@ def _as_classic(
     return answers
 
 
-def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
+def _with_offsets(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
     """The groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
     from kgroup.admin.read.lag import log_ends, log_starts, never_committed

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     DEAD,
@@ -28,14 +28,16 @@ Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
 
 def log_ends(
-    cluster: Cluster, partitions: Iterable[TopicPartition], topics: Answers[TopicDescription] | None = None
+    cluster: ClusterView,
+    partitions: Iterable[TopicPartition],
+    topics: Answers[TopicDescription] | None = None,
 ) -> Ends:
     """The end of each partition's log, or why it is not known."""
     return list_offsets(cluster, dict.fromkeys(partitions, LATEST), topics)
 
 
 def log_starts(
-    cluster: Cluster, unread: Iterable[TopicPartition], ends: Ends, topics: Answers[TopicDescription]
+    cluster: ClusterView, unread: Iterable[TopicPartition], ends: Ends, topics: Answers[TopicDescription]
 ) -> Ends:
     """Where the logs of these partitions begin; asked only for those that may hold records."""
     asked = {p for p in unread if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.lag import counted
@@ -89,7 +89,7 @@ class LagReport:
 
 
 def measure(
-    cluster: Cluster, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
+    cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
 ) -> LagReport:
     """The lag of each group now; with `times` in time too, with `interval_s` looked at twice for rates."""
     wanted = list(dict.fromkeys(group_ids))
@@ -123,7 +123,7 @@ def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
 
 
 def _ages(
-    cluster: Cluster, groups: Sequence[GroupDescription]
+    cluster: ClusterView, groups: Sequence[GroupDescription]
 ) -> dict[tuple[TopicPartition, int], int | KgroupError | None]:
     """How old the record at each committed offset is, for several groups in as few rounds as possible."""
     from kgroup.admin.read.record_times import record_times

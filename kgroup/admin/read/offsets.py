@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
@@ -23,7 +23,7 @@ _SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:
+def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Committed]:
     """All committed offsets of each group, deleted topics included, or why they cannot be read."""
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
@@ -36,7 +36,7 @@ def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:
 
 
 def fetched(
-    cluster: Cluster,
+    cluster: ClusterView,
     node: int,
     wanted: Mapping[str, Collection[TopicPartition] | None],
     left_s: float,
@@ -109,7 +109,7 @@ def _committed(topics: Sequence[Any]) -> Committed | KgroupError:
 
 
 def list_offsets(
-    cluster: Cluster,
+    cluster: ClusterView,
     wanted: Mapping[TopicPartition, int],
     topics: Answers[TopicDescription] | None = None,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
@@ -135,7 +135,10 @@ def list_offsets(
 
 
 def _list_once(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int], topics: Answers[TopicDescription], left_s: float
+    cluster: ClusterView,
+    wanted: Mapping[TopicPartition, int],
+    topics: Answers[TopicDescription],
+    left_s: float,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     found: dict[TopicPartition, ListedOffset | KgroupError] = {}
     by_leader: dict[int, dict[TopicPartition, int]] = {}
@@ -175,7 +178,7 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
 
 
 def _ask_leader(
-    cluster: Cluster, leader: int, asked: Mapping[TopicPartition, int], left_s: float
+    cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     from kgroup.protocol.messages.list_offsets import (
         ListOffsetsPartition,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, leader_of, list_offsets
@@ -24,7 +24,7 @@ ROUNDS = 8
 RecordTimes = dict[TopicPartition, "int | None | KgroupError"]
 
 
-def record_times(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
+def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
     """The timestamp in ms of the first record at or after each offset; None where there is none.
 
     An offset before the start of the log counts from the start: those records are the oldest unread.
@@ -43,7 +43,7 @@ def record_times(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Rec
 
 
 def _advance(
-    cluster: Cluster,
+    cluster: ClusterView,
     asked: Mapping[TopicPartition, int],
     answers: Mapping[TopicPartition, PartitionData | KgroupError],
     found: RecordTimes,
@@ -90,7 +90,7 @@ def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
 
 
 def _fetch_by_leader(
-    cluster: Cluster, offsets: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
+    cluster: ClusterView, offsets: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
     found: dict[TopicPartition, PartitionData | KgroupError] = {}
     by_leader: dict[int, list[TopicPartition]] = {}
@@ -122,7 +122,7 @@ def _cut_off(answer: PartitionData) -> bool:
 
 
 def _fetch(
-    cluster: Cluster,
+    cluster: ClusterView,
     leader: int,
     partitions: Iterable[TopicPartition],
     offsets: Mapping[TopicPartition, int],

@@ -6,11 +6,11 @@ from typing import Any
 
 import kgroup
 from kgroup.admin.change.offset_plans import ABSENT, CommittedOffset, GroupNow
-from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.inputs.offset_files import offsets_document
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen, shown_errors
 from kgroup.domain import TopicPartition
@@ -22,7 +22,7 @@ def result(
     now: Mapping[str, GroupNow],
     chosen: CommittedOffsets,
     where: Mapping[str, Any] | None,
-    unseen: Sequence[Unseen] = (),
+    unseen: Sequence[ItemError] = (),
 ) -> Result:
     """The committed offsets chosen; groups that are not there or cannot be read are errors of their own.
 
@@ -43,16 +43,21 @@ def result(
     for group in now.values():
         if group.error:
             errors.append(
-                ItemError(code_name(group.error), group.error.message, group.error.hint, group.group_id)
+                ShownError(
+                    code=code_name(group.error),
+                    message=group.error.message,
+                    hint=group.error.hint,
+                    item=group.group_id,
+                )
             )
             codes.append(of_error(group.error))
         elif group.state == ABSENT and not chosen[group.group_id]:
             errors.append(
-                ItemError(
-                    "GROUP_ID_NOT_FOUND",
-                    f"group {group.group_id} does not exist",
-                    "kgroup list shows the groups there are",
-                    group.group_id,
+                ShownError(
+                    code="GROUP_ID_NOT_FOUND",
+                    message=f"group {group.group_id} does not exist",
+                    hint="kgroup list shows the groups there are",
+                    item=group.group_id,
                 )
             )
             codes.append(ExitCode.NOT_FOUND)
