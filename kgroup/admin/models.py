@@ -142,7 +142,7 @@ class OffsetRow:
     `lag` is None when either side is unknown, and `reason` says why; below 0 for an offset beyond the end.
     `error` says why the end is unknown, for instance that the topic is deleted, `error_code` in one name.
     `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
-    reader's auto.offset.reset has it. `assignment_epoch` is the least epoch its owner may commit at
+    reader's auto.offset.reset has it. `assigned_epoch` is the least epoch its owner may commit at
     (KIP-1251); only the log tells it.
     """
 
@@ -156,7 +156,7 @@ class OffsetRow:
     member_id: str | None
     instance_id: str | None
     error: str | None = None
-    assignment_epoch: int | None = None
+    assigned_epoch: int | None = None
     log_start_offset: int | None = None
     reason: str | None = None
     error_code: str | None = None

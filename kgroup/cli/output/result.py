@@ -24,6 +24,7 @@ from kgroup.cli.output.tables import (
     too_narrow,
     wrapped,
 )
+from kgroup.cli.schema_ids import schema_id
 from kgroup.errors import ConfigError, KgroupError
 
 
@@ -86,11 +87,6 @@ def show(env: Env, result: Result) -> ExitCode:
 
 # A bad verdict is an answer, not a failure to give one.
 _STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "partial"}
-
-
-def schema_id(command: str) -> str:
-    """The envelope's `schema` of a command, by its full name ("context list")."""
-    return f"kgroup/{command.replace(' ', '-')}@1"
 
 
 def envelope(env: Env, result: Result) -> dict[str, Any]:

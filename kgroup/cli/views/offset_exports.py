@@ -13,6 +13,7 @@ from kgroup.cli.inputs.offset_files import offsets_document
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.schema_ids import schema_id
 from kgroup.domain import TopicPartition
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -76,7 +77,7 @@ def result(
 def document_text(groups: CommittedOffsets, where: Mapping[str, Any] | None) -> str:
     """The same document that `offsets export -o json` prints, for a file."""
     document: dict[str, Any] = {
-        "schema": "kgroup/offsets-export@1",
+        "schema": schema_id("offsets export"),
         "kgroup_version": kgroup.__version__,
         "cluster": where,
         "status": "ok",
