@@ -3,7 +3,7 @@
 #
 #   blue-green.sh orders orders-v2 && start the new readers
 #
-# Keeps an export of both groups' positions as they were before; of the new one only if it was there.
+# Keeps an export of both groups' offsets as they were before; of the new one only if it was there.
 # Exit code 4: one of the groups has members.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ kgroup offsets export "$to" -o json >"$folder/$to.json" 2>/dev/null || found=$?
 case $found in
   0) ;;
   3) rm "$folder/$to.json" ;; # a new group: nothing to keep
-  *) echo "blue-green: the positions of $to cannot be kept, so nothing is changed" >&2 && exit "$found" ;;
+  *) echo "blue-green: the offsets of $to cannot be kept, so nothing is changed" >&2 && exit "$found" ;;
 esac
 kgroup offsets clone "$from" "$to" --execute --yes
 diff <(kgroup offsets export "$from" -o csv) <(kgroup offsets export "$to" -o csv)

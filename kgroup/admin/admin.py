@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     ClusterStatus,
     Deletion,
@@ -29,7 +29,7 @@ from kgroup.errors import KgroupError
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
-    from kgroup.admin.change.offset_plans import Draft, GroupNow, OffsetsPlan, Position
+    from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
     from kgroup.admin.change.remove_members import Selection
     from kgroup.admin.change.reset import Scope, Spec
     from kgroup.admin.diagnose.doctor import Examined
@@ -61,7 +61,7 @@ class Admin:
         retry: Retry | None = None,
     ) -> None:
         self.transport = transport
-        self._cluster = Cluster(transport, retry or Retry(timeout_s=timeout_s))
+        self._cluster = ClusterView(transport, retry or Retry(timeout_s=timeout_s))
         self._journal = journal
 
     def list_groups(
@@ -92,13 +92,13 @@ class Admin:
         return listings.described(self._cluster, listing, known)
 
     def committed(self, group_ids: Iterable[str]) -> Answers[Committed]:
-        """All committed positions of each group, or why they cannot be read."""
+        """All committed offsets of each group, or why they cannot be read."""
         from kgroup.admin.read.offsets import committed
 
         return committed(self._cluster, group_ids)
 
     def look(self, group_ids: Iterable[str]) -> dict[str, GroupNow]:
-        """Each group and its positions as they are now, for a plan; those that do not exist included."""
+        """Each group and its committed offsets as they are now, for a plan; absent groups included."""
         from kgroup.admin.change.offset_plans import look
 
         return look(self._cluster, group_ids)
@@ -196,13 +196,13 @@ class Admin:
     def plan_reset_offsets(
         self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
     ) -> OffsetsPlan:
-        """Where a reset would move each position, and which groups would be refused now (reset.py)."""
+        """Where a reset would move each partition, and which groups would be refused now (reset.py)."""
         from kgroup.admin.change.reset import plan_reset
 
         return plan_reset(self._cluster, group_ids, spec, scope, reason)
 
     def import_drafts(
-        self, wanted: Mapping[str, Mapping[TopicPartition, Position]]
+        self, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> dict[str, dict[TopicPartition, Draft]]:
         """What is wanted for each partition, or why it cannot be had: it does not exist, or is not seen."""
         from kgroup.admin.change.offset_plans import imported
@@ -210,13 +210,13 @@ class Admin:
         return imported(self._cluster, wanted)
 
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
-        """How to take back a journalled change of positions (or LAST); SafetyRefused if they moved."""
+        """How to take back a journalled change of offsets (or LAST); SafetyRefused if they moved."""
         from kgroup.admin.change.undo import plan_undo
 
         return plan_undo(self._cluster, self.journal, entry_id, group_ids)
 
     def execute_offsets(self, plan: OffsetsPlan) -> OffsetsExecution:
-        """Do what a plan of positions says and record it; active and changed groups are refused items."""
+        """Do what a plan of offsets says and record it; active and changed groups are refused items."""
         from kgroup.admin.change.offset_changes import execute
 
         return execute(self._cluster, self.journal, plan)
@@ -338,13 +338,13 @@ class Admin:
         return self._cluster.topics(names)
 
     def sees_every_topic(self) -> bool:
-        """Whether lists of topics and of positions tell this principal all."""
+        """Whether lists of topics and of committed offsets tell this principal all."""
         from kgroup.admin.read.visibility import sees_every_topic
 
         return sees_every_topic(self._cluster)
 
     def may_not_see(self, topic: str) -> tuple[ItemError, ...]:
-        """That brokers leave this topic out of positions, where this principal may not describe it."""
+        """That brokers leave this topic's committed offsets out where this principal may not describe it."""
         from kgroup.admin.read.visibility import may_not_see
 
         return may_not_see(self._cluster, topic)

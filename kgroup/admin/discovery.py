@@ -25,7 +25,7 @@ BATCH_VERSION = 4
 GROUP_KEY = 0
 
 
-class Cluster:
+class ClusterView:
     """One cluster behind a transport, with what has been learnt about it."""
 
     def __init__(self, transport: Transport, retry: Retry | None = None) -> None:
@@ -186,7 +186,7 @@ class Cluster:
         return answers
 
 
-def locate(cluster: Cluster, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
+def locate(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
     """Coordinator and `__consumer_offsets` partition of each group, which need not exist.
 
     Waits for a coordinator that is not available yet; raises the first failure.

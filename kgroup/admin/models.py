@@ -13,7 +13,7 @@ STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
 REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 """The states in which a classic group waits for its members, who read nothing meanwhile."""
 ZOOKEEPER = "zookeeper"
-"""The type of a group of Kafka 0.8 to 1.1 whose members, owners and positions are nodes in ZooKeeper."""
+"""The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
@@ -137,12 +137,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:
-    """A partition's committed position and who owns it now.
+    """A partition's committed offset and who owns it now.
 
-    `lag` is None when either side is unknown, and `reason` says why; below 0 for a position beyond the end.
+    `lag` is None when either side is unknown, and `reason` says why; below 0 for an offset beyond the end.
     `error` says why the end is unknown, for instance that the topic is deleted, `error_code` in one name.
     `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
-    reader's auto.offset.reset has it. `assignment_epoch` is the least epoch its owner may commit at
+    reader's auto.offset.reset has it. `assigned_epoch` is the least epoch its owner may commit at
     (KIP-1251); only the log tells it.
     """
 
@@ -156,7 +156,7 @@ class OffsetRow:
     member_id: str | None
     instance_id: str | None
     error: str | None = None
-    assignment_epoch: int | None = None
+    assigned_epoch: int | None = None
     log_start_offset: int | None = None
     reason: str | None = None
     error_code: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.refusals import refused
 from kgroup.errors import BrokerRefused, ErrorCode
 
@@ -30,7 +30,7 @@ class Setting:
     origin: str
 
 
-def group_settings(cluster: Cluster, group_id: str) -> tuple[Setting, ...]:
+def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
     """A group's settings by name, those of the consumer protocol first; the group need not exist.
 
     BrokerRefused with UNSUPPORTED_VERSION on brokers without settings of groups.
@@ -48,14 +48,14 @@ def group_settings(cluster: Cluster, group_id: str) -> tuple[Setting, ...]:
     return tuple(sorted(found, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
 
 
-def broker_setting(cluster: Cluster, node: int, name: str) -> str | None:
+def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
     """One setting of a broker; None when it does not tell it."""
     told = _describe(cluster, node, BROKER, str(node), (name,))
     return next((setting.value for setting in told if setting.name == name), None)
 
 
 def _describe(
-    cluster: Cluster, node: int | None, kind: int, name: str, keys: tuple[str, ...] | None
+    cluster: ClusterView, node: int | None, kind: int, name: str, keys: tuple[str, ...] | None
 ) -> list[Setting]:
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
@@ -80,7 +80,7 @@ def _describe(
 
 
 def alter_group(
-    cluster: Cluster, group_id: str, changes: Mapping[str, str | None], *, validate_only: bool = False
+    cluster: ClusterView, group_id: str, changes: Mapping[str, str | None], *, validate_only: bool = False
 ) -> None:
     """Set a group's settings, None takes one away; all or none. With `validate_only` only asks whether.
 

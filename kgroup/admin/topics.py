@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
 from kgroup.admin.refusals import item_error, refused
@@ -18,7 +18,7 @@ BROKER_DEFAULT = -1
 NO_NODE = -1
 
 
-def cluster_status(cluster: Cluster) -> ClusterStatus:
+def cluster_status(cluster: ClusterView) -> ClusterStatus:
     """Brokers, controller and sizes, internal topics included; sizes unknown where topics may be hidden."""
     told = cluster.metadata(None)
     all_seen = sees_every_topic(cluster)
@@ -36,7 +36,7 @@ def cluster_status(cluster: Cluster) -> ClusterStatus:
     )
 
 
-def topics(cluster: Cluster, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
+def topics(cluster: ClusterView, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
     """The topics named, or all that can be seen, by name; raises the first failure of one that was named."""
     found = cluster.topics(names)
     for topic in found.values():
@@ -46,7 +46,7 @@ def topics(cluster: Cluster, names: Iterable[str] | None = None) -> tuple[TopicD
     return tuple(sorted(known, key=lambda topic: topic.name))
 
 
-def list_topics(cluster: Cluster) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
+def list_topics(cluster: ClusterView) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
     """The topics that can be seen, by name, and what could not: topics that fail, or that rights may hide."""
     known, errors = [], []
     for name, found in sorted(cluster.topics(None).items()):
@@ -60,7 +60,7 @@ def list_topics(cluster: Cluster) -> tuple[tuple[TopicDescription, ...], tuple[I
 
 
 def create_topic(
-    cluster: Cluster,
+    cluster: ClusterView,
     name: str,
     partitions: int = BROKER_DEFAULT,
     replication_factor: int = BROKER_DEFAULT,
@@ -107,7 +107,7 @@ def _create_request(
     return CreateTopicsRequest(topics=(topic,), timeout_ms=int(timeout_s * 1000))
 
 
-def _once_known(cluster: Cluster, name: str) -> TopicDescription:
+def _once_known(cluster: ClusterView, name: str) -> TopicDescription:
     """The new topic, as soon as the broker asked has heard of all its leaders."""
 
     def ask(_: float) -> TopicDescription:

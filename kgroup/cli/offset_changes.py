@@ -1,4 +1,4 @@
-"""What the commands that change positions share: options, asking, executing, showing."""
+"""What the commands that change committed offsets share: options, asking, executing, showing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.change.offset_plans import OffsetsPlan, Position
+    from kgroup.admin.change.offset_plans import CommittedOffset, OffsetsPlan
     from kgroup.admin.models import ItemError
     from kgroup.cli.output.result import Result
     from kgroup.domain import TopicPartition
@@ -68,10 +68,10 @@ def run(
 
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
-    """Groups that may have positions of topics which this principal may not see: all of them, or none."""
-    from kgroup.admin.read.visibility import unseen_positions
+    """Groups that may have offsets of topics which this principal may not see: all of them, or none."""
+    from kgroup.admin.read.visibility import unseen_offsets
 
-    return () if admin.sees_every_topic() else [unseen_positions(group) for group in groups]
+    return () if admin.sees_every_topic() else [unseen_offsets(group) for group in groups]
 
 
 def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
@@ -85,13 +85,13 @@ def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
 
 def import_plan(
     admin: "Admin",
-    wanted: "Mapping[str, Mapping[TopicPartition, Position]]",
+    wanted: "Mapping[str, Mapping[TopicPartition, CommittedOffset]]",
     spec: str,
     reason: str | None,
 ) -> "OffsetsPlan":
-    """The plan that gives groups exactly these positions and leaves their others alone.
+    """The plan that gives groups exactly these offsets and leaves their others alone.
 
-    Positions of partitions that do not exist are failed items of it.
+    Offsets of partitions that do not exist are failed items of it.
     """
     from kgroup.admin.change.offset_plans import make_plan
 

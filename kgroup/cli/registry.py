@@ -36,8 +36,8 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
         CommandEntry("reset-offsets", CHANGE, "Move committed offsets, with a plan and an undo."),
-        CommandEntry("offsets", CHANGE, "Export, import, delete and clone positions."),
-        CommandEntry("delete", CHANGE, "Delete empty groups, their positions exported first."),
+        CommandEntry("offsets", CHANGE, "Export, import, delete and clone committed offsets."),
+        CommandEntry("delete", CHANGE, "Delete empty groups, after exporting their committed offsets."),
         CommandEntry("journal", CHANGE, "List and show the changes kgroup made."),
         CommandEntry("regex", MIGRATE, "Check topic patterns as brokers read them."),
         CommandEntry(

@@ -26,7 +26,7 @@ def delete(
     consent: Consent,
     reason: str | None,
 ) -> Result:
-    """What deleting the groups would do, or did; positions are in a file before any node goes."""
+    """What deleting the groups would do, or did; committed offsets are in a file before any node goes."""
     from kgroup.admin.change.journal import Journal
     from kgroup.cli.views.deletion import deletion
 
@@ -41,9 +41,9 @@ def delete(
         wanted = [item.group_id for item in planned if item.result == "planned"]
         if not consent.execute or not wanted:
             return deletion(planned, ages, place, None, None, named.unseen)
-        consent.ask(f"delete {len(wanted)} group(s) with their positions from ZooKeeper?")
+        consent.ask(f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?")
         file = _export(opened, wanted, file, incomplete)
-        env.note(f"positions kept in {file}")
+        env.note(f"committed offsets kept in {file}")
         done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
@@ -51,7 +51,7 @@ def delete(
 
 
 def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
-    """The groups that nobody reads with and that wrote no position for so long, with how long."""
+    """The groups that nobody reads with and that wrote no offset for that long, with how long."""
     now_ms = time.time_ns() // 1_000_000
     written = opened.groups.silent_since_ms(named.groups)
     ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}
@@ -59,7 +59,7 @@ def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
 
 
 def _export(opened: Opened, groups: list[str], file: str | None, incomplete: bool) -> str:
-    """Keep the positions in a file; SafetyRefused where some may be missing and `incomplete` is off."""
+    """Keep the offsets in a file; SafetyRefused where some may be missing and `incomplete` is off."""
     from kgroup.cli.views.offset_exports import keep
 
     now, doubts = opened.groups.look(groups)
@@ -68,5 +68,5 @@ def _export(opened: Opened, groups: list[str], file: str | None, incomplete: boo
             raise found.error
     if doubts and not incomplete:
         hint = "mend or accept that with --incomplete-export"
-        raise SafetyRefused(f"nothing deleted: the export may lack positions: {doubts[0].message}", hint)
-    return keep(file, {name: found.positions for name, found in now.items()}, opened.identity())
+        raise SafetyRefused(f"nothing deleted: the export may lack offsets: {doubts[0].message}", hint)
+    return keep(file, {name: found.committed for name, found in now.items()}, opened.identity())

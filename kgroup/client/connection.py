@@ -129,7 +129,7 @@ class Connection:
         return _HTTP if self._heard == b"HTTP" else ""
 
 
-# ListOffsets, Metadata, OffsetFetch (1: positions kept in Kafka), FindCoordinator.
+# ListOffsets, Metadata, OffsetFetch (1: committed offsets kept in Kafka), FindCoordinator.
 _SERVED_BY_ALL = {2: range(1), 3: range(1), 9: range(1, 2), 10: range(1)}
 _UNSUPPORTED = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 _TLS = "the answer is TLS, not plain Kafka"

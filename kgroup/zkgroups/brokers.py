@@ -1,13 +1,13 @@
 """The brokers that a tree names, asked in the versions that every Kafka from 0.8.2 to 3.9 serves unasked.
 
-They tell where the logs begin and end, and the positions of consumers with offsets.storage=kafka.
+They tell where the logs begin and end, and the committed offsets of consumers with offsets.storage=kafka.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import LATEST, Committed, list_offsets
 from kgroup.admin.refusals import refused
@@ -22,7 +22,7 @@ NO_OFFSET = -1
 _NOTHING_THERE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-class OldCluster(Cluster):
+class OldCluster(ClusterView):
     """A cluster whose brokers may be as old as 0.8; like any other but for what it asks."""
 
     def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
@@ -77,7 +77,7 @@ class Logs:
 
 
 def _fetch(
-    cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
+    cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Committed | KgroupError:
     from kgroup.protocol.messages.offset_fetch import (
         OffsetFetchRequest,
@@ -97,7 +97,7 @@ def _fetch(
         for told in topic.partitions:
             partition = TopicPartition(topic.name, told.partition_index)
             if told.error_code not in _NOTHING_THERE:
-                return refused(told.error_code, f"the position of {partition}")
+                return refused(told.error_code, f"the committed offset of {partition}")
             if told.committed_offset != NO_OFFSET:
                 found[partition] = OffsetAndMetadata(told.committed_offset, metadata=told.metadata or "")
     return found

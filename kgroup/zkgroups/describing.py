@@ -110,7 +110,7 @@ def listed(seen: Seen) -> GroupListing:
 
 
 def reads(seen: Seen, topic: str) -> bool:
-    """Whether the group subscribes to a topic, or has had an owner or a position in it."""
+    """Whether the group subscribes to a topic, or has had an owner or a committed offset in it."""
     wanted = (
         registration.wanted(seen.there)
         for registration in seen.nodes.registered.values()
@@ -120,7 +120,7 @@ def reads(seen: Seen, topic: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
+class CommittedOffsets:
     """What a group has committed: `all` by partition, `kafka` those kept there, `differing` those in both.
 
     `error` says why Kafka could not be asked; where nothing can be in Kafka it is not.
@@ -132,8 +132,8 @@ class Positions:
     error: KgroupError | None = None
 
 
-def positions(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, Positions]:
-    """The positions of each group; one that is in both places is Kafka's, as Kafka's own tools have it.
+def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, CommittedOffsets]:
+    """The committed offsets of each group; one in both places is Kafka's, as Kafka's own tools have it.
 
     Kafka is asked for the topics that the group's nodes name; with `anywhere` for all that are known, as one
     that an operator has tidied out of the tree may be among them.
@@ -145,11 +145,11 @@ def positions(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> d
         and (partitions := _relevant(seen, seen.there if anywhere else ()))
     }
     told = logs.committed(wanted) if wanted else {}
-    return {seen.nodes.group_id: _positions(seen.nodes, told.get(seen.nodes.group_id, {})) for seen in found}
+    return {seen.nodes.group_id: _committed(seen.nodes, told.get(seen.nodes.group_id, {})) for seen in found}
 
 
 def _relevant(seen: Seen, more: Iterable[str]) -> frozenset[TopicPartition]:
-    """The partitions a group may have positions in: those of its topics and of `more`, as far as known."""
+    """The partitions a group may have offsets in: those of its topics and of `more`, as far as known."""
     nodes = seen.nodes
     named = {*nodes.owners, *nodes.offsets, *nodes.undecodable, *(seen.subscribed or ())}
     topics = {p.topic for p in named} | nodes.topics | set(more)
@@ -158,17 +158,17 @@ def _relevant(seen: Seen, more: Iterable[str]) -> frozenset[TopicPartition]:
     }
 
 
-def _positions(nodes: GroupNodes, told: Committed | KgroupError) -> Positions:
+def _committed(nodes: GroupNodes, told: Committed | KgroupError) -> CommittedOffsets:
     own = {p: OffsetAndMetadata(stored.offset) for p, stored in nodes.offsets.items()}
     if isinstance(told, KgroupError):
-        return Positions(own, {}, error=told)
+        return CommittedOffsets(own, {}, error=told)
     differing = tuple(sorted(p for p, at in told.items() if p in own and own[p].offset != at.offset))
-    return Positions({**own, **told}, told, differing)
+    return CommittedOffsets({**own, **told}, told, differing)
 
 
 def describe(found: Sequence[Seen], logs: Logs) -> tuple[GroupDescription, ...]:
     """Each group in full, with the ends of its logs as the brokers tell them."""
-    stored = positions(found, logs)
+    stored = offsets(found, logs)
     rows = {seen.nodes.group_id: _rows_of(seen, stored[seen.nodes.group_id]) for seen in found}
     ends = logs.at({p for partitions in rows.values() for p in partitions})
     never = {p for name, partitions in rows.items() for p in partitions if p not in stored[name].all}
@@ -177,12 +177,12 @@ def describe(found: Sequence[Seen], logs: Logs) -> tuple[GroupDescription, ...]:
     return tuple(_described(seen, stored[seen.nodes.group_id], ends, starts) for seen in found)
 
 
-def _rows_of(seen: Seen, stored: Positions) -> frozenset[TopicPartition]:
+def _rows_of(seen: Seen, stored: CommittedOffsets) -> frozenset[TopicPartition]:
     owned = {*seen.nodes.owners, *(seen.subscribed or ())}
     return frozenset({*stored.all, *seen.nodes.undecodable, *owned})
 
 
-def _described(seen: Seen, stored: Positions, ends: lag.Ends, starts: lag.Ends) -> GroupDescription:
+def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> GroupDescription:
     nodes, members = seen.nodes, seen.members
     rows = tuple(_rows(seen, stored, ends, starts))
     errors = [*nodes.errors, *_errors(nodes.group_id, stored, rows)]
@@ -209,8 +209,8 @@ def _described(seen: Seen, stored: Positions, ends: lag.Ends, starts: lag.Ends) 
     return replace(group, findings=findings.find(group, seen.topics, nodes, stored.kafka, stored.differing))
 
 
-def _rows(seen: Seen, stored: Positions, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
-    """A row for every partition with a position, an owner or a subscriber."""
+def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
+    """A row for every partition with a committed offset, an owner or a subscriber."""
     owned = {p: owner.consumer for p, owner in seen.nodes.owners.items()}
     everybody = replace(_nobody(), assignment=assignment_of(_rows_of(seen, stored)))
     for row in lag.rows(stored.all, (everybody,), ends, starts):
@@ -220,7 +220,7 @@ def _rows(seen: Seen, stored: Positions, ends: lag.Ends, starts: lag.Ends) -> It
             why = seen.nodes.undecodable[partition]
             row = replace(row, lag=None, reason=f"what is committed is not known: {why}")
         elif stored.error is not None:
-            # A position in Kafka would hold in the place of this one.
+            # An offset in Kafka would take precedence over this one.
             where = "nothing" if row.committed_offset is None else str(row.committed_offset)
             why = f"{where} in ZooKeeper, and what is in Kafka is not known: {stored.error.message}"
             row = replace(row, lag=None, reason=why)
@@ -233,10 +233,10 @@ def _nobody() -> Member:
     return Member("", None, None, None, None, ZOOKEEPER, None, "", None, None, None, None)
 
 
-def _errors(group_id: str, stored: Positions, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:
-    """What the brokers did not tell: positions in Kafka, and ends of logs, by reason."""
+def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:
+    """What the brokers did not tell: committed offsets in Kafka, and ends of logs, by reason."""
     if stored.error is not None:
-        message = f"{group_id}: whether positions are in Kafka (offsets.storage=kafka) is not known: "
+        message = f"{group_id}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
         yield ItemError(group_id, code_name(stored.error), message + stored.error.message, stored.error.hint)
     by_code: dict[str, list[OffsetRow]] = {}
     for row in rows:

@@ -14,10 +14,10 @@ from kgroup.errors import ErrorCode, KgroupError
 from kgroup.zkgroups.nodes import OFFSETS, GroupNodes
 
 CODES: dict[str, Meaning] = {
-    "KG401": Meaning(INFO, "Positions are committed to Kafka (offsets.storage=kafka), not to ZooKeeper"),
+    "KG401": Meaning(INFO, "Offsets are committed to Kafka (offsets.storage=kafka), not to ZooKeeper"),
     "KG402": Meaning(WARN, "Partitions have no owner, or one that is not registered"),
-    "KG403": Meaning(WARN, "Positions in ZooKeeper differ from those in Kafka"),
-    "KG404": Meaning(INFO, "Consumers are registered and no position is committed anywhere"),
+    "KG403": Meaning(WARN, "Committed offsets in ZooKeeper differ from those in Kafka"),
+    "KG404": Meaning(INFO, "Consumers are registered and no offset is committed anywhere"),
 }
 _IN_ALL = frozenset({"KG105", "KG301", "KG302", "KG303", "KG305", "KG306"})
 SHOWN = 5
@@ -52,7 +52,7 @@ def _own(
 ) -> Iterator[tuple[str, str]]:
     if in_kafka:
         where = f"{len(nodes.offsets) or 'none'} in ZooKeeper"
-        count = "1 position is" if len(in_kafka) == 1 else f"{len(in_kafka)} positions are"
+        count = "1 offset is" if len(in_kafka) == 1 else f"{len(in_kafka)} offsets are"
         yield "KG401", f"offsets.storage=kafka: {count} in __consumer_offsets, {where}"
     if group.state == "Unsettled":
         yield "KG402", _unsettled(group, nodes)

@@ -1,4 +1,4 @@
-"""What an operator does with the groups of a tree: list, describe, measure, take positions out, delete."""
+"""What an operator does with the groups of a tree: list, describe, measure, export offsets, delete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kgroup.admin.refusals import code_name
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.zkgroups import nodes as tree
-from kgroup.zkgroups.describing import Positions, Seen, describe, listed, positions, reads
+from kgroup.zkgroups.describing import CommittedOffsets, Seen, describe, listed, offsets, reads
 from kgroup.zkgroups.nodes import Ask, GroupNodes
 from kgroup.zkgroups.records import Broker, Registration
 
@@ -76,16 +76,16 @@ class Groups:
         return report_of(self.describe(wanted), first, time.monotonic() - began)
 
     def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
-        """The positions of groups that nobody reads with; an error in those that are read, or may be.
+        """The committed offsets of groups that nobody reads with; an error in those that are read, or may be.
 
-        And what of the positions could not be read, or is told in two places, each time otherwise.
+        And what of the committed offsets could not be read, or is told in two places, each time otherwise.
         """
         from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
         from kgroup.zkgroups.deleting import refusal_of
 
         found = self._read(group_ids, all_topics=True)
         quiet = [seen for seen in found.values() if isinstance(seen, Seen) and refusal_of(seen) is None]
-        stored = positions(quiet, self._logs_of_brokers(), anywhere=True) if quiet else {}
+        stored = offsets(quiet, self._logs_of_brokers(), anywhere=True) if quiet else {}
         now = {}
         for group_id, seen in found.items():
             if isinstance(seen, KgroupError):
@@ -99,7 +99,7 @@ class Groups:
         return now, tuple(doubt for seen in quiet for doubt in _doubts(seen, stored[seen.nodes.group_id]))
 
     def silent_since_ms(self, group_ids: Iterable[str]) -> dict[str, int | None]:
-        """When a position of each group nobody reads with was last written; None where there is none."""
+        """When each group that nobody reads with last wrote an offset; None where it never did."""
         from kgroup.zkgroups.deleting import refusal_of
 
         return {
@@ -123,7 +123,7 @@ class Groups:
 
         before = {
             name: [[p.topic, p.partition, at.offset, at.leader_epoch, at.metadata] for p, at in known.items()]
-            for name, known in ((name, now.positions) for name, now in self.look(group_ids)[0].items())
+            for name, known in ((name, now.committed) for name, now in self.look(group_ids)[0].items())
         }
         plan = {"groups": list(group_ids), "actor": actor(), "reason": reason}
         entry = journal.begin("delete --zookeeper", self.cluster_id(), plan, {"offsets": before})
@@ -179,20 +179,20 @@ def _is_absent(error: KgroupError) -> bool:
     return isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def _now(seen: Seen, refusal: KgroupError | None, stored: Positions | None) -> GroupNow:
-    from kgroup.admin.change.offset_plans import GroupNow, Position
+def _now(seen: Seen, refusal: KgroupError | None, stored: CommittedOffsets | None) -> GroupNow:
+    from kgroup.admin.change.offset_plans import CommittedOffset, GroupNow
     from kgroup.admin.models import ZOOKEEPER
 
-    known = {p: Position(at.offset, -1, at.metadata) for p, at in stored.all.items()} if stored else {}
+    known = {p: CommittedOffset(at.offset, -1, at.metadata) for p, at in stored.all.items()} if stored else {}
     name = seen.nodes.group_id
     return GroupNow(name, ZOOKEEPER, seen.state, seen.member_count, known, 0, refusal, None)
 
 
-def _doubts(seen: Seen, stored: Positions) -> Iterable[ItemError]:
+def _doubts(seen: Seen, stored: CommittedOffsets) -> Iterable[ItemError]:
     name = seen.nodes.group_id
     yield from seen.nodes.errors
     if stored.error is not None:
-        message = f"{name}: whether positions are in Kafka (offsets.storage=kafka) is not known: "
+        message = f"{name}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
         yield ItemError(name, code_name(stored.error), message + stored.error.message, stored.error.hint)
     for partition in stored.differing:
         own, theirs = seen.nodes.offsets[partition].offset, stored.kafka[partition].offset

@@ -49,7 +49,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A position, and when it was written."""
+    """A committed offset, and when it was written."""
 
     offset: int
     modified_ms: int
@@ -59,7 +59,7 @@ class Stored:
 class GroupNodes:
     """A group as its nodes have it; `unread` names the parts (ids, owners, offsets) not read in full.
 
-    `topics` have had an owner or a position: their nodes outlive the partitions' own.
+    `topics` have had an owner or a committed offset: their nodes outlive the partitions' own.
     `undecodable` says of a partition what its offset node holds instead of an offset.
     """
 

@@ -94,7 +94,7 @@ def cluster_id_of(data: bytes) -> str | None:
 
 
 def offset_of(data: bytes) -> int:
-    """The position in a node below `offsets`."""
+    """The committed offset in a node below `offsets`."""
     text = data.strip()
     if not text.isdigit() or int(text) >= _LONGEST:
         raise DecodeError(f"it is no offset: {_quoted(data)}")

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from typer import Context
 
-from kgroup.cli.lazy import walk
+from kgroup.cli.lazy import CONTEXT_SETTINGS, walk
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
@@ -292,7 +292,7 @@ def test_with_no_cluster_named_the_page_says_what_is_said(kgroup: Kgroup) -> Non
 
 def test_no_help_line_says_its_default_twice() -> None:
     for command in walk():
-        context = Context(command, info_name=command.name)
+        context = Context(command, info_name=command.name, **CONTEXT_SETTINGS)
         for parameter in command.get_params(context):
             _, told = parameter.get_help_record(context) or ("", "")
             assert told.lower().count("default") < 2, (command.path, told)

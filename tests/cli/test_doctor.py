@@ -12,7 +12,7 @@ from kgroup.protocol.messages import txn_offset_commit
 from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.subscription import Subscription
-from tests.cli.positions import commit_fully
+from tests.cli.committed import commit_fully
 
 _numbers = itertools.count()
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.committed import commit_fully, committed, offsets
 from tests.cli.logs import append
-from tests.cli.positions import commit_fully, offsets, positions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MINE = {"after-rollout.sh", "blue-green.sh", "delete-stale-groups.sh", "lag-alert.sh", "replay-since.sh"}
@@ -54,14 +54,14 @@ def script(cluster, tmp_path):
 
 
 def test_replay_since_and_back(script, cluster, group, on_cluster):
-    before = positions(cluster, group)
+    before = committed(cluster, group)
     done = script("replay-since.sh", group, group, "PT2H30M", "INC-1")
     assert done.returncode == 0, done.stderr
     assert offsets(cluster, group) == {(group, 0): 1}
-    assert positions(cluster, group)[group, 0][2].endswith("why=INC-1")
+    assert committed(cluster, group)[group, 0][2].endswith("why=INC-1")
     back = done.stdout.splitlines()[-1].partition("kgroup ")[2].split()
     assert back == ["reset-offsets", "--undo", "j-0001", "--execute"]
-    assert positions(cluster, group) != before
+    assert committed(cluster, group) != before
 
 
 def test_replay_since_of_an_active_group(script, cluster, group):
@@ -110,7 +110,7 @@ def test_lag_alert(script, cluster, group):
 def test_blue_green(script, cluster, group, tmp_path):
     done = script("blue-green.sh", group, f"{group}-v2", str(tmp_path))
     assert done.returncode == 0, done.stderr + done.stdout
-    assert positions(cluster, f"{group}-v2") == positions(cluster, group)
+    assert committed(cluster, f"{group}-v2") == committed(cluster, group)
     assert json.loads((tmp_path / f"{group}.json").read_text())["schema"] == "kgroup/offsets-export@1"
     assert not (tmp_path / f"{group}-v2.json").exists()
     commit_fully(cluster, f"{group}-v2", group, {0: (1, 0, "before")})
@@ -122,11 +122,11 @@ def test_blue_green(script, cluster, group, tmp_path):
 
 
 def test_delete_stale_groups(script, cluster, group, tmp_path):
-    before = positions(cluster, group)
+    before = committed(cluster, group)
     assert "nothing is stale" in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
     done = script("delete-stale-groups.sh", f"{group}*", "1ms", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert positions(cluster, group) == {}
+    assert committed(cluster, group) == {}
     (file,) = tmp_path.glob("deleted-*.json")
     (kept,) = json.loads(file.read_text())["data"]["groups"]
     assert kept["offsets"][0]["committed_offset"] == before[group, 0][0]

@@ -114,7 +114,7 @@ class TestDescribe:
     def test_several_groups_and_ndjson(self, run):
         lines = run("describe", "shop", "idle", "-o", "ndjson").out.splitlines()
         assert [json.loads(line)["group_id"] for line in lines] == ["shop", "idle"]
-        assert {json.loads(line)["schema"] for line in lines} == {"kgroup/describe@1"}
+        assert {json.loads(line)["schema"] for line in lines} == {"kgroup/describe@2"}
 
     def test_all_groups(self, run):
         assert {"shop", "idle"} <= set(run("describe", "--all-groups", "-o", "name").out.split())

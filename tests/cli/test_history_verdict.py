@@ -98,7 +98,7 @@ def test_groups_that_the_list_may_lack_are_told(
 
 
 @pytest.mark.usefixtures("groups")
-def test_positions_that_could_not_be_read_are_no_difference(
+def test_offsets_that_could_not_be_read_are_no_difference(
     on_cluster: Kgroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     describe = Admin.describe

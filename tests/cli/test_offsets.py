@@ -12,15 +12,15 @@ import pytest
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from tests.cli.committed import commit_fully, committed, offsets
 from tests.cli.logs import append
-from tests.cli.positions import commit_fully, offsets, positions
 
 _numbers = itertools.count()
 
 
 @pytest.fixture
 def group(cluster):
-    """An empty group with positions, metadata and a leader epoch in the topic of its name."""
+    """An empty group with offsets, metadata and a leader epoch in the topic of its name."""
     name = f"offsets-{next(_numbers)}"
     cluster.create_topic(name, 3)
     append(cluster, name, 0, ["x"] * 10)
@@ -42,15 +42,15 @@ def results(data):
 class TestExportAndImport:
     @pytest.mark.parametrize("format_", ["json", "ndjson"])
     def test_round_trip_to_the_bit(self, on_cluster, cluster, group, tmp_path, format_):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         file = tmp_path / "export"
         file.write_text(on_cluster("offsets", "export", group, "-o", format_).out)
         commit_fully(cluster, group, group, {0: (1, -1, ""), 1: (2, -1, "")})
         plan = document(on_cluster("offsets", "import", str(file), "-o", "json"), "offsets import")
         assert results(plan) == [(group, "planned")] * 2
-        assert positions(cluster, group) != before
+        assert committed(cluster, group) != before
         assert on_cluster("offsets", "import", str(file), "--execute").code == ExitCode.OK
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
         again = document(
             on_cluster("offsets", "import", str(file), "--execute", "-o", "json"), "offsets import"
         )
@@ -99,7 +99,7 @@ class TestExportAndImport:
 
 class TestDelete:
     def test_forgets_one_topic_and_undo_brings_it_back(self, on_cluster, cluster, group):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         argv = ("offsets", "delete", group, "--topic", f"{group}:1")
         data = document(on_cluster(*argv, "-o", "json"), "offsets delete")
         assert [(i["partition"], i["new_offset"], i["result"]) for i in data["items"]] == [
@@ -108,7 +108,7 @@ class TestDelete:
         assert on_cluster(*argv, "--execute").code == ExitCode.OK
         assert offsets(cluster, group) == {(group, 0): 4}
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
 
     def test_subscribed_topics_are_refused_one_by_one(self, on_cluster, cluster, group):
         cluster.create_topic(f"{group}-old", 1)
@@ -130,9 +130,9 @@ class TestClone:
     def test_a_second_group_at_the_same_place(self, on_cluster, cluster, group):
         ran = on_cluster("offsets", "clone", group, f"{group}-v2", "--execute", "-o", "json")
         document(ran, "offsets clone")
-        assert positions(cluster, f"{group}-v2") == positions(cluster, group)
+        assert committed(cluster, f"{group}-v2") == committed(cluster, group)
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert positions(cluster, f"{group}-v2") == {}
+        assert committed(cluster, f"{group}-v2") == {}
 
     def test_the_source_may_be_active_the_target_not(self, on_cluster, cluster, group):
         cluster.classic_group(f"{group}-a", group, {"i-0": [0, 1, 2]})
@@ -146,21 +146,21 @@ class TestClone:
 
 class TestDeleteGroups:
     def test_plan_export_delete_and_both_ways_back(self, on_cluster, cluster, group, tmp_path):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         file = str(tmp_path / "kept.json")
         plan = document(on_cluster("delete", group, "-o", "json"), "delete")
         assert (results(plan), plan["executed"]) == ([(group, "planned")], False)
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
         ran = on_cluster("delete", group, "--export", file, "--execute", "-o", "json")
         data = document(ran, "delete")
         assert (results(data), data["export"]) == ([(group, "deleted")], file)
-        assert positions(cluster, group) == {}
+        assert committed(cluster, group) == {}
         assert document(on_cluster("delete", "--restore", file, "-o", "json"), "delete")["items"]
         assert on_cluster("delete", "--restore", file, "--execute").code == ExitCode.OK
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
         assert on_cluster("delete", group, "--execute", "-q").code == ExitCode.OK
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
 
     def test_item_by_item(self, on_cluster, cluster, group):
         cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})

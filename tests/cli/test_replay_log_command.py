@@ -50,7 +50,7 @@ def test_events_have_the_fields_scripts_rely_on(kgroup: Kgroup) -> None:
     up = next(event for event in events if event["event"] == "upgraded")
     assert (up["type"], up["group_epoch"], up["generation"]) == ("consumer", 2, None)
     assert up["timestamp"] == iso(up["timestamp_ms"]) and up["partition"] == 6
-    assert up["schema"] == "kgroup/replay-log@1"
+    assert up["schema"] == "kgroup/replay-log@2"
 
 
 def test_the_state_at_an_offset_is_told_as_describe_tells_it(kgroup: Kgroup) -> None:
@@ -65,9 +65,9 @@ def test_the_epochs_an_owner_may_commit_at_are_told(kgroup: Kgroup) -> None:
     run = ("replay-log", "--files", UPGRADE, "--at", "19", "-o")
     (group,) = kgroup(*run, "json").document["data"]["groups"]
     epochs = {m["member_id"]: m["member_epoch"] for m in group["members"]}
-    ranges = {(o["partition"], o["assignment_epoch"], epochs[o["member_id"]]) for o in group["offsets"]}
+    ranges = {(o["partition"], o["assigned_epoch"], epochs[o["member_id"]]) for o in group["offsets"]}
     assert ranges == {(0, 1, 2), (1, 1, 2), (2, 2, 2), (3, 2, 2)}, "two kept since generation 1, two moved"
-    assert "SINCE-EPOCH" in kgroup(*run, "wide").out
+    assert "ASSIGNED-EPOCH" in kgroup(*run, "wide").out
     assert "KIP-1251" in kgroup("explain", "STALE_MEMBER_EPOCH").out
 
 

@@ -14,8 +14,8 @@ from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.history.fold.marks import MARK_LIMIT, mark_in
+from tests.cli.committed import commit_fully, committed, offsets
 from tests.cli.logs import append
-from tests.cli.positions import commit_fully, offsets, positions
 
 _numbers = itertools.count()
 HOUR_MS = 3_600_000
@@ -79,11 +79,11 @@ class TestPlan:
             assert target(data)[group, 0] == 7
 
     def test_without_execute_nothing_changes(self, on_cluster, cluster, group):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         out = on_cluster("reset-offsets", group, "--all-topics", "--to-earliest").out
         assert out.startswith(f"PLAN  to-earliest: {group} (classic, Empty)   plan ")
         assert out.endswith("Nothing changed. Add --execute.\n")
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
         assert Journal.default().entries() == ()
 
     def test_some_partitions(self, on_cluster, group):
@@ -157,7 +157,7 @@ class TestExecute:
         assert data["executed"]
         assert {item["result"] for item in data["items"]} == {"done"}
         assert offsets(cluster, group) == {(group, 0): 2, (group, 1): 0}
-        mark = mark_in(positions(cluster, group)[group, 0][2])
+        mark = mark_in(committed(cluster, group)[group, 0][2])
         assert (mark.plan_id, mark.reason) == (data["plan"]["id"], "replay after INC-1")
         assert mark.actor == data["plan"]["actor"]
         entry = Journal.default().find("LAST")
@@ -174,17 +174,17 @@ class TestExecute:
     def test_a_long_reason_stays_short_in_the_metadata(self, on_cluster, cluster, group):
         argv = ("--all-topics", "--to-latest", "--execute", "--reason", "x" * 5000)
         assert on_cluster("reset-offsets", group, *argv).code == ExitCode.OK
-        assert len(positions(cluster, group)[group, 0][2]) == MARK_LIMIT
+        assert len(committed(cluster, group)[group, 0][2]) == MARK_LIMIT
 
     def test_active_group_is_refused_with_the_reason(self, on_cluster, cluster, group):
         cluster.classic_group(group, group, {"i-0": [0, 1]})
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         for extra in ((), ("--execute",)):
             ran = on_cluster("reset-offsets", group, "--all-topics", "--to-latest", *extra, "-o", "json")
             document(ran, ExitCode.REFUSED)
             assert ran.document["errors"][0]["code"] == "NON_EMPTY_GROUP"
             assert "is Stable with 1 member" in ran.err
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
         assert Journal.default().entries() == ()
 
     def test_of_several_groups_only_the_active_one_is_refused(self, on_cluster, cluster, group):
@@ -236,7 +236,7 @@ class TestExecute:
         assert "removed s-0" in ran.out
         assert offsets(cluster, f"{group}-c") == {(group, 0): 10, (group, 1): 0}
 
-    def test_a_group_that_does_not_exist_gets_positions(self, on_cluster, cluster, group):
+    def test_a_group_that_does_not_exist_gets_offsets(self, on_cluster, cluster, group):
         ran = on_cluster("reset-offsets", f"{group}-new", "--topic", group, "--to-latest", "--execute")
         assert ran.code == ExitCode.OK, ran.err
         assert offsets(cluster, f"{group}-new") == {(group, 0): 10, (group, 1): 0}
@@ -267,21 +267,21 @@ class TestUndo:
         return document(ran)["journal_id"]
 
     def test_gives_back_offsets_metadata_and_leader_epochs(self, on_cluster, cluster, group):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         self.reset(on_cluster, group, "--to-latest")
         plan = document(on_cluster("reset-offsets", "--undo", "LAST", "-o", "json"))
         assert not plan["executed"]
-        assert positions(cluster, group) != before
+        assert committed(cluster, group) != before
         data = document(on_cluster("reset-offsets", "--undo", "LAST", "--execute", "-o", "json"))
         assert data["plan"]["undoes"] == "j-0001"
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
 
-    def test_positions_that_were_not_there_are_taken_away(self, on_cluster, cluster, group):
+    def test_offsets_that_were_not_there_are_taken_away(self, on_cluster, cluster, group):
         cluster.commit(f"{group}-n", group, {0: 3})
         ran = on_cluster("reset-offsets", f"{group}-n", "--topic", group, "--to-latest", "--execute")
         assert ran.code == ExitCode.OK
         assert on_cluster("reset-offsets", f"{group}-n", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert positions(cluster, f"{group}-n") == {(group, 0): (3, -1, "")}
+        assert committed(cluster, f"{group}-n") == {(group, 0): (3, -1, "")}
 
     def test_refused_when_somebody_has_committed_since(self, on_cluster, cluster, group):
         entry = self.reset(on_cluster, group, "--to-latest")
@@ -308,19 +308,19 @@ class TestUndo:
         assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
 
     def test_last_passes_over_changes_that_changed_nothing(self, on_cluster, cluster, group):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         self.reset(on_cluster, group, "--to-latest")
         cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
         cluster.admin.delete_groups([f"{group}-busy"])
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before
 
     def test_a_change_cut_off_before_its_end_can_be_undone(self, on_cluster, cluster, group):
-        before = positions(cluster, group)
+        before = committed(cluster, group)
         self.reset(on_cluster, group, "--to-latest")
         journal = Journal.default()
         lines = journal.path.read_text().splitlines()
         assert json.loads(lines[-1])["phase"] == "end"
         journal.path.write_text(lines[0] + "\n")
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert positions(cluster, group) == before
+        assert committed(cluster, group) == before

@@ -19,7 +19,7 @@ from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
 from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.protocol.messages.metadata import MetadataResponse
-from tests.cli.positions import commit_fully
+from tests.cli.committed import commit_fully
 
 _numbers = itertools.count()
 INCIDENTS = Path(__file__).parents[1] / "data" / "incidents"

@@ -188,6 +188,17 @@ def test_colour_only_where_asked_for(kgroup, monkeypatch):
     assert "\x1b[1m" in kgroup(*argv, "--color", "always").out
 
 
+def test_a_schema_is_asked_for_by_the_name_in_a_document(kgroup):
+    told = json.loads(kgroup("schema", "kgroup/describe@2").out)
+    assert told == schema_for("describe") and told["properties"]["schema"] == {"const": "kgroup/describe@2"}
+
+
+def test_a_version_that_is_no_longer_printed_has_no_schema(kgroup):
+    ran = kgroup("schema", "kgroup/describe@1")
+    assert (ran.code, ran.out) == (ExitCode.NOT_FOUND, "")
+    assert "this kgroup prints kgroup/describe@2, not version 1" in ran.err
+
+
 def test_a_failed_command_prints_an_envelope_too(kgroup):
     ran = kgroup("explain", "NO_SUCH_THING", "-o", "json")
     assert ran.code == ran.document["exit_code"] == ExitCode.NOT_FOUND

@@ -16,7 +16,7 @@ import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
@@ -48,7 +48,7 @@ Ask = Callable[..., Told]
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
-    """Two groups with positions in the topics seen and hidden; bob has no right at all."""
+    """Two groups with offsets in the topics seen and hidden; bob has no right at all."""
     require("java", "mvn")
     with RealKafka(AUTHORIZED, ("SASL_PLAINTEXT",), base=tmp_path_factory.mktemp("rights")) as running:
         with SocketTransport(ConnectionSettings(parse_bootstrap(running.bootstrap))) as transport:
@@ -57,7 +57,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
                 admin.create_topic(topic, 1)
             for group in (MINE, OTHERS):
                 at = {TopicPartition(topic, 0): OffsetAndMetadata(0) for topic in ("seen", "hidden")}
-                codes, failed = store(Cluster(transport), group, at)
+                codes, failed = store(ClusterView(transport), group, at)
                 assert not failed and set(codes.values()) == {0}
         yield running
 

@@ -12,7 +12,7 @@ import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
@@ -58,7 +58,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealKafk
             admin.create_topic(TOPIC, 2)
             for group in GROUPS:
                 at = {TopicPartition(TOPIC, p): OffsetAndMetadata(0) for p in range(2)}
-                codes, failed = store(Cluster(transport), group, at)
+                codes, failed = store(ClusterView(transport), group, at)
                 assert not failed and set(codes.values()) == {0}
         yield first, second
 

@@ -1,4 +1,4 @@
-"""Positions moved by kgroup: the plan equals that of Kafka's tool, and an undo gives back what was."""
+"""Offsets moved by kgroup: the plan equals that of Kafka's tool, and an undo gives back what was."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .waiting import eventually
 pytestmark = pytest.mark.interop
 HOUR_MS = 3_600_000
 Cli = Callable[..., tuple[int, str, str]]
-Positions = dict[TopicPartition, Any]
+CommittedOffsets = dict[TopicPartition, Any]
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def cli(
 
 
 class Log:
-    """The server by its protocol: records with times of their own, positions in full."""
+    """The server by its protocol: records with times of their own, offsets in full."""
 
     def __init__(self, bootstrap: str) -> None:
-        from kgroup.admin.discovery import Cluster
+        from kgroup.admin.discovery import ClusterView
 
         self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(bootstrap)))
-        self.cluster = Cluster(self.transport)
+        self.cluster = ClusterView(self.transport)
 
     def append(self, topic: str, partition: int, times: list[int]) -> None:
         from kgroup.protocol.batches import encode_batch
@@ -76,10 +76,10 @@ class Log:
         codes, error = store(self.cluster, group, rows)
         assert (set(codes.values()), error) == ({0}, None)
 
-    def positions(self, group: str) -> Positions:
+    def committed(self, group: str) -> CommittedOffsets:
         found = look(self.cluster, [group])[group]
         assert found.error is None
-        return dict(found.positions)
+        return dict(found.committed)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def log(case: Case) -> Iterator[Log]:
 
 @pytest.fixture
 def topic(case: Case, log: Log) -> str:
-    """Ten records an hour apart in partition 0, five in 1, none in 2 and 3; positions in 0, 1 and 2."""
+    """Ten records an hour apart in partition 0, five in 1, none in 2 and 3; offsets in 0, 1 and 2."""
     name = case.topic()
     now = int(time.time() * 1000)
     log.append(name, 0, [now - (10 - n) * HOUR_MS + 60_000 for n in range(10)])
@@ -167,7 +167,7 @@ def test_plans_in_files_are_exchanged_with_kafkas_tool(
     theirs.write_text("".join(",".join(row) + "\n" for row in sorted(expected)))
     assert our_plan(cli, case, "--from-file", str(theirs)) == expected
     assert cli("reset-offsets", case.group, "--from-file", str(theirs), "--execute")[0] == 0
-    assert {p.partition: at.offset for p, at in log.positions(case.group).items()} == {0: 2, 1: 2, 2: 0, 3: 0}
+    assert {p.partition: at.offset for p, at in log.committed(case.group).items()} == {0: 2, 1: 2, 2: 0, 3: 0}
 
 
 def test_several_groups(case: Case, cli: Cli, log: Log, topic: str) -> None:
@@ -191,16 +191,16 @@ def test_execute_and_undo_give_back_exactly_what_was(
     case: Case, cli: Cli, log: Log, topic: str, spec: list[str]
 ) -> None:
     """Offsets, leader epochs and metadata, and nothing where nothing was."""
-    before = log.positions(case.group)
+    before = log.committed(case.group)
     scope = ["--all-topics"] if spec[0] == "--shift-by" else ["--topic", topic]
     code, out, err = cli("reset-offsets", case.group, *scope, *spec, "--execute", "-o", "json")
     assert code == 0, err
-    changed = log.positions(case.group)
+    changed = log.committed(case.group)
     assert {at.metadata.split()[0] for at in changed.values()} == {"kgroup"}
     assert len(changed) == (3 if spec[0] == "--shift-by" else 4)
     entry = json.loads(out)["data"]["journal_id"]
     assert cli("reset-offsets", "--undo", entry, "--execute")[0] == 0
-    assert log.positions(case.group) == before
+    assert log.committed(case.group) == before
 
 
 def test_undo_is_refused_once_a_consumer_has_committed(
@@ -215,7 +215,7 @@ def test_undo_is_refused_once_a_consumer_has_committed(
     case.close(member)
     code, _, err = cli("reset-offsets", "--undo", "LAST", "--execute", "--wait-empty")
     assert (code, "somebody has committed since j-0001" in err) == (4, True)
-    assert log.positions(case.group)[TopicPartition(topic, 0)].offset == 8
+    assert log.committed(case.group)[TopicPartition(topic, 0)].offset == 8
 
 
 def test_lag_equals_kafkas_tool_and_knows_the_time(case: Case, cli: Cli, topic: str) -> None:
@@ -235,27 +235,27 @@ def test_lag_equals_kafkas_tool_and_knows_the_time(case: Case, cli: Cli, topic: 
     assert cli("lag", case.group, "--fail-above", "6h")[0] == 0
 
 
-def test_positions_and_groups_deleted_and_brought_back(
+def test_offsets_and_groups_deleted_and_brought_back(
     case: Case, cli: Cli, log: Log, topic: str, tmp_path: Path
 ) -> None:
-    before = log.positions(case.group)
+    before = log.committed(case.group)
     assert cli("offsets", "delete", case.group, "--topic", f"{topic}:0", "--execute")[0] == 0
-    assert TopicPartition(topic, 0) not in log.positions(case.group)
+    assert TopicPartition(topic, 0) not in log.committed(case.group)
     assert cli("reset-offsets", "--undo", "LAST", "--execute")[0] == 0
-    assert log.positions(case.group) == before
+    assert log.committed(case.group) == before
     file = str(tmp_path / "kept.json")
     assert cli("delete", case.group, "--stale-for", "7d", "-o", "name")[1] == ""
     code, out, err = cli("delete", case.group, "--stale-for", "1ms", "--export", file, "--execute")
     assert code == 0, err
-    assert log.positions(case.group) == {}
+    assert log.committed(case.group) == {}
     assert case.group not in case.server.tool("kafka-consumer-groups", "--list").stdout.split()
     assert cli("delete", "--restore", file, "--execute")[0] == 0
-    assert log.positions(case.group) == before
+    assert log.committed(case.group) == before
 
 
-def test_positions_cloned(case: Case, cli: Cli, log: Log, topic: str) -> None:
+def test_offsets_cloned(case: Case, cli: Cli, log: Log, topic: str) -> None:
     assert cli("offsets", "clone", case.group, f"{case.group}-b", "--execute")[0] == 0
-    assert log.positions(f"{case.group}-b") == log.positions(case.group)
+    assert log.committed(f"{case.group}-b") == log.committed(case.group)
 
 
 def test_settings_of_a_group(case: Case, cli: Cli) -> None:
@@ -300,10 +300,10 @@ def test_reset_and_undo_of_a_consumer_protocol_group(
     argv = ("reset-offsets", case.group, "--topic", topic, "--to-latest", "--execute")
     code, _, err = cli(*argv)
     assert (code, "--remove-static" in err) == (4, True), err
-    before = log.positions(case.group)
+    before = log.committed(case.group)
     code, out, err = cli(*argv, "--remove-static")
     assert code == 0, err
     assert "removed s-0" in out
-    assert log.positions(case.group)[TopicPartition(topic, 0)].offset == 3
+    assert log.committed(case.group)[TopicPartition(topic, 0)].offset == 3
     assert cli("reset-offsets", "--undo", "LAST", "--execute")[0] == 0
-    assert log.positions(case.group) == before
+    assert log.committed(case.group) == before

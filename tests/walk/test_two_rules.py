@@ -199,7 +199,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_a_reader_whose_topics_are_not_told_is_no_stranger_to_the_topic(ask):
-    """It was left out, exit code 0; of another one the positions tell enough."""
+    """It was left out, exit code 0; of another one the offsets tell enough."""
     world = SCENES["an_undecodable_assignment"]()
     told = ask(world, "list", "--topic", "pay")
     assert (set(told.groups), [e["item"] for e in told.document["errors"]]) == ({IDLE}, [READER])

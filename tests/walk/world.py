@@ -32,7 +32,7 @@ from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 READER, OTHER, IDLE = "g-reader", "g-other", "g-idle"
-"""A classic group with a member, a consumer group with one, and one with positions only. See `_homes`."""
+"""A classic group with a member, a consumer group with one, and one with offsets only. See `_homes`."""
 OFFSETS_PARTITIONS = 8
 STREAMS_GROUP_DESCRIBE = 89
 

@@ -1,11 +1,11 @@
-"""Positions of a group written and taken away from outside the group, partition by partition."""
+"""A group's committed offsets written and deleted from outside the group, partition by partition."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.offsets import by_topic
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import NOT_PROCESSED
@@ -22,9 +22,9 @@ Codes = dict[TopicPartition, int]
 
 
 def store(
-    cluster: Cluster, group_id: str, positions: Mapping[TopicPartition, OffsetAndMetadata]
+    cluster: ClusterView, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> tuple[Codes, KgroupError | None]:
-    """Commit positions as somebody outside the group: offset, leader epoch and metadata as they are.
+    """Commit offsets as somebody outside the group: offset, leader epoch and metadata as they are.
 
     The broker's code for each partition, and the error that ended the work early: partitions without a
     code were not stored, or, after OutcomeUnknown, perhaps. A group with members refuses with
@@ -33,15 +33,15 @@ def store(
     """
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
-        return _commit(cluster, node, group_id, {p: positions[p] for p in part}, left_s)
+        return _commit(cluster, node, group_id, {p: offsets[p] for p in part}, left_s)
 
-    return _in_parts(cluster, group_id, sorted(positions), ask)
+    return _in_parts(cluster, group_id, sorted(offsets), ask)
 
 
 def forget(
-    cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
+    cluster: ClusterView, group_id: str, partitions: Iterable[TopicPartition]
 ) -> tuple[Codes, KgroupError | None]:
-    """Delete positions; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC."""
+    """Delete offsets; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC."""
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
         return _delete(cluster, node, group_id, part, left_s)
@@ -50,7 +50,7 @@ def forget(
 
 
 def _in_parts(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_id: str,
     partitions: Sequence[TopicPartition],
     ask: Callable[[int, Sequence[TopicPartition], float], Codes | KgroupError],
@@ -75,10 +75,10 @@ def _in_parts(
 
 
 def _commit(
-    cluster: Cluster,
+    cluster: ClusterView,
     node: int,
     group_id: str,
-    positions: Mapping[TopicPartition, OffsetAndMetadata],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
     left_s: float,
 ) -> Codes | KgroupError:
     from kgroup.protocol.messages.offset_commit import (
@@ -94,19 +94,19 @@ def _commit(
             partitions=tuple(
                 OffsetCommitRequestPartition(
                     partition_index=p.partition,
-                    committed_offset=positions[p].offset,
-                    committed_leader_epoch=positions[p].leader_epoch,
-                    committed_metadata=positions[p].metadata,
+                    committed_offset=offsets[p].offset,
+                    committed_leader_epoch=offsets[p].leader_epoch,
+                    committed_metadata=offsets[p].metadata,
                 )
                 for p in partitions
             ),
         )
-        for name, partitions in by_topic(positions)
+        for name, partitions in by_topic(offsets)
     )
     request = OffsetCommitRequest(
         group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
     )
-    lowest = EPOCHS_SINCE if any(p.leader_epoch >= 0 for p in positions.values()) else 2
+    lowest = EPOCHS_SINCE if any(p.leader_epoch >= 0 for p in offsets.values()) else 2
     answer = cluster.transport.request(
         node, request, min_version=lowest, max_version=NAMES_UNTIL, timeout_s=left_s
     )
@@ -115,7 +115,7 @@ def _commit(
 
 
 def _delete(
-    cluster: Cluster, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
+    cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Codes | KgroupError:
     from kgroup.protocol.messages.offset_delete import (
         OffsetDeleteRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import DEAD, EMPTY, GroupDescription, GroupResult
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
@@ -28,7 +28,7 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     return GroupResult(group_id, "planned", None, "deleted with all its offsets")
 
 
-def execute(cluster: Cluster, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
+def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
     """Delete the groups; a result for each. One that is not empty is refused by its coordinator."""
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
@@ -43,7 +43,7 @@ def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
     return _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
 
 
-def _delete(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:
+def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:
     from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
     answer = cluster.transport.request(

@@ -1,4 +1,4 @@
-"""Execute a plan of positions: checked again, journalled first, a result for every partition."""
+"""Execute a plan of committed offsets: checked again, journalled first, a result for every partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kgroup.admin.change.offset_plans import (
     plan_document,
     refusal_of,
 )
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
@@ -49,10 +49,10 @@ class OffsetsExecution:
     journal_id: str | None
 
 
-def execute(cluster: Cluster, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
+def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
     """Do what the plan says, group by group, and record it.
 
-    Groups that have become active, and groups whose positions are no longer those of the plan, are refused
+    Groups that have become active, and groups whose offsets are no longer those of the plan, are refused
     as a whole; the others are done. The before-image is in the journal before the first request.
     """
     now = look(cluster, {item.group_id for item in plan.items if item.result == PLANNED})
@@ -84,25 +84,25 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
         if group.error:
             return failed(item, group.error)
         return replace(item, result=REFUSED, error_code=code, effect=refusal[0])
-    if group.positions.get(item.tp) != item.before:
-        text = f"plan {plan.id} is stale: the position was committed or deleted since it was made"
+    if group.committed.get(item.tp) != item.before:
+        text = f"plan {plan.id} is stale: the offset was committed or deleted since it was made"
         return replace(item, result=REFUSED, error_code=PLAN_STALE, effect=text)
     return item
 
 
 def _whole_groups(items: list[OffsetChange]) -> list[OffsetChange]:
-    """A group with one stale position is left alone as a whole: half a reset helps nobody."""
+    """A group with one stale offset is left alone as a whole: half a reset helps nobody."""
     stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
     return [
-        replace(item, result=REFUSED, error_code=PLAN_STALE, effect="another position of the group is stale")
+        replace(item, result=REFUSED, error_code=PLAN_STALE, effect="another offset of the group is stale")
         if item.group_id in stale and item.result == PLANNED
         else item
         for item in items
     ]
 
 
-def _change(cluster: Cluster, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
-    """Positions stored first, then those to delete; items in their order with what became of each."""
+def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
+    """Offsets to commit first, then those to delete; items in their order with what became of each."""
     wanted = [item for item in items if item.result == PLANNED]
     to_store = {
         item.tp: OffsetAndMetadata(item.after.offset, item.after.leader_epoch, item.after.metadata)
@@ -116,17 +116,17 @@ def _change(cluster: Cluster, group_id: str, items: list[OffsetChange]) -> list[
         codes.update(deleted)
     there: Mapping[TopicPartition, Any] | None = None
     if isinstance(error, OutcomeUnknown):
-        there = _positions_after_doubt(cluster, group_id)
+        there = _committed_after_doubt(cluster, group_id)
     return [_became(item, codes, error, there) if item.result == PLANNED else item for item in items]
 
 
-def _positions_after_doubt(cluster: Cluster, group_id: str) -> Mapping[TopicPartition, Any] | None:
+def _committed_after_doubt(cluster: ClusterView, group_id: str) -> Mapping[TopicPartition, Any] | None:
     """What is committed now, to tell whether a request without a reply was carried out."""
     try:
         group = look(cluster, [group_id])[group_id]
     except KgroupError:
         return None
-    return None if group.error else group.positions
+    return None if group.error else group.committed
 
 
 def _became(
@@ -139,7 +139,7 @@ def _became(
     if code == ErrorCode.NONE or (code is None and there is not None and there.get(item.tp) == item.after):
         return replace(item, result=DONE)
     if code is None and there is not None and there.get(item.tp) != item.before:
-        text = "no reply came and the position is neither the one before nor the one wanted"
+        text = "no reply came and the committed offset is neither the one before nor the one wanted"
         return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=text)
     if code is None:
         assert error is not None
@@ -151,11 +151,11 @@ def _became(
         subscribed = code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         text = "members subscribe to the topic" if subscribed else "a member has joined the group"
         return replace(item, result=REFUSED, error_code=name, effect=text)
-    return replace(item, result=FAILED, error_code=name, effect="the position is as it was")
+    return replace(item, result=FAILED, error_code=name, effect="the committed offset is as it was")
 
 
 def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[Any]]]:
-    """The positions before, by group, of the partitions about to change."""
+    """The committed offsets before, by group, of the partitions about to change."""
     image: dict[str, list[list[Any]]] = {}
     for item in items:
         if item.result == PLANNED:

@@ -1,6 +1,6 @@
-"""Changes of committed positions: planned with what was there before, executed with a journal entry.
+"""Changes of committed offsets: planned with what was there before, executed with a journal entry.
 
-Resets, imports, clones, deletions of positions and their undoing are all the same here: a position before
+Resets, imports, clones, deletions of offsets and their undoing are all the same here: an offset before
 and one after for each partition. Frozen values of plain types, so that `dataclasses.asdict` is JSON.
 """
 
@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import DEAD, EMPTY, SHARE, GroupDescription, ItemError
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
-from kgroup.admin.read.visibility import sees_every_topic, unseen_positions
+from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
@@ -27,7 +27,7 @@ from kgroup.history.fold.marks import Mark
 from kgroup.shell import command
 
 ABSENT = "absent"
-"""The state of a group that does not exist: positions can be committed for it all the same."""
+"""The state of a group that does not exist: offsets can be committed for it all the same."""
 UNREAD = "unknown"
 """The state of a group that could not be read."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
@@ -36,26 +36,26 @@ PLANNED, UNCHANGED, DONE, REFUSED, FAILED = "planned", "unchanged", "done", "ref
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """A committed position as the broker keeps it; `leader_epoch` is -1 when unset."""
+class CommittedOffset:
+    """A committed offset as the broker keeps it; `leader_epoch` is -1 when unset."""
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
 
     @classmethod
-    def of(cls, found: OffsetAndMetadata | None) -> Position | None:
+    def of(cls, found: OffsetAndMetadata | None) -> CommittedOffset | None:
         return None if found is None else cls(found.offset, found.leader_epoch, found.metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to become of one partition; None for `after` takes the position away.
+    """What is to become of one partition; None for `after` deletes the committed offset.
 
     With an `error_code` nothing can become of it, for the reason in `effect`.
     """
 
-    after: Position | None
+    after: CommittedOffset | None
     effect: str = ""
     error_code: str | None = None
 
@@ -70,8 +70,8 @@ class OffsetChange:
     group_id: str
     topic: str
     partition: int
-    before: Position | None
-    after: Position | None
+    before: CommittedOffset | None
+    after: CommittedOffset | None
     result: str
     error_code: str | None = None
     effect: str = ""
@@ -83,7 +83,7 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """A group of a plan as it was found; `refusal` says why its positions cannot be changed now."""
+    """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now."""
 
     group_id: str
     type: str | None
@@ -96,10 +96,10 @@ class PlannedGroup:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsPlan:
-    """Changes of positions worked out and not yet made; valid while the positions are those before.
+    """Changes of committed offsets worked out and not yet made; valid while the offsets are those before.
 
     `undoes` is the journal entry that the plan takes back. `needs_empty` is off where the broker itself
-    decides partition by partition (deleting positions).
+    decides partition by partition (deleting offsets).
     """
 
     id: str
@@ -121,35 +121,35 @@ class OffsetsPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupNow:
-    """A group and its positions at one moment; `error` when they could not be read.
+    """A group and its committed offsets at one moment; `error` when they could not be read.
 
-    `unseen` says that there may be more positions, of topics that this principal may not see.
+    `unseen` says that there may be more committed offsets, of topics that this principal may not see.
     """
 
     group_id: str
     type: str | None
     state: str
     members: int | None
-    positions: Mapping[TopicPartition, Position]
+    committed: Mapping[TopicPartition, CommittedOffset]
     away: int = 0
     error: KgroupError | None = None
     unseen: ItemError | None = None
 
 
-def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
+def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
     """Each group as it is now, those that do not exist included."""
     wanted = list(dict.fromkeys(group_ids))
     described = groups_only(cluster, wanted)
-    positions = committed(cluster, [g for g in wanted if not _is_share(described[g])])
-    complete = sees_every_topic(cluster) if positions else True
+    offsets = committed(cluster, [g for g in wanted if not _is_share(described[g])])
+    complete = sees_every_topic(cluster) if offsets else True
     found = {}
     for group_id in wanted:
-        unseen = None if complete or _is_share(described[group_id]) else unseen_positions(group_id)
-        group, stored = described[group_id], positions.get(group_id, {})
+        unseen = None if complete or _is_share(described[group_id]) else unseen_offsets(group_id)
+        group, stored = described[group_id], offsets.get(group_id, {})
         error = group if isinstance(group, KgroupError) and not is_absent(group) else None
         if isinstance(stored, KgroupError):
             error, stored = error or (None if is_absent(stored) else stored), {}
-        known = {p: Position(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
+        known = {p: CommittedOffset(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
         if isinstance(group, KgroupError):
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             found[group_id] = GroupNow(group_id, None, state, members, known, 0, error, unseen)
@@ -162,12 +162,12 @@ def look(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupNow]:
 
 
 def refusal_of(group: GroupNow) -> tuple[str, str] | None:
-    """Why positions of the group cannot be set, and what to do about it; None when they can."""
+    """Why committed offsets of the group cannot be set, and what to do about it; None when they can."""
     if group.error:
         return group.error.message, group.error.hint or ""
     if group.type == SHARE:
         return (
-            f"{group.group_id} is a share group: it has no committed positions",
+            f"{group.group_id} is a share group: it has no committed offsets",
             "Kafka's own tool resets it",
         )
     if group.state in _INACTIVE:
@@ -179,7 +179,7 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     if group.away == group.members:
         remove = command("remove-members", group.group_id, options="--left-only")
         hint = f"all of them are away: --remove-static, or before it: {remove}"
-    return f"{group.group_id} is {group.state} with {count}: its members own the positions", hint
+    return f"{group.group_id} is {group.state} with {count}: its members own the offsets", hint
 
 
 def make_plan(
@@ -220,15 +220,15 @@ def make_plan(
 
 
 def imported(
-    cluster: Cluster, wanted: Mapping[str, Mapping[TopicPartition, Position]]
+    cluster: ClusterView, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 ) -> dict[str, dict[TopicPartition, Draft]]:
-    """Positions as drafts; those whose topic or partition does not exist, or may not be seen, cannot be set.
+    """Offsets as drafts; those whose topic or partition does not exist, or may not be seen, cannot be set.
 
-    A partition without a leader is there, and its group's coordinator takes a position for it.
+    A partition without a leader is there, and its group's coordinator takes an offset for it.
     """
     topics = cluster.topics({p.topic for rows in wanted.values() for p in rows})
 
-    def draft(partition: TopicPartition, at: Position) -> Draft:
+    def draft(partition: TopicPartition, at: CommittedOffset) -> Draft:
         leader = leader_of(partition, topics)
         if isinstance(leader, BrokerRefused) and leader.code in _NOT_THERE:
             return Draft(None, leader.detail or leader.message, leader.name)
@@ -258,12 +258,12 @@ def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
         groups = tuple(PlannedGroup(**group) for group in document["groups"])
         return OffsetsPlan(**{**document, "items": items, "groups": groups})
     except (TypeError, KeyError) as error:
-        raise ConfigError(f"this is not a plan of positions made by kgroup: {error}") from None
+        raise ConfigError(f"this is not a plan of committed offsets made by kgroup: {error}") from None
 
 
 def item_from(item: Mapping[str, Any]) -> OffsetChange:
     """One partition of a plan's JSON object; TypeError or KeyError when it is not one."""
-    before, after = (Position(**item[key]) if item[key] else None for key in ("before", "after"))
+    before, after = (CommittedOffset(**item[key]) if item[key] else None for key in ("before", "after"))
     return OffsetChange(**{**item, "before": before, "after": after})
 
 
@@ -283,9 +283,9 @@ def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
 
 
 def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: bool) -> OffsetChange:
-    before = group.positions.get(partition)
+    before = group.committed.get(partition)
     result = FAILED if draft.error_code else PLANNED
-    # A reset to where the group is commits all the same, as in Kafka: it renews the position's lease.
+    # A reset to where the group is commits all the same, as in Kafka: it renews the offset's lease.
     if not draft.error_code and before == draft.after and (before is None or not keep_equal):
         result = UNCHANGED
     return OffsetChange(

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -54,7 +54,7 @@ class Selection:
         return not (self.instance_ids or self.member_ids or self.hosts or self.left_only or self.all)
 
 
-def plan(cluster: Cluster, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
+def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
     """What removing the selected members would do; changes nothing.
 
     Members asked for by id that are not in the group are items with the result not_found. SafetyRefused
@@ -112,7 +112,7 @@ def validity(group: GroupDescription) -> dict[str, int | str]:
     return {"membership": hashlib.sha256(content.encode()).hexdigest()[:12]}
 
 
-def check_fresh(cluster: Cluster, made: Plan) -> GroupDescription:
+def check_fresh(cluster: ClusterView, made: Plan) -> GroupDescription:
     """The group as it is now; SafetyRefused if it is no longer what the plan was made for."""
     group = _described(cluster, made.group_id)
     now = validity(group)
@@ -124,7 +124,7 @@ def check_fresh(cluster: Cluster, made: Plan) -> GroupDescription:
     return group
 
 
-def execute(cluster: Cluster, made: Plan) -> tuple[ItemResult, ...]:
+def execute(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:
     """Remove the plan's members; a result for each, in the plan's order.
 
     The plan must be fresh (`check_fresh`). BrokerRefused when the broker refuses the whole request or is
@@ -150,7 +150,7 @@ def execute(cluster: Cluster, made: Plan) -> tuple[ItemResult, ...]:
     return tuple(_result(item, code) for item, code in zip(made.items, answer, strict=True))
 
 
-def _described(cluster: Cluster, group_id: str) -> GroupDescription:
+def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
     group = groups_only(cluster, [group_id])[group_id]
     if isinstance(group, KgroupError):
         raise group
@@ -222,7 +222,7 @@ def _effect(member: Member, heirs: int) -> str:
     return f"removed now, {partitions}; if still running it rejoins at once as a new member"
 
 
-def _leave(cluster: Cluster, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:
+def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:
     """The broker's error code for each item."""
     from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 

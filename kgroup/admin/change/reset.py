@@ -1,4 +1,4 @@
-"""Where a reset moves each position: every spec of Kafka's tool, with its clamping and fallbacks.
+"""Where a reset moves each committed offset: every spec of Kafka's tool, with its clamping and fallbacks.
 
 Judged against `kafka-consumer-groups --reset-offsets` of Kafka 4.3: requested offsets are kept within the
 log, times without a record fall to the end of the log, and "current" is the end where nothing is committed.
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from kgroup.admin.change.offset_plans import Draft, GroupNow, OffsetsPlan, Position, look, make_plan
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan, look, make_plan
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
@@ -56,7 +56,7 @@ class Scope:
 
 
 def plan_reset(
-    cluster: Cluster, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
+    cluster: ClusterView, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
 ) -> OffsetsPlan:
     """What the reset would do to each group, whether or not it may be done now; changes nothing.
 
@@ -77,7 +77,7 @@ def plan_reset(
 
 
 def _named_partitions(
-    cluster: Cluster, topics: Mapping[str, frozenset[int] | None]
+    cluster: ClusterView, topics: Mapping[str, frozenset[int] | None]
 ) -> frozenset[TopicPartition]:
     whole = [topic for topic, numbers in topics.items() if numbers is None]
     known = cluster.topics(whole)
@@ -99,15 +99,15 @@ def _chosen(
         rows = frozenset(spec.rows[group.group_id])
         return rows & named if named else rows
     if spec.kind == TO_GROUP:
-        model = frozenset(now[spec.group].positions)
+        model = frozenset(now[spec.group].committed)
         return model & named if named else model
-    return frozenset(group.positions) | named if scope.all_topics else named
+    return frozenset(group.committed) | named if scope.all_topics else named
 
 
 class _Log:
     """Ends and times of the logs of some partitions, each kind asked for once and only when needed."""
 
-    def __init__(self, cluster: Cluster, partitions: Iterable[TopicPartition]) -> None:
+    def __init__(self, cluster: ClusterView, partitions: Iterable[TopicPartition]) -> None:
         self._cluster = cluster
         self._partitions = frozenset(partitions)
         self._topics = cluster.topics({p.topic for p in self._partitions})
@@ -127,10 +127,10 @@ class _Log:
         """The offset, or the end of the log that it lies beyond."""
         start, end = self.at(partition, EARLIEST), self.at(partition, LATEST)
         if offset > end:
-            return Draft(Position(end), f"{offset} lies beyond the end of the log, {end}")
+            return Draft(CommittedOffset(end), f"{offset} lies beyond the end of the log, {end}")
         if offset < start:
-            return Draft(Position(start), f"{offset} lies before the start of the log, {start}")
-        return Draft(Position(offset))
+            return Draft(CommittedOffset(start), f"{offset} lies before the start of the log, {start}")
+        return Draft(CommittedOffset(offset))
 
 
 def _draft(
@@ -148,19 +148,19 @@ Target = Callable[[TopicPartition, GroupNow, Spec, _Log, Mapping[str, GroupNow]]
 def _to_current(
     partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
 ) -> Draft:
-    position = group.positions.get(partition)
-    if position is None:
-        return Draft(Position(log.at(partition, LATEST)), "nothing committed: the end of the log")
-    return Draft(Position(position.offset))
+    stored = group.committed.get(partition)
+    if stored is None:
+        return Draft(CommittedOffset(log.at(partition, LATEST)), "nothing committed: the end of the log")
+    return Draft(CommittedOffset(stored.offset))
 
 
 def _shift_by(
     partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
 ) -> Draft:
-    position = group.positions.get(partition)
-    if position is None:
+    stored = group.committed.get(partition)
+    if stored is None:
         return Draft(None, "nothing is committed that could be shifted", NO_COMMITTED_OFFSET)
-    return log.within(partition, position.offset + spec.number)
+    return log.within(partition, stored.offset + spec.number)
 
 
 def _to_time(
@@ -168,22 +168,22 @@ def _to_time(
 ) -> Draft:
     found = log.at(partition, spec.number)
     if found >= 0:
-        return Draft(Position(found))
-    return Draft(Position(log.at(partition, LATEST)), "no record is that new: the end of the log")
+        return Draft(CommittedOffset(found))
+    return Draft(CommittedOffset(log.at(partition, LATEST)), "no record is that new: the end of the log")
 
 
 def _to_group(
     partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
 ) -> Draft:
-    position = now[spec.group].positions.get(partition)
-    if position is None:
+    stored = now[spec.group].committed.get(partition)
+    if stored is None:
         return Draft(None, f"{spec.group} has committed nothing for it", NO_COMMITTED_OFFSET)
-    return log.within(partition, position.offset)
+    return log.within(partition, stored.offset)
 
 
 _TARGETS: Mapping[str, Target] = {
-    TO_EARLIEST: lambda p, group, spec, log, now: Draft(Position(log.at(p, EARLIEST))),
-    TO_LATEST: lambda p, group, spec, log, now: Draft(Position(log.at(p, LATEST))),
+    TO_EARLIEST: lambda p, group, spec, log, now: Draft(CommittedOffset(log.at(p, EARLIEST))),
+    TO_LATEST: lambda p, group, spec, log, now: Draft(CommittedOffset(log.at(p, LATEST))),
     TO_CURRENT: _to_current,
     TO_OFFSET: lambda p, group, spec, log, now: log.within(p, spec.number),
     SHIFT_BY: _shift_by,

@@ -1,4 +1,4 @@
-"""Take back a change of positions, from the journal's before-image, if nobody has committed since."""
+"""Take back a change of committed offsets, from the journal's before-image, if nobody has committed since."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
 from kgroup.admin.change.offset_plans import (
     DONE,
     PLANNED,
+    CommittedOffset,
     Draft,
     GroupNow,
     OffsetsPlan,
-    Position,
     item_from,
     look,
     make_plan,
 )
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
@@ -32,8 +32,8 @@ CHANGES = frozenset({"reset-offsets", "offsets import", "offsets clone", "offset
 class _Step:
     """One partition of an entry: what was there, what was made of it, and whether that is certain."""
 
-    before: Position | None
-    after: Position | None
+    before: CommittedOffset | None
+    after: CommittedOffset | None
     certain: bool
 
 
@@ -41,13 +41,13 @@ _Steps = dict[str, dict[TopicPartition, _Step]]
 
 
 def plan_undo(
-    cluster: Cluster, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
+    cluster: ClusterView, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
 ) -> OffsetsPlan:
     """How to bring back what was before a journal entry: offsets, leader epochs and metadata, to the bit.
 
-    LAST is the newest change of positions on this cluster (of these groups) that is not an undo and not
+    LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not
     undone. Only `group_ids` of the entry when given. Commit times cannot be brought back. SafetyRefused
-    when a position is no longer what the change made of it: somebody has committed since.
+    when a committed offset is no longer what the change made of it: somebody has committed since.
     """
     wanted = frozenset(group_ids)
     entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
@@ -74,12 +74,12 @@ def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: froze
             about = fits and entry.id not in undone and (not groups or groups & _groups_of(entry))
             if about and any(_steps(entry).values()):
                 return entry
-        raise SafetyRefused("the journal has no change of positions to undo on this cluster", _SHOW)
+        raise SafetyRefused("the journal has no change of offsets to undo on this cluster", _SHOW)
     found = next((entry for entry in entries if entry.id == entry_id), None)
     if found is None:
         raise ConfigError(f"the journal has no entry {entry_id!r}", _SHOW)
     if found.command not in CHANGES:
-        raise SafetyRefused(f"{entry_id} is a {found.command}: only changes of positions can be undone")
+        raise SafetyRefused(f"{entry_id} is a {found.command}: only changes of offsets can be undone")
     if found.cluster_id != cluster_id:
         raise SafetyRefused(f"{entry_id} is of cluster {found.cluster_id}, this one is {cluster_id}")
     if entry_id in undone:
@@ -123,7 +123,7 @@ def _steps_of_plan(entry: Entry) -> _Steps:
 
 
 def _steps_of_deletion(entry: Entry) -> _Steps:
-    """The positions of groups deleted, and of those of which the journal cannot tell."""
+    """The committed offsets of groups deleted, and of those of which the journal cannot tell."""
     results = entry.results or ()
     deleted = {r["group_id"] for r in results if r["result"] == "deleted"}
     doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
@@ -131,7 +131,9 @@ def _steps_of_deletion(entry: Entry) -> _Steps:
         doubtful = set(entry.before["offsets"])
     return {
         group_id: {
-            TopicPartition(topic, number): _Step(Position(offset, epoch, metadata), None, group_id in deleted)
+            TopicPartition(topic, number): _Step(
+                CommittedOffset(offset, epoch, metadata), None, group_id in deleted
+            )
             for topic, number, offset, epoch, metadata in rows
         }
         for group_id, rows in entry.before["offsets"].items()
@@ -146,7 +148,7 @@ def _refuse_if_moved(entry: Entry, steps: _Steps, now: Mapping[str, GroupNow]) -
         if isinstance(group.error, KgroupError):
             raise group.error
         for partition, step in rows.items():
-            current = group.positions.get(partition)
+            current = group.committed.get(partition)
             untouched = not step.certain and current == step.before
             if current != step.after and not untouched:
                 moved.append(f"{group_id} {partition} is {_text(current)}, was set to {_text(step.after)}")
@@ -158,5 +160,5 @@ def _refuse_if_moved(entry: Entry, steps: _Steps, now: Mapping[str, GroupNow]) -
         )
 
 
-def _text(position: Position | None) -> str:
-    return "absent" if position is None else str(position.offset)
+def _text(stored: CommittedOffset | None) -> str:
+    return "absent" if stored is None else str(stored.offset)

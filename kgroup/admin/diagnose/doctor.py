@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
 from kgroup.admin.diagnose.facts import LOOKS, Facts, Unseen, gather
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.describe import describe
@@ -58,7 +58,7 @@ class Examined:
 
 
 def examine(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_id: str,
     *,
     window_ms: int = 3_600_000,
@@ -77,7 +77,7 @@ def examine(
 
 
 def examine_all(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_ids: Iterable[str],
     *,
     window_ms: int = 3_600_000,
@@ -108,5 +108,5 @@ def _checkup(facts: Facts) -> Checkup:
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:
     """A part of the description that could not be read; the group is named beside it anyway."""
-    look = "positions" if error.item == group_id else error.item
+    look = "committed offsets" if error.item == group_id else error.item
     return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

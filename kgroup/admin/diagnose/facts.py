@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
 from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.listed_offset import ListedOffset
@@ -97,7 +97,7 @@ class Facts:
         self.unseen.append(Unseen(SECOND_LOOK, "SEEN_ONCE", what))
 
 
-def gather(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
+def gather(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
     """Take every look that is not left out, for all groups together, and once more where time tells more."""
     for look, take in _LOOKS:
         chosen = [each for each in facts if look not in each.left_out]
@@ -109,7 +109,7 @@ def gather(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
     _name_transactions(cluster, [each for each in facts if each.pending])
 
 
-def _settings(cluster: Cluster, facts: Sequence[Facts]) -> None:
+def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """When offsets of empty groups expire, and sessions of members that left: asked where that matters."""
     retentions: dict[int, int | None | KgroupError] = {}
     for each in facts:
@@ -136,12 +136,12 @@ def _settings(cluster: Cluster, facts: Sequence[Facts]) -> None:
         each.retention_ms = known if isinstance(known, int) else None
 
 
-def _session_ms(cluster: Cluster, group: GroupDescription) -> int | None:
+def _session_ms(cluster: ClusterView, group: GroupDescription) -> int | None:
     values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
     return int(values.get(SESSION_TIMEOUT) or 0) or None
 
 
-def _log_starts(cluster: Cluster, facts: Sequence[Facts]) -> None:
+def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Where the logs of committed partitions begin; ends that cannot be read are said by the description."""
     wanted = {
         TopicPartition(row.topic, row.partition)
@@ -160,7 +160,7 @@ def _log_starts(cluster: Cluster, facts: Sequence[Facts]) -> None:
             each.miss(f"log start of {place}{more}", error)
 
 
-def _transactions(cluster: Cluster, facts: Sequence[Facts]) -> None:
+def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Offsets held open, as the coordinator says; as the log says where the broker is too old to tell.
 
     The log also names offsets that were never committed before, which nobody would ask the coordinator for.
@@ -184,7 +184,7 @@ def _places(group: GroupDescription) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(row.topic, row.partition) for row in group.offsets)
 
 
-def _history(cluster: Cluster, facts: Sequence[Facts]) -> None:
+def _history(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """The events of all groups: the topic's metadata once, each of its partitions once."""
     from kgroup.history.sources.live import LiveTopic
 
@@ -256,7 +256,7 @@ def _untold(facts: Facts) -> None:
         facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
 
 
-def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> None:
+def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
     """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
     clock = cluster.retry.clock
     start = clock()
@@ -280,7 +280,7 @@ def _look_again(cluster: Cluster, facts: Sequence[Facts], patience_s: float) -> 
     _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
 
 
-def _groups_again(cluster: Cluster, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+def _groups_again(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     try:
         return groups_only(cluster, group_ids)
     except KgroupError as error:
@@ -288,7 +288,7 @@ def _groups_again(cluster: Cluster, group_ids: Sequence[str]) -> Answers[GroupDe
 
 
 def _open_again(
-    cluster: Cluster, places: Mapping[str, frozenset[TopicPartition]]
+    cluster: ClusterView, places: Mapping[str, frozenset[TopicPartition]]
 ) -> Answers[frozenset[TopicPartition]]:
     try:
         return unstable(cluster, places) if places else {}
@@ -330,7 +330,7 @@ def _held(facts: Facts) -> str:
     return f"a transaction holds offsets of {len(facts.pending)} partition(s) open"
 
 
-def _describe_settled(cluster: Cluster, facts: Sequence[Facts]) -> None:
+def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """While a group rebalances nobody tells who owns what: those that are done are described anew."""
     told = describe(cluster, [each.group.group_id for each in facts]) if facts else Description(())
     groups = {group.group_id: group for group in told.groups}
@@ -347,7 +347,7 @@ def _too_old(error: KgroupError) -> bool:
     return code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name
 
 
-def _name_transactions(cluster: Cluster, facts: Iterable[Facts]) -> None:
+def _name_transactions(cluster: ClusterView, facts: Iterable[Facts]) -> None:
     """Who holds offsets open, where that may be seen: it adds to a finding, and decides nothing."""
     held = {
         each.group.group_id: each.group.offsets_partition

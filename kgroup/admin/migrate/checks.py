@@ -25,8 +25,8 @@ from kgroup.admin.migrate.models import (
     WARN,
     Check,
     Evidence,
+    MemberEvidence,
     MigrationPlan,
-    Seat,
     names_of,
     words,
 )
@@ -203,13 +203,13 @@ def _protocol_type(found: Evidence) -> Check:
 
 
 def _size(found: Evidence) -> Iterator[Check]:
-    count, most = len(found.seats), found.number(CONSUMER_MAX_SIZE)
+    count, most = len(found.members), found.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, CONSUMER_MAX_SIZE: most}
     if most is not None and count > most:
         message = f"{count} members, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
         yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", evidence)
     else:
-        yield from _room(found, count, any(seat.instance_id for seat in found.seats))
+        yield from _room(found, count, any(member.instance_id for member in found.members))
 
 
 def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
@@ -237,17 +237,19 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
 
 
 def _embedded(found: Evidence) -> Check:
-    faulty = {seat.name: list(seat.faults) for seat in found.seats if seat.faults}
-    shown = [seat for seat in found.seats if seat.subscription is not None]
-    versions = sorted({seat.subscription_version for seat in shown if seat.subscription_version is not None})
-    given = sorted({s.assignment_version for s in found.seats if s.assignment_version is not None})
+    faulty = {member.name: list(member.faults) for member in found.members if member.faults}
+    shown = [member for member in found.members if member.subscription is not None]
+    versions = sorted(
+        {member.subscription_version for member in shown if member.subscription_version is not None}
+    )
+    given = sorted({s.assignment_version for s in found.members if s.assignment_version is not None})
     evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
-    count = f"{len(shown)}/{len(found.seats)} members"
+    count = f"{len(shown)}/{len(found.members)} members"
     if faulty and found.group.protocol_type == "consumer":
         message = f"the embedded bytes of {names_of(list(faulty))} do not parse. {REFUSAL}"
         hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
         return Check("embedded_protocol", BLOCK, message, hint, evidence)
-    if len(shown) < len(found.seats):
+    if len(shown) < len(found.members):
         stable = found.group.state == STABLE
         why = "this broker does not tell them" if stable else "brokers show those of stable groups only"
         message = f"subscriptions are shown for {count}: {why}"
@@ -258,13 +260,13 @@ def _embedded(found: Evidence) -> Check:
 
 def _user_data(found: Evidence) -> Check:
     """The check nothing else predicts: user data in an assignment would be lost, so the broker refuses."""
-    carriers = {seat.name: seat.user_data_bytes for seat in found.seats if seat.user_data_bytes}
+    carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
     evidence = {"bytes": carriers, "assignor": found.group.assignor}
     if not carriers:
         return Check("assignment_user_data", OK, "no assignment carries user data", None, evidence)
     sizes = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
     message = (
-        f"{len(carriers)}/{len(found.seats)} assignments carry user data ({sizes}), "
+        f"{len(carriers)}/{len(found.members)} assignments carry user data ({sizes}), "
         f"assignor {found.group.assignor}. {REFUSAL}"
     )
     hint = (
@@ -276,13 +278,13 @@ def _user_data(found: Evidence) -> Check:
 
 def _user_data_to_come(found: Evidence) -> Iterator[Check]:
     """librdkafka's cooperative-sticky: none in the first generation, some from the next rebalance on."""
-    told = [seat for seat in found.seats if _writes_like_librdkafka(seat)]
-    if found.group.assignor != COOPERATIVE_STICKY or not told or len(found.seats) < 2:
+    told = [member for member in found.members if _writes_like_librdkafka(member)]
+    if found.group.assignor != COOPERATIVE_STICKY or not told or len(found.members) < 2:
         return
-    if any(seat.user_data_bytes for seat in found.seats):
+    if any(member.user_data_bytes for member in found.members):
         return
-    code, static = "user_data_to_come", [seat.name for seat in found.seats if seat.instance_id]
-    evidence = {"members": [seat.name for seat in told], "static": static}
+    code, static = "user_data_to_come", [member.name for member in found.members if member.instance_id]
+    evidence = {"members": [member.name for member in told], "static": static}
     cause = "these subscriptions are written as librdkafka does, whose cooperative-sticky adds user data to "
     cause += "assignments with the next rebalance"
     if static:
@@ -295,7 +297,7 @@ def _user_data_to_come(found: Evidence) -> Iterator[Check]:
         yield Check(code, BLOCK, f"{cause}: stopping the first member is one. {REFUSAL}", hint, evidence)
 
 
-def _writes_like_librdkafka(seat: Seat) -> bool:
+def _writes_like_librdkafka(member: MemberEvidence) -> bool:
     """v3 with user data that is empty, not null. Java's assignor writes 4 bytes, kafka-python an older v1."""
-    told = seat.subscription
-    return told is not None and seat.subscription_version == 3 and told.user_data == b"" and not told.owned
+    told = member.subscription
+    return told is not None and member.subscription_version == 3 and told.user_data == b"" and not told.owned

@@ -39,7 +39,7 @@ def consequences(found: Evidence) -> Iterator[Check]:
         "unknown: no request tells which client a member runs; group.protocol=consumer needs Java 4.0 or "
         "librdkafka 2.12 (both general availability)",
         None,
-        {"client_ids": sorted({seat.client_id for seat in found.seats}), "software": None},
+        {"client_ids": sorted({member.client_id for member in found.members}), "software": None},
     )
     if found.group.state != EMPTY:
         yield Check(
@@ -68,18 +68,17 @@ def _assignor(found: Evidence) -> Check:
 
 
 def _static_ids(found: Evidence) -> Check:
-    static = [seat.instance_id for seat in found.seats if seat.instance_id]
-    if not all(seat.instance_id_known for seat in found.seats):
+    static = [member.instance_id for member in found.members if member.instance_id]
+    if not all(member.instance_id_known for member in found.members):
         message = "unknown: this broker does not tell instance ids (Kafka 2.4 and later do)"
         return Check("static_ids", INFO, message, None, {"instance_ids": None, "dynamic": None})
-    evidence = {"instance_ids": sorted(static), "dynamic": len(found.seats) - len(static)}
+    evidence = {"instance_ids": sorted(static), "dynamic": len(found.members) - len(static)}
     if not static:
         message = "none: each restart of the roll moves partitions (leave, then join)"
         return Check("static_ids", INFO, message, None, evidence)
-    if len(static) < len(found.seats):
-        message = (
-            f"{len(static)} of {len(found.seats)} members are static; restarts of the others move partitions"
-        )
+    if len(static) < len(found.members):
+        share = f"{len(static)} of {len(found.members)} members"
+        message = f"{share} are static; restarts of the others move partitions"
         return Check("static_ids", INFO, message, None, evidence)
     message = (
         f"{len(static)} unique: {names_of(sorted(static))} (a successor under the same id takes the place)"

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kind_of_empty
-from kgroup.admin.migrate.models import Evidence, Logged, Seat
+from kgroup.admin.migrate.models import Evidence, Logged, MemberEvidence
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.read.members import metadata_of
@@ -30,7 +30,9 @@ FEATURES_SINCE = 3
 MEMBER_TYPES_SINCE = 1
 
 
-def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_log: bool = False) -> Evidence:
+def gather(
+    cluster: ClusterView, group_id: str, *, all_topics: bool = False, read_log: bool = False
+) -> Evidence:
     """What is to be known about a group before it is migrated.
 
     `all_topics` adds the names of all topics, `read_log` what only the records tell (it reads the group's
@@ -43,16 +45,16 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
     if group.type not in (CLASSIC, CONSUMER):
         raise SafetyRefused(f"{group_id} is a {group.type} group: there is no way to or from that type")
     broker = group.coordinator.id if group.coordinator is not None else -1
-    seats: tuple[Seat, ...] = ()
+    members: tuple[MemberEvidence, ...] = ()
     if group.type == CLASSIC:
-        group, seats = _seats(cluster, group)
+        group, members = _members(cluster, group)
     settings, refusal = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
     own, own_refusal = _settings(cluster, broker, GROUP_RESOURCE, group_id)
     empty = group.type == CLASSIC and group.state == EMPTY
     names = _topic_names(cluster) if all_topics or empty else None
     return Evidence(
         group=group,
-        seats=seats,
+        members=members,
         broker=broker,
         serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
         group_version=_group_version(cluster, broker),
@@ -68,7 +70,7 @@ def gather(cluster: Cluster, group_id: str, *, all_topics: bool = False, read_lo
     )
 
 
-def _kind(cluster: Cluster, group: GroupDescription, topic_names: Collection[str]) -> Kind:
+def _kind(cluster: ClusterView, group: GroupDescription, topic_names: Collection[str]) -> Kind:
     if group.type == CLASSIC and group.state == EMPTY and group.protocol_type in ("", CONSUMER):
         return kind_of_empty(cluster, group.group_id, topic_names)
     if group.type == CLASSIC and group.assignor:
@@ -76,7 +78,9 @@ def _kind(cluster: Cluster, group: GroupDescription, topic_names: Collection[str
     return Kind(CONSUMERS if group.type == CONSUMER else None, "it rebalances: its assignor is not told now")
 
 
-def _seats(cluster: Cluster, group: GroupDescription) -> tuple[GroupDescription, tuple[Seat, ...]]:
+def _members(
+    cluster: ClusterView, group: GroupDescription
+) -> tuple[GroupDescription, tuple[MemberEvidence, ...]]:
     """The members' bytes, and the group in the state it was in when they were read."""
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -101,10 +105,10 @@ def _seats(cluster: Cluster, group: GroupDescription) -> tuple[GroupDescription,
         assignor=told.protocol_data or None,
     )
     tells = tells_instances(cluster, node.id) if (node := group.coordinator) is not None else True
-    return now, tuple(sorted((seat_of(member, tells) for member in told.members), key=lambda s: s.name))
+    return now, tuple(sorted((member_of(member, tells) for member in told.members), key=lambda s: s.name))
 
 
-def seat_of(wire: Any, tells_instances: bool = True) -> Seat:
+def member_of(wire: Any, tells_instances: bool = True) -> MemberEvidence:
     """A member out of DescribeGroups, with its embedded bytes taken apart."""
     metadata = metadata_of(wire, tells_instances)
     faults = []
@@ -122,7 +126,7 @@ def seat_of(wire: Any, tells_instances: bool = True) -> Seat:
             assignment = Assignment.decode(wire.member_assignment)
     except DecodeError as error:
         faults.append(f"assignment: {error.message}")
-    return Seat(
+    return MemberEvidence(
         member_id=wire.member_id,
         instance_id=wire.group_instance_id,
         client_id=wire.client_id,
@@ -138,7 +142,7 @@ def seat_of(wire: Any, tells_instances: bool = True) -> Seat:
 
 
 def _settings(
-    cluster: Cluster, broker: int, kind: int, name: str
+    cluster: ClusterView, broker: int, kind: int, name: str
 ) -> tuple[Mapping[str, str] | None, BrokerRefused | None]:
     """The settings of a resource as the broker gives them, or why it does not."""
     from kgroup.protocol.messages.describe_configs import (
@@ -158,12 +162,12 @@ def _settings(
     return {entry.name: entry.value for entry in told.configs if entry.value is not None}, None
 
 
-def _tells_member_types(cluster: Cluster, broker: int) -> bool:
+def _tells_member_types(cluster: ClusterView, broker: int) -> bool:
     served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
     return served is not None and served[-1] >= MEMBER_TYPES_SINCE
 
 
-def _group_version(cluster: Cluster, broker: int) -> int | None:
+def _group_version(cluster: ClusterView, broker: int) -> int | None:
     """The finalized level of `group.version`; 0 when the cluster has features but not this one."""
     from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -182,13 +186,13 @@ def _group_version(cluster: Cluster, broker: int) -> int | None:
     return levels.get("group.version", 0)
 
 
-def _topic_names(cluster: Cluster) -> frozenset[str]:
+def _topic_names(cluster: ClusterView) -> frozenset[str]:
     return frozenset(
         topic.name for topic in cluster.metadata(None).topics if topic.name and not topic.is_internal
     )
 
 
-def read_logged(cluster: Cluster, group_id: str) -> Logged | None:
+def read_logged(cluster: ClusterView, group_id: str) -> Logged | None:
     """Generation, leader and session timeouts out of the group's records; None where there are none.
 
     BrokerRefused when the topic may not be read.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from kgroup.admin.change.journal import Journal
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
 from kgroup.admin.read.describe import groups_only
@@ -99,7 +99,7 @@ def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
     )
 
 
-def convert_empty(cluster: Cluster, plan: MigrationPlan, journal: Journal) -> Conversion:
+def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -> Conversion:
     """Convert an empty group to the other protocol; its entry in the journal holds the offsets before.
 
     SafetyRefused when the group is not empty (any more), BrokerRefused when the broker refuses. The joiner
@@ -122,7 +122,7 @@ def convert_empty(cluster: Cluster, plan: MigrationPlan, journal: Journal) -> Co
 
 
 def changes(before: Committed, after: Committed) -> tuple[OffsetChange, ...]:
-    """The partitions whose position is not the same in both, metadata and leader epoch included."""
+    """The partitions whose committed offset is not the same in both, metadata and leader epoch included."""
     places: Mapping[TopicPartition, object] = {**before, **after}
     return tuple(
         OffsetChange(
@@ -136,7 +136,7 @@ def changes(before: Committed, after: Committed) -> tuple[OffsetChange, ...]:
     )
 
 
-def _described(cluster: Cluster, group_id: str) -> GroupDescription:
+def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
     group = groups_only(cluster, [group_id])[group_id]
     if isinstance(group, KgroupError):
         raise group
@@ -153,14 +153,14 @@ def _refuse_unless_empty(group: GroupDescription, direction: str) -> None:
         )
 
 
-def _offsets(cluster: Cluster, group_id: str) -> Committed:
+def _offsets(cluster: ClusterView, group_id: str) -> Committed:
     found = committed(cluster, [group_id])[group_id]
     if isinstance(found, KgroupError):
         raise found
     return found
 
 
-def _join_and_leave(cluster: Cluster, group_id: str, direction: str) -> None:
+def _join_and_leave(cluster: ClusterView, group_id: str, direction: str) -> None:
     if direction == UPGRADE:
         member_id = uuid_text(os.urandom(16))
         joined = _heartbeat(cluster, group_id, member_id, JOIN_EPOCH)
@@ -174,7 +174,9 @@ def _join_and_leave(cluster: Cluster, group_id: str, direction: str) -> None:
     _leave_classic(cluster, group_id, answer.member_id)
 
 
-def _heartbeat(cluster: Cluster, group_id: str, member_id: str, epoch: int) -> ConsumerGroupHeartbeatResponse:
+def _heartbeat(
+    cluster: ClusterView, group_id: str, member_id: str, epoch: int
+) -> ConsumerGroupHeartbeatResponse:
     joins = epoch == JOIN_EPOCH
     request = ConsumerGroupHeartbeatRequest(
         group_id=group_id,
@@ -189,7 +191,7 @@ def _heartbeat(cluster: Cluster, group_id: str, member_id: str, epoch: int) -> C
     return answer
 
 
-def _join_classic(cluster: Cluster, group_id: str) -> JoinGroupResponse:
+def _join_classic(cluster: ClusterView, group_id: str) -> JoinGroupResponse:
     protocol = JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1))
     request = JoinGroupRequest(
         group_id=group_id,
@@ -204,7 +206,7 @@ def _join_classic(cluster: Cluster, group_id: str) -> JoinGroupResponse:
     return answer
 
 
-def _leave_classic(cluster: Cluster, group_id: str, member_id: str) -> None:
+def _leave_classic(cluster: ClusterView, group_id: str, member_id: str) -> None:
     identity = MemberIdentity(member_id=member_id, reason=REASON)
     request = LeaveGroupRequest(group_id=group_id, members=(identity,))
     answer = _ask(cluster, group_id, request, idempotent=True, min_version=LEAVE_NAMES_MEMBERS_SINCE)
@@ -215,7 +217,7 @@ def _leave_classic(cluster: Cluster, group_id: str, member_id: str) -> None:
 
 
 def _ask(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_id: str,
     request: ConsumerGroupHeartbeatRequest | JoinGroupRequest | LeaveGroupRequest,
     *,

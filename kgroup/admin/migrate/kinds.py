@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.findings import STREAM_ASSIGNOR
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.read.visibility import sees_every_topic
@@ -42,17 +42,17 @@ def kind_of_assignor(assignor: str) -> Kind:
     return Kind(CONSUMERS, f"its assignor is {assignor}")
 
 
-def kind_of_empty(cluster: Cluster, group_id: str, topic_names: Collection[str]) -> Kind:
+def kind_of_empty(cluster: ClusterView, group_id: str, topic_names: Collection[str]) -> Kind:
     """Who used a group that has no members now, by the traces they left.
 
     The metadata of its commits proves it (Streams writes its times there since 2.4, and nothing else does),
     and so does the assignor in records that compaction has left. An internal topic whose name begins with
     the group's proves nothing: it may be of an application whose name does too.
     """
-    positions = committed(cluster, [group_id])[group_id]
-    if isinstance(positions, KgroupError):
-        return Kind(None, f"its commits could not be read: {positions.message}", code_name(positions))
-    marked = [place for place, at in sorted(positions.items()) if is_streams_metadata(at.metadata)]
+    offsets = committed(cluster, [group_id])[group_id]
+    if isinstance(offsets, KgroupError):
+        return Kind(None, f"its commits could not be read: {offsets.message}", code_name(offsets))
+    marked = [place for place, at in sorted(offsets.items()) if is_streams_metadata(at.metadata)]
     if marked:
         return Kind(KAFKA_STREAMS, f"the commit of {marked[0]} carries the metadata that Streams writes")
     code = None
@@ -73,11 +73,11 @@ def kind_of_empty(cluster: Cluster, group_id: str, topic_names: Collection[str])
     if not sees_every_topic(cluster):
         hidden = "not all topics, hence commits, may be seen"
         return Kind(None, f"{hidden}, and {otherwise}", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
-    return _by_commits(positions, otherwise, code)
+    return _by_commits(offsets, otherwise, code)
 
 
-def _by_commits(positions: Committed, otherwise: str, code: str | None) -> Kind:
-    if positions:
+def _by_commits(offsets: Committed, otherwise: str, code: str | None) -> Kind:
+    if offsets:
         return Kind(CONSUMERS, f"{otherwise}, and no commit of it is one of Kafka Streams (2.4 or later)")
     return Kind(None, f"it has no commits, and {otherwise}", code)
 
@@ -96,7 +96,7 @@ def is_streams_metadata(text: str) -> bool:
     return -1 <= int.from_bytes(data[1:TIMESTAMP_BYTES], "big", signed=True) < 10**13
 
 
-def _last_assignor(cluster: Cluster, group_id: str) -> str | None:
+def _last_assignor(cluster: ClusterView, group_id: str) -> str | None:
     """The assignor in the newest record of the group that names one; None when none is left."""
     from kgroup.history.raw import raw_rows
     from kgroup.history.sources.live import LiveLog, LiveTopic

@@ -79,7 +79,7 @@ class MigrationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class MemberEvidence:
     """One member of a classic group, down to the bytes the broker will look at.
 
     `subscription` and its version are None where the broker does not show it (rebalancing) or where it
@@ -125,7 +125,7 @@ class Evidence:
     """
 
     group: GroupDescription
-    seats: tuple[Seat, ...]
+    members: tuple[MemberEvidence, ...]
     broker: int
     serves_heartbeat: bool
     group_version: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.checks import plan_upgrade
 from kgroup.admin.migrate.downgrade import plan_downgrade
 from kgroup.admin.migrate.evidence import gather
@@ -12,7 +12,7 @@ from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan
 
 
 def plan(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_id: str,
     direction: str,
     *,

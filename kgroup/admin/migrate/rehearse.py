@@ -35,7 +35,7 @@ CONVERTED, REFUSED, NOT_NEEDED, UNFINISHED = "converted", "refused", "not-needed
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RehearsalStep:
     """One act of the rehearsal and the records it led to, as `replay-log --raw` shows records.
 
     `epoch` is the group epoch, or the generation of a classic group; `error_code` the refusal, if any.
@@ -63,7 +63,7 @@ class Rehearsal:
     upgrade: str
     downgrade: str
     offsets_kept: bool
-    steps: tuple[Step, ...]
+    steps: tuple[RehearsalStep, ...]
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class _Play:
     stage: Stage
     topic_names: Mapping[bytes, str]
     puppets: list[Puppet] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RehearsalStep] = field(default_factory=list)
     _shown: int = 0
     _was: dict[str, ClassicPuppet] = field(default_factory=dict)
 
@@ -243,7 +243,7 @@ class _Play:
         elif isinstance(group, ClassicGroup):
             epoch = group.generation
         self.steps.append(
-            Step(
+            RehearsalStep(
                 phase=phase,
                 action=action,
                 member=puppet.name,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.models import UPGRADE, target_of
 from kgroup.admin.models import (
     CLASSIC,
@@ -232,7 +232,7 @@ def _signature(group: GroupDescription) -> object:
 
 
 def watch(
-    cluster: Cluster,
+    cluster: ClusterView,
     group_id: str,
     direction: str,
     *,
@@ -266,7 +266,7 @@ def watch(
 class _Eyes:
     """What a look asks the cluster; the plan is made again only when the group has changed."""
 
-    cluster: Cluster
+    cluster: ClusterView
     group_id: str
     direction: str
     _planned_for: object = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.visibility import RIGHTS
@@ -103,7 +103,7 @@ class Looks:
     which was at all groups, or at those `pending`, and over after `passed_s`.
     """
 
-    def __init__(self, cluster: Cluster, find: Find, *, offsets: bool, until: float) -> None:
+    def __init__(self, cluster: ClusterView, find: Find, *, offsets: bool, until: float) -> None:
         self._cluster = cluster
         self._find = find
         self._offsets = offsets
@@ -164,7 +164,7 @@ class Looks:
 
 
 def look_until(
-    cluster: Cluster, find: Find, limit_s: float, interval_s: float, *, offsets: bool
+    cluster: ClusterView, find: Find, limit_s: float, interval_s: float, *, offsets: bool
 ) -> Iterator[Looks]:
     """The same looks after each look at the groups that `find` means, the last when time is up."""
     looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
@@ -176,7 +176,7 @@ def look_until(
 
 
 def wait_for(
-    cluster: Cluster,
+    cluster: ClusterView,
     groups: Iterable[str] | Find,
     condition: Condition,
     timeout_s: float,
@@ -207,7 +207,7 @@ def wait_for(
 
 
 def groups_now(
-    cluster: Cluster, group_ids: Iterable[str], *, offsets: bool
+    cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool
 ) -> Mapping[str, GroupDescription | None | KgroupError]:
     """Each group, None for one that does not exist, or the passing reason why it cannot be described now.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -20,7 +20,7 @@ from kgroup.admin.models import (
     TopicDescription,
 )
 from kgroup.admin.read.members import classic_member, consumer_member, described, partitions_of
-from kgroup.admin.read.visibility import may_see, topics_asked, unseen_positions
+from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -37,7 +37,7 @@ _ANOTHER_TYPE = frozenset(
 )
 
 
-def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
+def describe(cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
     """Each group with members, and with offsets, lag and findings unless `offsets` is False.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
@@ -53,7 +53,7 @@ def describe(cluster: Cluster, group_ids: Iterable[str], *, offsets: bool = True
     return Description(tuple(found), errors)
 
 
-def groups_only(cluster: Cluster, group_ids: Iterable[str]) -> Answers[GroupDescription]:
+def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[GroupDescription]:
     """Each group with its members and coordinator, without anything about offsets."""
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _ask(cluster, node, groups, left_s), idempotent=True
@@ -67,7 +67,7 @@ def groups_only(cluster: Cluster, group_ids: Iterable[str]) -> Answers[GroupDesc
     }
 
 
-def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
+def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
     """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type."""
 
     def request(message: Message) -> Any:
@@ -88,7 +88,7 @@ def _ask(cluster: Cluster, node: int, groups: Sequence[str], left_s: float) -> A
     return answers
 
 
-def tells_instances(cluster: Cluster, node: int) -> bool:
+def tells_instances(cluster: ClusterView, node: int) -> bool:
     """Whether DescribeGroups carries instance ids: from Kafka 2.4 on, a version after static members came."""
     served = cluster.transport.versions(node, DESCRIBE_GROUPS)
     return served is None or served[-1] >= INSTANCE_IDS_SINCE
@@ -147,17 +147,17 @@ def _as_classic(
     return answers
 
 
-def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
+def _with_offsets(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
     """The groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
     from kgroup.admin.read.lag import log_ends, log_starts, never_committed
     from kgroup.admin.read.offsets import committed
 
-    with_positions = [group.group_id for group in groups if group.type != SHARE]
-    positions: Answers[Committed] = committed(cluster, with_positions) if with_positions else {}
+    with_offsets = [group.group_id for group in groups if group.type != SHARE]
+    offsets: Answers[Committed] = committed(cluster, with_offsets) if with_offsets else {}
     relevant, never = set(), set()
     for group in groups:
-        stored = positions.get(group.group_id)
+        stored = offsets.get(group.group_id)
         known = {} if stored is None or isinstance(stored, KgroupError) else stored
         unread = never_committed(known, group.known_members)
         never |= unread
@@ -167,7 +167,7 @@ def _with_offsets(cluster: Cluster, groups: Sequence[GroupDescription]) -> list[
     topics, all_seen = topics_asked(cluster, wanted) if groups else ({}, True)
     ends = log_ends(cluster, relevant, topics)
     seen = _Seen(topics, all_seen, ends, log_starts(cluster, never, ends, topics), _partition_counts(topics))
-    return [_complete(group, positions.get(group.group_id), seen) for group in groups]
+    return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,28 +186,28 @@ def _subscribed(group: GroupDescription) -> set[str]:
 
 
 def _complete(
-    group: GroupDescription, positions: Committed | KgroupError | None, seen: _Seen
+    group: GroupDescription, offsets: Committed | KgroupError | None, seen: _Seen
 ) -> GroupDescription:
     from kgroup.admin.read import findings, lag
 
     errors = list(group.errors)
-    if isinstance(positions, KgroupError):
-        errors.append(item_error("offsets", positions))
+    if isinstance(offsets, KgroupError):
+        errors.append(item_error("offsets", offsets))
         stored = None
     else:
-        stored = positions or {}
-    # Share groups have no owner of a partition and keep their positions elsewhere (KIP-932).
-    offsets = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
-    errors += _unreadable(group.group_id, offsets)
-    left_out = group.type != SHARE and not _all_positions(group, seen)
+        stored = offsets or {}
+    # Share groups have no owner of a partition and keep their committed offsets elsewhere (KIP-932).
+    rows = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
+    errors += _unreadable(group.group_id, rows)
+    left_out = group.type != SHARE and not _all_offsets(group, seen)
     if left_out:
-        errors.append(unseen_positions(group.group_id))
+        errors.append(unseen_offsets(group.group_id))
     known = stored is not None and not left_out and lag.readers_known(group)
-    total = lag.total(offsets, all_rows=known)
+    total = lag.total(rows, all_rows=known)
     partitions = seen.counts.get(OFFSETS_TOPIC)
     complete = replace(
         group,
-        offsets=offsets,
+        offsets=rows,
         total_lag=total.lag,
         lag_at_least=total.at_least,
         unknown_partitions=total.unknown,
@@ -217,8 +217,8 @@ def _complete(
     return replace(complete, findings=findings.find(complete, seen.counts))
 
 
-def _all_positions(group: GroupDescription, seen: _Seen) -> bool:
-    """Whether no position that matters was left out for lack of rights.
+def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
+    """Whether no committed offset that matters was left out for lack of rights.
 
     Where the members' topics are all seen, what is left of former topics does not matter to any reader.
     """

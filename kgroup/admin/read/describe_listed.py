@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
 from kgroup.admin.read.members import Sources, described, share_member, streams_member
 from kgroup.admin.refusals import check, not_found, refused
@@ -21,7 +21,7 @@ Topics = Mapping[str, tuple[str, ...]]
 """What each subtopology reads."""
 
 
-def as_listed(cluster: Cluster, node: int, ask: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
+def as_listed(cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
     """The groups as what their coordinator lists them as; not found for those that it does not list.
 
     Where the coordinator does not serve the request that tells them, members are None and an error says so.
@@ -57,7 +57,7 @@ def _untold(node: int, kind: str, listed: Any) -> GroupDescription:
     return replace(group, errors=(left_out,))
 
 
-def _as_share(cluster: Cluster, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+def _as_share(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
 
     told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids))).groups
@@ -82,7 +82,7 @@ def _refusal(told: Any) -> KgroupError | None:
     return refused(told.error_code, what, told.error_message) if told.error_code else None
 
 
-def _as_streams(cluster: Cluster, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 
     told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids))).groups
@@ -122,7 +122,7 @@ def _topics_of(topology: Any) -> Topics | None:
     }
 
 
-def _sizes(cluster: Cluster, topologies: Iterable[Topics | None]) -> dict[str, int]:
+def _sizes(cluster: ClusterView, topologies: Iterable[Topics | None]) -> dict[str, int]:
     """Partitions of the topics that a subtopology reads beside others: one topic alone needs no counting."""
     several = {
         name for topics in topologies for names in (topics or {}).values() if len(names) > 1 for name in names

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     DEAD,
@@ -28,41 +28,43 @@ Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
 
 
 def log_ends(
-    cluster: Cluster, partitions: Iterable[TopicPartition], topics: Answers[TopicDescription] | None = None
+    cluster: ClusterView,
+    partitions: Iterable[TopicPartition],
+    topics: Answers[TopicDescription] | None = None,
 ) -> Ends:
     """The end of each partition's log, or why it is not known."""
     return list_offsets(cluster, dict.fromkeys(partitions, LATEST), topics)
 
 
 def log_starts(
-    cluster: Cluster, unread: Iterable[TopicPartition], ends: Ends, topics: Answers[TopicDescription]
+    cluster: ClusterView, unread: Iterable[TopicPartition], ends: Ends, topics: Answers[TopicDescription]
 ) -> Ends:
     """Where the logs of these partitions begin; asked only for those that may hold records."""
     asked = {p for p in unread if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}
     return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
 
 
-def never_committed(positions: Committed, members: Iterable[Member]) -> set[TopicPartition]:
+def never_committed(offsets: Committed, members: Iterable[Member]) -> set[TopicPartition]:
     """The partitions that somebody reads and nobody has committed."""
     owned = {partition for member in members for partition in partitions_of(member.assignment)}
-    return owned - positions.keys()
+    return owned - offsets.keys()
 
 
 def rows(
-    positions: Committed | None, members: Iterable[Member], ends: Ends, starts: Ends
+    offsets: Committed | None, members: Iterable[Member], ends: Ends, starts: Ends
 ) -> tuple[OffsetRow, ...]:
-    """A row for every partition that has a committed position or an owner, in order.
+    """A row for every partition that has a committed offset or an owner, in order.
 
-    `positions` is None when they could not be read. `starts` has the log starts of owned partitions that were
+    `offsets` is None when they could not be read. `starts` has the log starts of owned partitions that were
     never committed.
     """
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
-    stored = positions or {}
+    stored = offsets or {}
     made = (
         _row(p, stored.get(p), owners.get(p), ends.get(p), starts.get(p))
         for p in sorted(stored.keys() | owners.keys())
     )
-    if positions is not None:
+    if offsets is not None:
         return tuple(made)
     return tuple(replace(row, lag=None, reason="what is committed could not be read") for row in made)
 
@@ -84,7 +86,7 @@ class Total:
     """What is known of a group's lag in all: `lag` only when no part of it is unknown.
 
     `at_least` is the sum of the parts known, None when none is; `unknown` counts the partitions whose lag
-    is not known. A position beyond the end counts as no lag. Partitions that no longer exist hold nothing
+    is not known. An offset beyond the end counts as no lag. Partitions that no longer exist hold nothing
     to read and count nowhere.
     """
 
@@ -122,7 +124,7 @@ def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
 
 def _row(
     partition: TopicPartition,
-    position: OffsetAndMetadata | None,
+    committed: OffsetAndMetadata | None,
     owner: Member | None,
     end: ListedOffset | KgroupError | None,
     start: ListedOffset | KgroupError | None,
@@ -130,7 +132,7 @@ def _row(
     log_end = end.offset if isinstance(end, ListedOffset) else None
     # A log that ends at 0 begins there.
     log_start = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
-    offset = position.offset if position else None
+    offset = committed.offset if committed else None
     lag, reason = _lag(offset, log_start, log_end, _words(end) if isinstance(end, KgroupError) else None)
     return OffsetRow(
         topic=partition.topic,
@@ -138,12 +140,12 @@ def _row(
         committed_offset=offset,
         log_end_offset=log_end,
         lag=lag,
-        leader_epoch=position.leader_epoch if position and position.leader_epoch >= 0 else None,
-        metadata=position.metadata if position else None,
+        leader_epoch=committed.leader_epoch if committed and committed.leader_epoch >= 0 else None,
+        metadata=committed.metadata if committed else None,
         member_id=owner.member_id if owner else None,
         instance_id=owner.instance_id if owner else None,
         error=_words(end) if isinstance(end, KgroupError) else None,
-        log_start_offset=log_start if position is None else None,
+        log_start_offset=log_start if committed is None else None,
         reason=reason,
         error_code=code_name(end) if isinstance(end, KgroupError) else None,
     )
@@ -152,11 +154,11 @@ def _row(
 def _lag(
     offset: int | None, start: int | None, end: int | None, error: str | None
 ) -> tuple[int | None, str | None]:
-    """The records between a position and the end, and why that is not known where it is not."""
+    """The records between a committed offset and the end, and why that is not known where it is not."""
     if end is None:
         return None, error or "the end of the log is not known"
     if offset is not None:
-        # Below zero for a position beyond the end, as Kafka's tool shows it; finding KG301 says why.
+        # Below zero for a committed offset beyond the end, as Kafka's tool shows it; finding KG301 says why.
         return end - offset, None
     if start is None:
         return None, f"never committed, and where the log begins is not known; it ends at {end}"

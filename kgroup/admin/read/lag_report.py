@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.lag import counted
@@ -89,7 +89,7 @@ class LagReport:
 
 
 def measure(
-    cluster: Cluster, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
+    cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
 ) -> LagReport:
     """The lag of each group now; with `times` in time too, with `interval_s` looked at twice for rates."""
     wanted = list(dict.fromkeys(group_ids))
@@ -123,9 +123,9 @@ def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
 
 
 def _ages(
-    cluster: Cluster, groups: Sequence[GroupDescription]
+    cluster: ClusterView, groups: Sequence[GroupDescription]
 ) -> dict[tuple[TopicPartition, int], int | KgroupError | None]:
-    """How old the record at each position is: positions of several groups in as few rounds as possible."""
+    """How old the record at each committed offset is, for several groups in as few rounds as possible."""
     from kgroup.admin.read.record_times import record_times
 
     left = {
@@ -136,13 +136,13 @@ def _ages(
     }
     found: dict[tuple[TopicPartition, int], int | KgroupError | None] = {}
     while left:
-        # One position a partition at a time: a fetch request names a partition once.
-        positions = dict(left)
-        left -= set(positions.items())
+        # One offset a partition at a time: a fetch request names a partition once.
+        offsets = dict(left)
+        left -= set(offsets.items())
         now_ms = time.time_ns() // 1_000_000
-        for partition, written in record_times(cluster, positions).items():
+        for partition, written in record_times(cluster, offsets).items():
             age = max(now_ms - written, 0) if isinstance(written, int) and written >= 0 else written
-            found[partition, positions[partition]] = None if age == -1 else age
+            found[partition, offsets[partition]] = None if age == -1 else age
     return found
 
 

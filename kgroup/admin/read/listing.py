@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
 from kgroup.admin.read.visibility import unseen_groups
 from kgroup.admin.refusals import check, item_error
@@ -12,7 +12,7 @@ from kgroup.errors import KgroupError
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
-def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
+def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
     """The groups of every broker, by id, limited to states and types (in any case) where given.
 
     What cannot be seen is in `errors`: brokers that fail, and whatever else hides groups (visibility.py).
@@ -41,7 +41,9 @@ def list_groups(cluster: Cluster, states: tuple[str, ...] = (), types: tuple[str
     return _filtered(cluster, listing, _words(states), _words(types))
 
 
-def described(cluster: Cluster, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
+def described(
+    cluster: ClusterView, listing: Listing, known: Answers[GroupDescription] | None = None
+) -> Listing:
     """The same listing with members counted, and with states and types that no broker listed.
 
     Groups that cannot be described keep what is known of them, and are among the errors. Asked for are those
@@ -69,7 +71,7 @@ def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -
     )
 
 
-def _filtered(cluster: Cluster, listing: Listing, states: set[str], types: set[str]) -> Listing:
+def _filtered(cluster: ClusterView, listing: Listing, states: set[str], types: set[str]) -> Listing:
     """The groups in one of the states and of one of the types; what cannot be told is said."""
 
     def untold(group: GroupListing) -> bool:
@@ -92,7 +94,7 @@ def _words(values: tuple[str, ...]) -> set[str]:
     return {value.strip().lower() for value in values}
 
 
-def _groups_of(cluster: Cluster, broker: Node) -> list[GroupListing]:
+def _groups_of(cluster: ClusterView, broker: Node) -> list[GroupListing]:
     def ask(left_s: float) -> ListGroupsResponse:
         answer = cluster.transport.request(broker.id, ListGroupsRequest(), timeout_s=left_s)
         assert isinstance(answer, ListGroupsResponse)

@@ -1,11 +1,11 @@
-"""Positions: what groups have committed, and where the logs begin and end."""
+"""Committed offsets: what groups have committed, and where the logs begin and end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
@@ -23,20 +23,20 @@ _SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
-def committed(cluster: Cluster, group_ids: Iterable[str]) -> Answers[Committed]:
-    """All committed positions of each group, deleted topics included, or why they cannot be read."""
+def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Committed]:
+    """All committed offsets of each group, deleted topics included, or why they cannot be read."""
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
         told = fetched(cluster, node, dict.fromkeys(groups), left_s)
         return {
-            g: found if isinstance(found, KgroupError) else _positions(found) for g, found in told.items()
+            g: found if isinstance(found, KgroupError) else _committed(found) for g, found in told.items()
         }
 
     return cluster.ask_coordinators(group_ids, ask, idempotent=True)
 
 
 def fetched(
-    cluster: Cluster,
+    cluster: ClusterView,
     node: int,
     wanted: Mapping[str, Collection[TopicPartition] | None],
     left_s: float,
@@ -45,7 +45,7 @@ def fetched(
 ) -> Answers[Sequence[Any]]:
     """What a broker tells of each group's partitions (None: of all it has committed), topic by topic.
 
-    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds a position open.
+    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
     """
     from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
@@ -93,11 +93,11 @@ def _named(partitions: Iterable[TopicPartition], make: Callable[..., Any]) -> tu
     )
 
 
-def _positions(topics: Sequence[Any]) -> Committed | KgroupError:
+def _committed(topics: Sequence[Any]) -> Committed | KgroupError:
     for topic in topics:
         for p in topic.partitions:
             if p.error_code:
-                return refused(p.error_code, f"the position of {topic.name}-{p.partition_index}")
+                return refused(p.error_code, f"the committed offset of {topic.name}-{p.partition_index}")
     return {
         TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
             p.committed_offset, p.committed_leader_epoch, p.metadata or ""
@@ -109,7 +109,7 @@ def _positions(topics: Sequence[Any]) -> Committed | KgroupError:
 
 
 def list_offsets(
-    cluster: Cluster,
+    cluster: ClusterView,
     wanted: Mapping[TopicPartition, int],
     topics: Answers[TopicDescription] | None = None,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
@@ -135,7 +135,10 @@ def list_offsets(
 
 
 def _list_once(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int], topics: Answers[TopicDescription], left_s: float
+    cluster: ClusterView,
+    wanted: Mapping[TopicPartition, int],
+    topics: Answers[TopicDescription],
+    left_s: float,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     found: dict[TopicPartition, ListedOffset | KgroupError] = {}
     by_leader: dict[int, dict[TopicPartition, int]] = {}
@@ -175,7 +178,7 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
 
 
 def _ask_leader(
-    cluster: Cluster, leader: int, asked: Mapping[TopicPartition, int], left_s: float
+    cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     from kgroup.protocol.messages.list_offsets import (
         ListOffsetsPartition,

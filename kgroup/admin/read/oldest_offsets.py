@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
@@ -18,7 +18,7 @@ from kgroup.protocol.messages.list_offsets_0 import (
 
 
 def ask_oldest(
-    cluster: Cluster, leader: int, asked: Mapping[TopicPartition, int], left_s: float
+    cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     """The ends or the beginnings of logs, as their leader has them."""
     by_topic: dict[str, list[ListOffsets0Partition]] = {}

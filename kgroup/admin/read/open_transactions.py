@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
@@ -19,7 +19,7 @@ ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def unstable(
-    cluster: Cluster, partitions: Mapping[str, Collection[TopicPartition]]
+    cluster: ClusterView, partitions: Mapping[str, Collection[TopicPartition]]
 ) -> Answers[frozenset[TopicPartition]]:
     """Those of each group's partitions whose offset a transaction holds open now.
 
@@ -68,7 +68,7 @@ class OpenTransaction:
 
 
 def open_transactions(
-    cluster: Cluster, offsets_partitions: Iterable[int]
+    cluster: ClusterView, offsets_partitions: Iterable[int]
 ) -> dict[int, tuple[OpenTransaction, ...]]:
     """The transactions that wrote to these partitions of `__consumer_offsets` and have not ended.
 
@@ -91,7 +91,7 @@ def open_transactions(
     return {number: tuple(each) for number, each in found.items()}
 
 
-def _listed(cluster: Cluster, node: int) -> list[str]:
+def _listed(cluster: ClusterView, node: int) -> list[str]:
     from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
     answer = cluster.transport.request(node, ListTransactionsRequest(state_filters=ONGOING))
@@ -100,7 +100,7 @@ def _listed(cluster: Cluster, node: int) -> list[str]:
     return [told.transactional_id for told in answer.transaction_states]
 
 
-def _described(cluster: Cluster, node: int, transactional_ids: Sequence[str]) -> list[Any]:
+def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]) -> list[Any]:
     """The broker that lists a transaction coordinates it."""
     from kgroup.protocol.messages.describe_transactions import (
         DescribeTransactionsRequest,

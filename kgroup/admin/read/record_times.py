@@ -1,11 +1,11 @@
-"""When the record at a position was written: what a lag in time is made of."""
+"""When the record at an offset was written: what a lag in time is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, Cluster
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, leader_of, list_offsets
@@ -24,15 +24,15 @@ ROUNDS = 8
 RecordTimes = dict[TopicPartition, "int | None | KgroupError"]
 
 
-def record_times(cluster: Cluster, positions: Mapping[TopicPartition, int]) -> RecordTimes:
-    """The timestamp in ms of the first record at or after each position; None where there is none.
+def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
+    """The timestamp in ms of the first record at or after each offset; None where there is none.
 
-    A position before the start of the log counts from the start: those records are the oldest unread.
+    An offset before the start of the log counts from the start: those records are the oldest unread.
     A partition that cannot be read has its error; none is fatal for the others.
     """
-    topics = cluster.topics({partition.topic for partition in positions})
+    topics = cluster.topics({partition.topic for partition in offsets})
     found: RecordTimes = {}
-    pending = dict(positions)
+    pending = dict(offsets)
     for _ in range(ROUNDS):
         if not pending:
             break
@@ -43,12 +43,12 @@ def record_times(cluster: Cluster, positions: Mapping[TopicPartition, int]) -> R
 
 
 def _advance(
-    cluster: Cluster,
+    cluster: ClusterView,
     asked: Mapping[TopicPartition, int],
     answers: Mapping[TopicPartition, PartitionData | KgroupError],
     found: RecordTimes,
 ) -> dict[TopicPartition, int]:
-    """Put what the answers tell into `found`; the positions to ask for next."""
+    """Put what the answers tell into `found`; the offsets to ask for next."""
     following: dict[TopicPartition, int] = {}
     before_start: list[TopicPartition] = []
     for partition, answer in answers.items():
@@ -74,40 +74,40 @@ def _advance(
     return following
 
 
-def _first_time(data: bytes, position: int) -> tuple[int | None, int]:
-    """The timestamp of the first record from `position` on, and where to look next if there is none."""
+def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
+    """The timestamp of the first record from `offset` on, and where to look next if there is none."""
     from kgroup.protocol.batches import batches_in
 
-    after = position
+    after = offset
     for batch in batches_in(data):
         after = max(after, batch.last_offset + 1)
-        if batch.control or batch.last_offset < position:
+        if batch.control or batch.last_offset < offset:
             continue
         for record in batch.records:
-            if record.offset >= position:
+            if record.offset >= offset:
                 return record.timestamp_ms, after
     return None, after
 
 
 def fetch_by_leader(
-    cluster: Cluster, positions: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
+    cluster: ClusterView, offsets: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
     """What each partition's leader answers to a Fetch from its position on, or why it cannot be told."""
     found: dict[TopicPartition, PartitionData | KgroupError] = {}
     by_leader: dict[int, list[TopicPartition]] = {}
-    for partition in positions:
+    for partition in offsets:
         leader = leader_of(partition, topics)
         if isinstance(leader, KgroupError):
             found[partition] = leader
         else:
             by_leader.setdefault(leader, []).append(partition)
     for leader, partitions in by_leader.items():
-        found.update(_fetch(cluster, leader, partitions, positions))
+        found.update(_fetch(cluster, leader, partitions, offsets))
         # Only the first partition of an answer may exceed its limit: a batch larger than that comes alone.
         for partition in partitions:
             answer = found[partition]
             if len(partitions) > 1 and not isinstance(answer, KgroupError) and _cut_off(answer):
-                found.update(_fetch(cluster, leader, [partition], positions))
+                found.update(_fetch(cluster, leader, [partition], offsets))
     return found
 
 
@@ -123,10 +123,10 @@ def _cut_off(answer: PartitionData) -> bool:
 
 
 def _fetch(
-    cluster: Cluster,
+    cluster: ClusterView,
     leader: int,
     partitions: Iterable[TopicPartition],
-    positions: Mapping[TopicPartition, int],
+    offsets: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
     from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
@@ -135,7 +135,7 @@ def _fetch(
     for partition in asked:
         entry = FetchPartition(
             partition=partition.partition,
-            fetch_offset=positions[partition],
+            fetch_offset=offsets[partition],
             partition_max_bytes=PARTITION_BYTES,
         )
         by_topic.setdefault(partition.topic, []).append(entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
 from kgroup.admin.read.record_times import fetch_by_leader
@@ -17,7 +17,7 @@ from kgroup.errors import DecodeError, ErrorCode, KgroupError
 class Records:
     """The logs of a cluster, looked at for `within_s` at a time, so that nobody waits long for them."""
 
-    def __init__(self, cluster: Cluster, within_s: float) -> None:
+    def __init__(self, cluster: ClusterView, within_s: float) -> None:
         self._cluster = cluster
         self._within_s = within_s
 

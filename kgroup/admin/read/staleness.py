@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.domain import offsets_partition_of
 
 
-def last_written(cluster: Cluster, group_ids: Iterable[str]) -> Mapping[str, int | None]:
+def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:
     """The time in ms of each group's newest record, a commit or a change of the group; None without one.
 
     Reads the partitions of `__consumer_offsets` that hold the groups. BrokerRefused when they cannot be

@@ -1,4 +1,4 @@
-"""What of a cluster's groups, topics and positions cannot be seen from here, and why.
+"""What of a cluster's groups, topics and committed offsets cannot be seen from here, and why.
 
 Brokers leave out what a principal may not see, and one that is down lists no groups, both without a word: an
 answer is complete only where something proves it. This is the one place that asks for the proof
@@ -16,7 +16,7 @@ from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.discovery import Answers, Cluster
+    from kgroup.admin.discovery import Answers, ClusterView
 
 PROBES = ("kgroup.may.i.see.any.topic", "_may.i.see.any.topic.kgroup")
 """Names that no topic has. A principal may describe them only if it may describe every topic: brokers refuse
@@ -38,7 +38,7 @@ _GRANT_GROUPS = "DESCRIBE on Cluster (or on Group:*) shows all: ask as a princip
 
 
 def unseen_groups(
-    cluster: Cluster, listed: Collection[int], failed: Collection[int]
+    cluster: ClusterView, listed: Collection[int], failed: Collection[int]
 ) -> tuple[ItemError, ...]:
     """Why there may be more groups than the brokers `listed` told, those that `failed` to answer aside."""
     errors = list(_unseen_partitions(cluster, listed, failed))
@@ -57,7 +57,7 @@ def unseen_groups(
 
 
 def _unseen_partitions(
-    cluster: Cluster, listed: Collection[int], failed: Collection[int]
+    cluster: ClusterView, listed: Collection[int], failed: Collection[int]
 ) -> Iterable[ItemError]:
     try:
         topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
@@ -84,7 +84,7 @@ def _without_answer(
     yield ItemError(OFFSETS_TOPIC, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, message, hint)
 
 
-def sees_every_group(cluster: Cluster) -> bool:
+def sees_every_group(cluster: ClusterView) -> bool:
     """Whether ListGroups tells this principal all: DESCRIBE on the cluster, or on any group.
 
     A denial of one group beside a right to all others goes unnoticed without DESCRIBE on the cluster. Raises
@@ -102,7 +102,7 @@ def sees_every_group(cluster: Cluster) -> bool:
     return False
 
 
-def _cluster_operations(cluster: Cluster) -> int:
+def _cluster_operations(cluster: ClusterView) -> int:
     """The bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
     from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
     from kgroup.protocol.messages.metadata import MetadataRequest
@@ -122,7 +122,7 @@ def _cluster_operations(cluster: Cluster) -> int:
     return cluster.retry.call(ask, idempotent=True)
 
 
-def _may_describe_any_group(cluster: Cluster) -> bool:
+def _may_describe_any_group(cluster: ClusterView) -> bool:
     # DescribeGroups and not FindCoordinator, which creates the offsets topic of a fresh cluster.
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 
@@ -133,8 +133,8 @@ def _may_describe_any_group(cluster: Cluster) -> bool:
     return bool(told) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in told)
 
 
-def topics_asked(cluster: Cluster, names: Iterable[str]) -> tuple[Answers[TopicDescription], bool]:
-    """The topics named, as `Cluster.topics`, and whether this principal may see every topic there is.
+def topics_asked(cluster: ClusterView, names: Iterable[str]) -> tuple[Answers[TopicDescription], bool]:
+    """The topics named, as `ClusterView.topics`, and whether this principal may see every topic there is.
 
     Both in one request. A denial of one topic beside a right to all others goes unnoticed.
     """
@@ -143,8 +143,8 @@ def topics_asked(cluster: Cluster, names: Iterable[str]) -> tuple[Answers[TopicD
     return answers, not any(_denied(answer) for answer in probed)
 
 
-def sees_every_topic(cluster: Cluster) -> bool:
-    """Whether lists of topics and of positions tell this principal all."""
+def sees_every_topic(cluster: ClusterView) -> bool:
+    """Whether lists of topics and of committed offsets tell this principal all."""
     return topics_asked(cluster, ())[1]
 
 
@@ -154,15 +154,15 @@ def unseen_topics() -> ItemError:
     return ItemError("topics", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
-def unseen_positions(group_id: str) -> ItemError:
-    """That a group may have positions which brokers left out."""
-    message = f"{group_id}: may be incomplete: brokers leave out positions of topics that this principal "
+def unseen_offsets(group_id: str) -> ItemError:
+    """That a group may have committed offsets which brokers left out."""
+    message = f"{group_id}: may be incomplete: brokers leave out committed offsets of topics that this "
     message += "may not describe"
     return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
-def may_not_see(cluster: Cluster, topic: str) -> tuple[ItemError, ...]:
-    """That brokers leave this topic out of positions, where this principal may not describe it."""
+def may_not_see(cluster: ClusterView, topic: str) -> tuple[ItemError, ...]:
+    """That brokers leave this topic's committed offsets out where this principal may not describe it."""
     found = cluster.topics([topic]).get(topic)
     if isinstance(found, BrokerRefused) and _denied(found):
         return (item_error(topic, found),)

@@ -1,4 +1,4 @@
-"""`kgroup delete`: groups with their positions, exported first."""
+"""`kgroup delete`: groups with their committed offsets, exported first."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     "delete",
     examples=(
         ("kgroup delete old-group", "show what would go"),
-        ("kgroup delete old-group --export old-group.json --execute", "export its positions, then delete it"),
+        ("kgroup delete old-group --export old-group.json --execute", "export its offsets, then delete it"),
         ("kgroup delete 'test-*' --stale-for 7d --execute --yes", "what has written nothing for a week"),
-        ("kgroup delete --restore old-group.json --execute", "its positions back from the export"),
+        ("kgroup delete --restore old-group.json --execute", "its offsets back from the export"),
         ("kgroup delete old-group --zookeeper zk:2181/kafka --execute", "out of ZooKeeper, exported first"),
     ),
 )
@@ -39,13 +39,15 @@ def command(
     ] = None,
     export: Annotated[
         str | None,
-        typer.Option("--export", metavar="FILE", help="Where to keep the positions; else the state folder."),
+        typer.Option(
+            "--export", metavar="FILE", help="Where to keep the offsets (default: the state folder)."
+        ),
     ] = None,
     incomplete: Annotated[
         bool,
         typer.Option(
             "--incomplete-export",
-            help="Also where positions may be missing that are not seen for lack of rights.",
+            help="Even if some committed offsets may be missing because of missing rights.",
         ),
     ] = False,
     restore: Annotated[
@@ -57,10 +59,10 @@ def command(
     wait_empty: WaitEmpty = False,
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
-    """Delete empty groups with their positions, a result for each; nothing without --execute.
+    """Delete empty groups with their committed offsets, a result for each; nothing without --execute.
 
-    The positions are exported to a file first, and kept in the journal: `reset-offsets --undo` works too.
-    Refused where the export may lack positions of topics that this principal may not see. A name with * ? [
+    The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too.
+    Refused where the export may lack offsets of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
@@ -73,7 +75,7 @@ def command(
     if restore is not None:
         if stale_for or export:
             raise ConfigError("--restore goes with no other choice of groups or files")
-        refuse(zookeeper, restore=(restore, "positions go back into Kafka: leave --zookeeper out"))
+        refuse(zookeeper, restore=(restore, "committed offsets go back into Kafka: leave --zookeeper out"))
         return _restore(env, restore, group or [], execute, yes, reason, wait_empty)
     refuse(zookeeper, wait_empty=(wait_empty, "ask again once its consumers are stopped"))
     if not group and stale_s is None:
@@ -98,9 +100,9 @@ def command(
         wanted = [item.group_id for item in planned if item.result == "planned"]
         if not execute or not wanted:
             return show(env, deletion(planned, ages, where, None, None, named.unseen))
-        Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their positions?")
+        Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their committed offsets?")
         file = _export(admin, wanted, export, where, incomplete)
-        env.note(f"positions kept in {file}")
+        env.note(f"committed offsets kept in {file}")
         done = admin.delete_groups(wanted, reason)
     results = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
@@ -118,10 +120,10 @@ def _restore(
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
     from kgroup.cli.env.session import open_admin
-    from kgroup.cli.inputs.offset_files import parse_positions
+    from kgroup.cli.inputs.offset_files import parse_offsets
     from kgroup.cli.offset_changes import import_plan, run
 
-    wanted = parse_positions(read_text(file), groups, file)
+    wanted = parse_offsets(read_text(file), groups, file)
     with open_admin(env) as admin:
         return run(
             env,
@@ -157,7 +159,7 @@ def _stale(
 
 
 def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, incomplete: bool) -> str:
-    """Keep the positions in a file before they go; the file's name.
+    """Keep the offsets in a file before they go; the file's name.
 
     SafetyRefused when there may be more of them than are seen, unless `incomplete` allows it.
     """
@@ -170,4 +172,4 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, inc
         if found.unseen and not incomplete:
             hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
             raise SafetyRefused(f"nothing deleted: the export of {found.unseen.message}", hint)
-    return keep(file, {name: found.positions for name, found in now.items()}, where)
+    return keep(file, {name: found.committed for name, found in now.items()}, where)

@@ -14,7 +14,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.doctor import Checkup
-    from kgroup.cli.output.result import ItemError
+    from kgroup.cli.output.result import ShownError
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 _WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
@@ -126,9 +126,9 @@ def _code_of(checkup: "Checkup") -> ExitCode:
     return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)
 
 
-def _unseen(checkups: "Iterable[Checkup]") -> "list[ItemError]":
+def _unseen(checkups: "Iterable[Checkup]") -> "list[ShownError]":
     """What could not be looked at; the same of many groups is said once."""
-    from kgroup.cli.output.result import ItemError
+    from kgroup.cli.output.result import ShownError
 
     groups: dict[tuple[str, str, str], list[str]] = {}
     for checkup in checkups:
@@ -138,7 +138,14 @@ def _unseen(checkups: "Iterable[Checkup]") -> "list[ItemError]":
     for (look, code, message), names in groups.items():
         more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""
         hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
-        told.append(ItemError(code, f"{names[0]}{more}: not looked at: {look}: {message}", hint, names[0]))
+        told.append(
+            ShownError(
+                code=code,
+                message=f"{names[0]}{more}: not looked at: {look}: {message}",
+                hint=hint,
+                item=names[0],
+            )
+        )
     return told
 
 

@@ -193,11 +193,11 @@ def _reading(
 
     ids = [group.group_id for group in listing.groups]
     described = admin.groups(ids)
-    positions = admin.committed(ids) if topic is not None else {}
+    offsets = admin.committed(ids) if topic is not None else {}
     unread = () if topic is None else admin.may_not_see(topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
-        stored = positions.get(group_id, {})
+        stored = offsets.get(group_id, {})
         if isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
             continue
@@ -234,7 +234,7 @@ def _topics_untold(group_id: str) -> "ItemError":
     return ItemError(group_id, "NOT_TOLD", message, hint)
 
 
-def _concerns(topic: str, group: "GroupDescription", positions: "Committed | KgroupError") -> bool | None:
+def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | KgroupError") -> bool | None:
     """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
     from kgroup.admin.read.lag import readers_known
     from kgroup.errors import KgroupError
@@ -243,11 +243,11 @@ def _concerns(topic: str, group: "GroupDescription", positions: "Committed | Kgr
     if (
         any(topic in (m.subscribed_topics or ()) for m in members)
         or any(entry.topic == topic for m in members for entry in m.assignment or ())
-        or (not isinstance(positions, KgroupError) and any(p.topic == topic for p in positions))
+        or (not isinstance(offsets, KgroupError) and any(p.topic == topic for p in offsets))
     ):
         return True
     told = readers_known(group) and all(m.subscribed_topics is not None for m in members)
-    return False if told and not isinstance(positions, KgroupError) else None
+    return False if told and not isinstance(offsets, KgroupError) else None
 
 
 def _json(group: "GroupListing") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
+from kgroup.cli.schema_ids import schema_id
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ class _Events:
         import json
 
         line = {
-            "schema": "kgroup/member-run@1",
+            "schema": schema_id("member run"),
             "timestamp_ms": now,
             "timestamp": moment,
             "event": kind,

@@ -1,4 +1,4 @@
-"""`kgroup offsets`: positions out of a group and into one."""
+"""`kgroup offsets`: committed offsets out of a group and into one."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.change.offset_plans import GroupNow, Position
+    from kgroup.admin.change.offset_plans import CommittedOffset, GroupNow
     from kgroup.admin.change.reset import Scope
     from kgroup.admin.models import ItemError
     from kgroup.domain import TopicPartition
@@ -40,9 +40,9 @@ def export(
     topic: Topics = None,
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
-    """Print the committed positions of groups, so that `offsets import` can bring them back.
+    """Print the committed offsets of groups, so that `offsets import` can bring them back.
 
-    Brokers leave out positions of topics that the principal may not describe: an export that may lack some
+    Brokers leave out offsets of topics that the principal may not describe: an export that may lack some
     says so and ends with 6, one of groups that cannot all be seen with 5. A group in ZooKeeper that has live
     consumers is refused: they would go on committing there. A name with * ? [ is a pattern; '[*]' is the
     group called *.
@@ -65,7 +65,7 @@ def export(
             now = admin.look(named.groups)
             unseen = [*named.unseen, *_left_out(admin, now, scope)]
             where = identity(admin, env)
-    chosen = {name: _within(found.positions, scope) for name, found in now.items() if not found.error}
+    chosen = {name: _within(found.committed, scope) for name, found in now.items() if not found.error}
     return show(env, result(now, chosen, where, unseen))
 
 
@@ -90,17 +90,17 @@ def import_(
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
-    """Commit the positions of an export, to the bit; positions not in the file stay as they are.
+    """Commit the offsets of an export exactly as they were; offsets not in the file stay as they are.
 
     Unlike `reset-offsets --from-file` offsets are not moved into the log.
     """
     from kgroup.cli.env.session import open_admin
-    from kgroup.cli.inputs.offset_files import parse_positions
+    from kgroup.cli.inputs.offset_files import parse_offsets
     from kgroup.cli.offset_changes import import_plan, run
 
     scope = scope_of(topic, topic is None)
     wanted = {
-        name: _within(rows, scope) for name, rows in parse_positions(read_text(file), to or [], file).items()
+        name: _within(rows, scope) for name, rows in parse_offsets(read_text(file), to or [], file).items()
     }
     with open_admin(env) as admin:
         return run(
@@ -131,9 +131,9 @@ def delete(
     yes: Yes = False,
     reason: Reason = None,
 ) -> ExitCode:
-    """Forget committed positions; the group may have members, if none subscribes to the topic.
+    """Delete committed offsets; the group may have members, if none subscribes to the topic.
 
-    `reset-offsets --undo` brings the positions back.
+    `reset-offsets --undo` brings them back.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
     from kgroup.cli.env.session import open_admin
@@ -142,16 +142,16 @@ def delete(
 
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
-        raise ConfigError("which positions?", "--topic T[:0,1], or --all-topics for all of them")
+        raise ConfigError("which offsets?", "--topic T[:0,1], or --all-topics for all of them")
     with open_admin(env) as admin:
         named = expand(admin, group, change=True)
 
         def plan() -> OffsetsPlan:
             now = admin.look(named.groups)
             drafts = {
-                name: {p: Draft(None) for p in _within(found.positions, scope)} for name, found in now.items()
+                name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
             }
-            spec = "delete positions"
+            spec = "delete offsets"
             return make_plan("offsets delete", spec, now, drafts, reason=reason, needs_empty=False)
 
         unseen = [*named.unseen, *(unseen_of(admin, named.groups) if all_topics else ())]
@@ -176,7 +176,7 @@ def clone(
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
-    """Give a group the positions of another: offsets, leader epochs and metadata."""
+    """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.offset_changes import run, unseen_of
@@ -189,7 +189,7 @@ def clone(
         def plan() -> OffsetsPlan:
             now = admin.look([source, target])
             _refuse_if_nothing_known(now[source])
-            drafts = {target: {p: Draft(at) for p, at in _within(now[source].positions, scope).items()}}
+            drafts = {target: {p: Draft(at) for p, at in _within(now[source].committed, scope).items()}}
             return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
 
         unseen = unseen_of(admin, [source]) if scope.all_topics else ()
@@ -199,7 +199,7 @@ def clone(
 
 
 def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> "Iterable[ItemError]":
-    """Where positions may be missing: of any topic, or of the topics named."""
+    """Where offsets may be missing: of any topic, or of the topics named."""
     if scope.all_topics:
         return [found.unseen for found in now.values() if found.unseen]
     return [error for topic in scope.topics for error in admin.may_not_see(topic)]
@@ -213,16 +213,16 @@ def _refuse_if_nothing_known(group: "GroupNow") -> None:
 
     if group.error:
         raise group.error
-    if not group.positions and group.unseen:
+    if not group.committed and group.unseen:
         raise raised(group.unseen)
-    if not group.positions and group.state == ABSENT:
+    if not group.committed and group.state == ABSENT:
         raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}")
 
 
 def _within(
-    positions: "Mapping[TopicPartition, Position]", scope: "Scope"
-) -> "dict[TopicPartition, Position]":
-    return {p: at for p, at in positions.items() if scope.all_topics or _named(p, scope)}
+    offsets: "Mapping[TopicPartition, CommittedOffset]", scope: "Scope"
+) -> "dict[TopicPartition, CommittedOffset]":
+    return {p: at for p, at in offsets.items() if scope.all_topics or _named(p, scope)}
 
 
 def _named(partition: "TopicPartition", scope: "Scope") -> bool:
@@ -231,5 +231,5 @@ def _named(partition: "TopicPartition", scope: "Scope") -> bool:
 
 
 command = subcommands(
-    "offsets", "Export, import, delete and clone positions.", export, import_, delete, clone
+    "offsets", "Export, import, delete and clone committed offsets.", export, import_, delete, clone
 )

@@ -217,9 +217,9 @@ def _remarks(found: "Statistics") -> list[str]:
 
 def _damage(found: "Statistics") -> tuple[list[Any], ExitCode]:
     from kgroup.cli.inputs.history import not_read
-    from kgroup.cli.output.result import ItemError
+    from kgroup.cli.output.result import ShownError
 
-    errors = [ItemError("CORRUPT_MESSAGE", str(bad), None, bad.source) for bad in found.bad]
+    errors = [ShownError(code="CORRUPT_MESSAGE", message=str(bad), item=bad.source) for bad in found.bad]
     unread = [not_read(source, failure) for source, failure in found.failures.items()]
     if unread:
         return [*errors, *unread], ExitCode.PARTIAL

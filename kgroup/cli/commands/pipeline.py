@@ -101,7 +101,7 @@ def _told(report: "RunReport") -> str:
 
 def _run_result(store: Any, report: "RunReport") -> "Result":
     from kgroup.cli.inputs.history import coverage_json, coverage_text
-    from kgroup.cli.output.result import ItemError, Result
+    from kgroup.cli.output.result import Result, ShownError
 
     bad = store.bad_ranges()
     coverage = store.manifest.coverage(bad)
@@ -114,7 +114,10 @@ def _run_result(store: Any, report: "RunReport") -> "Result":
         "coverage": [coverage_json(covered) for covered in coverage],
     }
     lines = [_told(report), *(coverage_text(covered) for covered in coverage)]
-    errors = [ItemError("CORRUPT_MESSAGE", str(b), "what lies before and behind it was read") for _, b in bad]
+    errors = [
+        ShownError(code="CORRUPT_MESSAGE", message=str(b), hint="what lies before and behind it was read")
+        for _, b in bad
+    ]
     code = ExitCode.OK
     if bad:
         code = ExitCode.PARTIAL if coverage else ExitCode.FAILED

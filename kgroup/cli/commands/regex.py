@@ -35,7 +35,7 @@ def check(
     from kgroup.admin.read.patterns import check_pattern
     from kgroup.cli.changes import read_text
     from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.output.result import ItemError, Result, show
+    from kgroup.cli.output.result import Result, ShownError, show
     from kgroup.cli.output.tables import Column, Table
 
     where = None
@@ -52,7 +52,11 @@ def check(
     if not found.valid:
         pointer = f"{found.reason} at position {found.position}"
         hint = "write it in RE2: no look-around, no backreferences"
-        errors.append(ItemError("INVALID_REGULAR_EXPRESSION", f"not RE2: {pointer}", hint, pattern))
+        errors.append(
+            ShownError(
+                code="INVALID_REGULAR_EXPRESSION", message=f"not RE2: {pointer}", hint=hint, item=pattern
+            )
+        )
     blocks: list[str | Table] = [f"{pattern}   {'RE2' if found.valid else 'NOT RE2'}"]
     if not found.valid and found.position is not None:
         blocks.append(" " * min(found.position, len(pattern)) + "^ " + str(found.reason))

@@ -10,7 +10,7 @@ from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_te
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
-from kgroup.cli.output.result import ItemError, show
+from kgroup.cli.output.result import ShownError, show
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _plan(
     return admin.plan_remove_members(wanted, selection, reason)
 
 
-def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemError:
+def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ShownError:
     """How the wait ended: in words, or as an error when the time ran out.
 
     Members that still run come back: Empty is an end only when nobody has in all that time.
@@ -180,7 +180,17 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
         return f"{group_id} is Stable after {waited.waited_s:.1f} s, {waited.members} members"
     hint = shell.command("describe", group_id)
     if waited.unseen:
-        return ItemError("NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint, group_id)
+        return ShownError(
+            code="NOT_SEEN",
+            message=f"{group_id} cannot be seen: {waited.unseen.message}",
+            hint=hint,
+            item=group_id,
+        )
     if waited.state == EMPTY:
         return f"{group_id} is Empty after {waited.waited_s:.1f} s: nobody has come back"
-    return ItemError("TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint, group_id)
+    return ShownError(
+        code="TIMED_OUT",
+        message=f"{group_id} is still {waited.state} after {timeout_s:g} s",
+        hint=hint,
+        item=group_id,
+    )

@@ -1,4 +1,4 @@
-"""`kgroup reset-offsets`: move a group's positions, by plan, with a way back."""
+"""`kgroup reset-offsets`: move a group's committed offsets, by plan, with a way back."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -77,7 +77,8 @@ def command(
         str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")
     ] = None,
     plan_in: Annotated[
-        str | None, typer.Option("--plan", metavar="FILE", help="Do this plan; refused when positions moved.")
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="Execute this plan; refused if offsets moved."),
     ] = None,
     groups: Annotated[list[str] | None, typer.Option("--group", help="As GROUP.", hidden=True)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The default.", hidden=True)] = False,
@@ -114,7 +115,7 @@ def command(
         unseen = list(found.unseen)
         if kind in ("--undo", "--plan"):
             if scope.topics or scope.all_topics or reason is not None:
-                raise ConfigError(f"{kind} says which positions and why", "leave the other options out")
+                raise ConfigError(f"{kind} says which offsets and why", "leave the other options out")
             plan = _stored(admin, kind, str(options[kind]), named)
             affected = [planned.group_id for planned in plan().groups]
         else:

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from kgroup import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
+from kgroup.cli.schema_ids import schema_id
 from kgroup.cli.schemas import commands, schema_for
 
 
@@ -35,11 +37,19 @@ def command(
     if not name:
         print("\n".join(commands()))
         return ExitCode.OK
-    wanted = " ".join(name).removeprefix("kgroup/").removesuffix("@1")
-    schema = schema_for(wanted) or schema_for(wanted.replace("-", " "))
-    if schema is None:
+    wanted, _, version = " ".join(name).removeprefix("kgroup/").partition("@")
+    found = next((known for known in (wanted, wanted.replace("-", " ")) if schema_for(known)), None)
+    if found is None:
         raise Failure(
             ExitCode.NOT_FOUND, "NO_SCHEMA", f"no command {wanted!r} prints JSON", "kgroup schema lists them"
         )
-    print(json.dumps(schema, indent=2))
+    current = schema_id(found)
+    if version and version != current.partition("@")[2]:
+        raise Failure(
+            ExitCode.NOT_FOUND,
+            "NO_SCHEMA",
+            f"this kgroup prints {current}, not version {version}",
+            shell.command("schema", *found.split()),
+        )
+    print(json.dumps(schema_for(found), indent=2))
     return ExitCode.OK

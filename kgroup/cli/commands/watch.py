@@ -158,9 +158,9 @@ class _View:
 
     def end(self, looks: "Looks", where: Mapping[str, Any], failure: Failure | None) -> None:
         """The document, where one was asked for, and what went wrong."""
-        from kgroup.cli.output.result import ItemError, Result, show
+        from kgroup.cli.output.result import Result, ShownError, show
 
-        errors = [ItemError.of(failure)] if failure else []
+        errors = [ShownError.of(failure)] if failure else []
         code = failure.exit_code if failure else ExitCode.OK
         if not self._document:
             show(self._env, Result({}, errors=errors, exit_code=code))

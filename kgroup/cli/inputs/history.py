@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.cli.output.result import ItemError
+from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
 from kgroup.errors import KgroupError
 
@@ -96,7 +96,7 @@ class Source:
         return next((log.failure for log in self.logs if log.partition == place), None)
 
     @property
-    def failures(self) -> list[ItemError]:
+    def failures(self) -> list[ShownError]:
         """An error for each partition that was not read to its end."""
         return [not_read(log.source, log.failure) for log in self.logs if log.failure is not None]
 
@@ -269,16 +269,22 @@ def closing_lines(events: "Sequence[Event]") -> list[str]:
     return [*suspicious, "not in any record:", *(f"  {limit}" for limit in LIMITS[:3])]
 
 
-def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
+def damage(story: "Story") -> tuple[list[ShownError], ExitCode]:
     """An error for each damaged range and each log of another topic, and the exit code they stand for."""
     strangers = foreign(story)
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
     hint = "what lies before and behind it was read" if read else None
-    errors = [ItemError("CORRUPT_MESSAGE", str(bad), hint, bad.source) for bad in story.bad]
+    errors = [
+        ShownError(code="CORRUPT_MESSAGE", message=str(bad), hint=hint, item=bad.source) for bad in story.bad
+    ]
     for covered in story.coverage:
         if covered.partition in strangers:
             text = f"{covered.source}: its {covered.records} records are none of __consumer_offsets"
-            errors.append(ItemError("CORRUPT_MESSAGE", text, "is it another topic's?", covered.source))
+            errors.append(
+                ShownError(
+                    code="CORRUPT_MESSAGE", message=text, hint="is it another topic's?", item=covered.source
+                )
+            )
     unread = [not_read(c.source, c.failure) for c in story.coverage if c.failure is not None]
     errors += unread
     if unread:
@@ -288,15 +294,15 @@ def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
     return errors, ExitCode.PARTIAL if read else ExitCode.FAILED
 
 
-def not_read(source: str, failure: KgroupError) -> ItemError:
+def not_read(source: str, failure: KgroupError) -> ShownError:
     """The error for a log that could not be read to its end."""
     hint = failure.hint or "groups that live in it are missing here"
     said = failure.message
     text = said if said.startswith(source) else f"{source} was not read: {said}"
-    return ItemError(name_of(failure), text, hint, source)
+    return ShownError(code=name_of(failure), message=text, hint=hint, item=source)
 
 
-def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError], ExitCode]:
+def shortcomings(story: "Story", selection: Selection) -> tuple[list[ShownError], ExitCode]:
     """All that keeps events from being what was asked for, and the exit code that it stands for."""
     errors, code = damage(story)
     missing = unseen(story, selection)
@@ -308,13 +314,13 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
     return [*errors, *missing], code
 
 
-def untimed(count: int, what: str) -> list[ItemError]:
+def untimed(count: int, what: str) -> list[ShownError]:
     """An error for records or events that a span of time leaves out because they have no time."""
     if not count:
         return []
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
     text = f"{count} {those} left out: nobody can tell whether of this span"
-    return [ItemError("NOT_SEEN", text, "without --since and --until nothing is left out")]
+    return [ShownError(code="NOT_SEEN", message=text, hint="without --since and --until nothing is left out")]
 
 
 def foreign(story: "Story") -> set[int]:
@@ -332,14 +338,14 @@ def foreign(story: "Story") -> set[int]:
     }
 
 
-def unseen(story: "Story", selection: Selection) -> list[ItemError]:
+def unseen(story: "Story", selection: Selection) -> list[ShownError]:
     """An error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
     hint = "a deleted group is gone from a compacted log; kgroup list shows the groups there are"
     if any(covered.failure is not None for covered in story.coverage):
         hint = "not all was read, so it may be there"
     return [
-        ItemError("GROUP_ID_NOT_FOUND", f"no record of group {name}", hint, name)
+        ShownError(code="GROUP_ID_NOT_FOUND", message=f"no record of group {name}", hint=hint, item=name)
         for name in selection.names or ()
         if name not in seen
     ]

@@ -10,7 +10,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.change.offset_plans import Position
+    from kgroup.admin.change.offset_plans import CommittedOffset
 
 ONE, SEVERAL = ("topic", "partition", "offset"), ("group", "topic", "partition", "offset")
 
@@ -65,8 +65,10 @@ def _number(cell: str, where: str) -> int:
         raise ConfigError(f"{where}: {cell!r} is not a number") from None
 
 
-def positions_document(groups: Mapping[str, Mapping[TopicPartition, "Position"]]) -> list[dict[str, Any]]:
-    """Positions by group as the JSON of `offsets export`: nothing is lost."""
+def offsets_document(
+    groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]],
+) -> list[dict[str, Any]]:
+    """Committed offsets by group as the JSON of `offsets export`: nothing is lost."""
     return [
         {
             "group_id": group_id,
@@ -74,32 +76,34 @@ def positions_document(groups: Mapping[str, Mapping[TopicPartition, "Position"]]
                 {
                     "topic": partition.topic,
                     "partition": partition.partition,
-                    "committed_offset": position.offset,
-                    "leader_epoch": position.leader_epoch,
-                    "metadata": position.metadata,
+                    "committed_offset": stored.offset,
+                    "leader_epoch": stored.leader_epoch,
+                    "metadata": stored.metadata,
                 }
-                for partition, position in sorted(positions.items(), key=lambda pair: pair[0])
+                for partition, stored in sorted(offsets.items(), key=lambda pair: pair[0])
             ],
         }
-        for group_id, positions in groups.items()
+        for group_id, offsets in groups.items()
     ]
 
 
-def parse_positions(
+def parse_offsets(
     text: str, groups: Sequence[str], name: str
-) -> dict[str, dict[TopicPartition, "Position"]]:
-    """Positions by group from an export: the JSON document, its `data`, ndjson, or Kafka's CSV.
+) -> dict[str, dict[TopicPartition, "CommittedOffset"]]:
+    """Committed offsets by group from an export: the JSON document, its `data`, ndjson, or Kafka's CSV.
 
     With `groups`, only those of a file that names groups. ConfigError when it is none of these.
     """
-    from kgroup.admin.change.offset_plans import Position
+    from kgroup.admin.change.offset_plans import CommittedOffset
 
     if not text.lstrip().startswith(("{", "[")):
         rows = parse_csv(text, groups, name)
-        found = {group: {p: Position(offset) for p, offset in by_p.items()} for group, by_p in rows.items()}
+        found = {
+            group: {p: CommittedOffset(offset) for p, offset in by_p.items()} for group, by_p in rows.items()
+        }
     else:
         found = {
-            str(group["group_id"]): dict(_position(row) for row in group["offsets"])
+            str(group["group_id"]): dict(_offset(row) for row in group["offsets"])
             for group in _group_documents(text, name)
         }
     missing = [group for group in groups if group not in found]
@@ -125,15 +129,15 @@ def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
     return groups
 
 
-def _position(row: Mapping[str, Any]) -> tuple[TopicPartition, "Position"]:
-    from kgroup.admin.change.offset_plans import Position
+def _offset(row: Mapping[str, Any]) -> tuple[TopicPartition, "CommittedOffset"]:
+    from kgroup.admin.change.offset_plans import CommittedOffset
 
     try:
         partition = TopicPartition(str(row["topic"]), int(row["partition"]))
         epoch = row.get("leader_epoch")
-        position = Position(
+        offset = CommittedOffset(
             int(row["committed_offset"]), -1 if epoch is None else int(epoch), str(row.get("metadata") or "")
         )
     except (KeyError, TypeError, ValueError):
-        raise ConfigError(f"{json.dumps(row)} is no position") from None
-    return partition, position
+        raise ConfigError(f"{json.dumps(row)} is not a committed offset") from None
+    return partition, offset

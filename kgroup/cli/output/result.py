@@ -24,11 +24,12 @@ from kgroup.cli.output.tables import (
     too_narrow,
     wrapped,
 )
+from kgroup.cli.schema_ids import schema_id
 from kgroup.errors import ConfigError, KgroupError
 
 
-@dataclass(frozen=True, slots=True)
-class ItemError:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownError:
     """One entry of the envelope's `errors`: a stable code, what happened, what to do, about which item."""
 
     code: str
@@ -37,9 +38,9 @@ class ItemError:
     item: str | None = None
 
     @classmethod
-    def of(cls, error: KgroupError, item: str | None = None) -> "ItemError":
+    def of(cls, error: KgroupError, item: str | None = None) -> "ShownError":
         own = error.item if isinstance(error, Failure) else None
-        return cls(name_of(error), error.message, error.hint, item or own)
+        return cls(code=name_of(error), message=error.message, hint=error.hint, item=item or own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Result:
     blocks: Sequence[str | Table] = ()
     items: str | None = None
     names: Sequence[str] = ()
-    errors: Sequence[ItemError] = ()
+    errors: Sequence[ShownError] = ()
     exit_code: ExitCode = ExitCode.OK
     cluster: Mapping[str, Any] | None = None
     main: Table | None = None
@@ -88,11 +89,6 @@ def show(env: Env, result: Result) -> ExitCode:
 _STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "partial"}
 
 
-def schema_id(command: str) -> str:
-    """The envelope's `schema` of a command, by its full name ("context list")."""
-    return f"kgroup/{command.replace(' ', '-')}@1"
-
-
 def envelope(env: Env, result: Result) -> dict[str, Any]:
     """The JSON document: names and their order as docs/json-output.md fixes them."""
     return {
@@ -110,7 +106,7 @@ def envelope(env: Env, result: Result) -> dict[str, Any]:
 
 def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
     """The envelope of a command that failed as a whole: no data, one error."""
-    result = Result(data={}, errors=(ItemError.of(error),), exit_code=code)
+    result = Result(data={}, errors=(ShownError.of(error),), exit_code=code)
     (_print_yaml if env.output.format == "yaml" else _print_json)(env, result)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
-from kgroup.cli.output.result import ItemError as Shown
+from kgroup.cli.output.result import ShownError
 from kgroup.errors import ErrorCode
 
 STATE_STYLES: Mapping[str, str] = {
@@ -93,9 +93,9 @@ def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: 
     return f"lag at least {grouped(at_least)} ({why})"
 
 
-def shown_errors(errors: Iterable[ItemError]) -> list[Shown]:
+def shown_errors(errors: Iterable[ItemError]) -> list[ShownError]:
     """Errors of the admin layer as the envelope's entries."""
-    return [Shown(e.code, e.message, e.hint, e.item) for e in errors]
+    return [ShownError(code=e.code, message=e.message, hint=e.hint, item=e.item) for e in errors]
 
 
 def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:

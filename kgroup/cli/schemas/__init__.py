@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kgroup.cli.schema_ids import schema_id
 from kgroup.cli.schemas.local import LOCAL
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -31,13 +32,12 @@ def schema_for(command: str) -> dict[str, Any] | None:
     data = _known().get(command)
     if data is None:
         return None
-    name = command.replace(" ", "-")
     return {
         "$schema": DIALECT,
         "title": f"kgroup {command} -o json",
         "type": "object",
         "properties": {
-            "schema": {"const": f"kgroup/{name}@1"},
+            "schema": {"const": schema_id(command)},
             "kgroup_version": {"type": "string"},
             "cluster": {"anyOf": [{"type": "null"}, _CLUSTER]},
             "status": {"enum": ["ok", "partial", "failed"]},

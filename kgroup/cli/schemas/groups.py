@@ -40,6 +40,7 @@ OFFSET = record(
     instance_id=nullable(STRING),
     log_start_offset=nullable(INTEGER),
     reason=nullable(STRING),
+    assigned_epoch=nullable(INTEGER),
 )
 FINDING = record(
     code={"type": "string", "pattern": "^KG[0-9]{3}$"},

@@ -1,4 +1,4 @@
-"""Schemas of the commands about positions and of the checks on a group."""
+"""Schemas of the commands about committed offsets and of the checks on a group."""
 
 from collections.abc import Mapping
 

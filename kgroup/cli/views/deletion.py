@@ -6,8 +6,7 @@ from typing import Any
 
 from kgroup.admin.models import GroupResult, ItemError
 from kgroup.cli.exit_codes import of_batch
-from kgroup.cli.output.result import ItemError as Shown
-from kgroup.cli.output.result import Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name, of_seen, shown_errors
 from kgroup.cli.views.lagging import duration_text
@@ -26,13 +25,17 @@ def deletion(
     wrong = [item for item in items if item.result in ("failed", "not_found")]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
     errors = [
-        Shown(item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}", None, item.group_id)
+        ShownError(
+            code=item.error_code or "GROUP_ID_NOT_FOUND",
+            message=f"{item.group_id}: {item.effect}",
+            item=item.group_id,
+        )
         for item in wrong
     ]
     counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
     if journal_id:
-        summary += f"   journal {journal_id}   positions in {file}"
+        summary += f"   journal {journal_id}   committed offsets in {file}"
     elif counts["planned"]:
         summary += ".   Nothing changed. Add --execute."
     columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]

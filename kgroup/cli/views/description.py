@@ -48,7 +48,7 @@ OFFSET_COLUMNS = (
     Column("member_id", "MEMBER"),
     Column("leader_epoch", wide=True, right=True),
     Column("metadata", wide=True),
-    Column("assignment_epoch", "SINCE-EPOCH", wide=True, right=True),
+    Column("assigned_epoch", "ASSIGNED-EPOCH", wide=True, right=True),
     Column("error", wide=True),
 )
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
@@ -193,7 +193,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
             "member_id": short_member_id(row.member_id) if short and row.member_id else row.member_id,
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,
-            "assignment_epoch": row.assignment_epoch,
+            "assigned_epoch": row.assigned_epoch,
             "error": row.error or row.reason,
         }
         for row in group.offsets

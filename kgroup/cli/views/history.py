@@ -25,7 +25,7 @@ from kgroup.cli.inputs.history import (
 )
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
-from kgroup.cli.output.result import ItemError, Result, json_line, show
+from kgroup.cli.output.result import Result, ShownError, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.views.history_state import description
@@ -176,7 +176,9 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
     undecoded = [
-        ItemError(e.code, f"{g.group_id}: {e.message}", e.hint, g.group_id) for g in found for e in g.errors
+        ShownError(code=e.code, message=f"{g.group_id}: {e.message}", hint=e.hint, item=g.group_id)
+        for g in found
+        for e in g.errors
     ]
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
@@ -227,7 +229,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print(_raw_line(row))
         bad += log.bad
     source.check()
-    errors = [ItemError("CORRUPT_MESSAGE", str(b), None, b.source) for b in bad]
+    errors = [ShownError(code="CORRUPT_MESSAGE", message=str(b), item=b.source) for b in bad]
     errors += [*source.failures, *untimed(without_time, "record")]
     sys.stdout.flush()
     for error in errors:

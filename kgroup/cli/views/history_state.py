@@ -86,7 +86,7 @@ def _offsets(state: GroupState) -> tuple[OffsetRow, ...]:
             metadata=commit.metadata,
             member_id=holders[place].member_id if place in holders else None,
             instance_id=holders[place].instance_id if place in holders else None,
-            assignment_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
+            assigned_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
         )
         for place, commit in sorted(state.offsets.items())
     )

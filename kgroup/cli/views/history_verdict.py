@@ -9,12 +9,12 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import LIMITS, Source, coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.cli.output.result import ItemError, Result, show
+from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import shown_errors
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import ItemError as Unseen
+    from kgroup.admin.models import ItemError
     from kgroup.history.fold.state import GroupState
 
 _POLL_S = 0.5
@@ -49,7 +49,7 @@ class Comparison:
     """The verdicts by group, and why there may be groups without one."""
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    unseen: "tuple[Unseen, ...]" = ()
+    unseen: "tuple[ItemError, ...]" = ()
 
     def named(self, word: str) -> list[str]:
         """The groups with this verdict."""
@@ -110,9 +110,14 @@ def _table(found: Comparison) -> Table:
     return Table(columns if any(v.uncompared for v in found.verdicts.values()) else columns[:3], rows)
 
 
-def _absent(name: str) -> ItemError:
+def _absent(name: str) -> ShownError:
     hint = "kgroup list shows the groups there are"
-    return ItemError("GROUP_ID_NOT_FOUND", f"neither the log nor the cluster has group {name}", hint, name)
+    return ShownError(
+        code="GROUP_ID_NOT_FOUND",
+        message=f"neither the log nor the cluster has group {name}",
+        hint=hint,
+        item=name,
+    )
 
 
 def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:
@@ -155,7 +160,7 @@ def _compare(source: Source, readers: Sequence[Any], selection: Selection) -> Co
     return found
 
 
-def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[Unseen, ...]]":
+def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[ItemError, ...]]":
     """The selected groups that the cluster has, of the types whose state is in the log, and what hides some.
 
     Groups named one by one are asked for by name, so no list has to be whole for them.

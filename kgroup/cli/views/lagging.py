@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kgroup.admin.models import DEAD, EMPTY
-from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.models import DEAD, EMPTY, ItemError
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import exit_codes, lag_text, of_seen, shown_errors
 
@@ -27,7 +26,7 @@ def result(
     by_topic: bool,
     in_time: bool,
     where: Mapping[str, Any] | None,
-    unseen: Sequence[Unseen] = (),
+    unseen: Sequence[ItemError] = (),
 ) -> Result:
     """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
 
@@ -124,11 +123,13 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def _no_verdict(group: GroupLag, reason: str) -> ItemError:
-    hint = "commit a position for these partitions: kgroup reset-offsets, or let the readers do it"
+def _no_verdict(group: GroupLag, reason: str) -> ShownError:
+    hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "ask again when it can be read"
-    return ItemError("LAG_UNKNOWN", f"{group.group_id}: lag unknown: {reason}", hint, group.group_id)
+    return ShownError(
+        code="LAG_UNKNOWN", message=f"{group.group_id}: lag unknown: {reason}", hint=hint, item=group.group_id
+    )
 
 
 def _headline(group: GroupLag) -> str:
@@ -218,7 +219,7 @@ def _json(group: GroupLag) -> dict[str, Any]:
     return document
 
 
-def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ItemError:
+def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ShownError:
     limit: int = verdict["limit"]
     least = ""
     if verdict["unit"] == "records":
@@ -227,4 +228,4 @@ def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ItemError:
     else:
         text = f"the oldest unread record waits {duration_text(group.time_lag_at_least_ms)}, "
         text += f"longer than {duration_text(limit)}"
-    return ItemError("LAG_ABOVE_LIMIT", f"{group.group_id}: {text}", None, group.group_id)
+    return ShownError(code="LAG_ABOVE_LIMIT", message=f"{group.group_id}: {text}", item=group.group_id)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.migrate.models import BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
 
@@ -48,19 +48,19 @@ def planned(plan: MigrationPlan, where: Mapping[str, Any] | None) -> Result:
     )
 
 
-def _against(plan: MigrationPlan) -> list[ItemError]:
+def _against(plan: MigrationPlan) -> list[ShownError]:
     """What keeps the plan from being ready, in a line each: the checks say more."""
     if plan.verdict == BLOCKED:
         names = ", ".join(check.code.replace("_", " ") for check in plan.blockers)
-        return [ItemError("BLOCKED", f"{plan.group_id}: blocked: {names}", None, plan.group_id)]
+        return [ShownError(code="BLOCKED", message=f"{plan.group_id}: blocked: {names}", item=plan.group_id)]
     if plan.verdict != UNKNOWN:
         return []
     return [
-        ItemError(
-            check.reason or "NOT_KNOWN",
-            f"{plan.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}",
-            check.hint,
-            check.code,
+        ShownError(
+            code=check.reason or "NOT_KNOWN",
+            message=f"{plan.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}",
+            hint=check.hint,
+            item=check.code,
         )
         for check in plan.unknowns
     ]
@@ -115,11 +115,11 @@ def outcome(
     changed = done.offsets_changed if done else ()
     errors = _against(plan) if action == "none" else []
     errors += [
-        ItemError(
-            "OFFSET_CHANGED",
-            f"{c.topic}-{c.partition}: offset {c.before} before, {c.after} after",
-            "the journal holds the offsets before: somebody committed, or they expired, in between",
-            f"{c.topic}-{c.partition}",
+        ShownError(
+            code="OFFSET_CHANGED",
+            message=f"{c.topic}-{c.partition}: offset {c.before} before, {c.after} after",
+            hint="the journal holds the offsets before: somebody committed, or they expired, in between",
+            item=f"{c.topic}-{c.partition}",
         )
         for c in changed
     ]

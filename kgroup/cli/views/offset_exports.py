@@ -1,34 +1,35 @@
-"""Positions as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
+"""Committed offsets as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import kgroup
-from kgroup.admin.change.offset_plans import ABSENT, GroupNow, Position
-from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.change.offset_plans import ABSENT, CommittedOffset, GroupNow
+from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
-from kgroup.cli.inputs.offset_files import positions_document
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.inputs.offset_files import offsets_document
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.schema_ids import schema_id
 from kgroup.domain import TopicPartition
 
-Positions = Mapping[str, Mapping[TopicPartition, Position]]
+CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 
 
 def result(
     now: Mapping[str, GroupNow],
-    chosen: Positions,
+    chosen: CommittedOffsets,
     where: Mapping[str, Any] | None,
-    unseen: Sequence[Unseen] = (),
+    unseen: Sequence[ItemError] = (),
 ) -> Result:
-    """The positions chosen; groups that are not there or cannot be read are errors of their own.
+    """The committed offsets chosen; groups that are not there or cannot be read are errors of their own.
 
     `unseen` says where the export may be incomplete.
     """
-    groups = positions_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
+    groups = offsets_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
     columns = (
@@ -43,16 +44,21 @@ def result(
     for group in now.values():
         if group.error:
             errors.append(
-                ItemError(code_name(group.error), group.error.message, group.error.hint, group.group_id)
+                ShownError(
+                    code=code_name(group.error),
+                    message=group.error.message,
+                    hint=group.error.hint,
+                    item=group.group_id,
+                )
             )
             codes.append(of_error(group.error))
         elif group.state == ABSENT and not chosen[group.group_id]:
             errors.append(
-                ItemError(
-                    "GROUP_ID_NOT_FOUND",
-                    f"group {group.group_id} does not exist",
-                    "kgroup list shows the groups there are",
-                    group.group_id,
+                ShownError(
+                    code="GROUP_ID_NOT_FOUND",
+                    message=f"group {group.group_id} does not exist",
+                    hint="kgroup list shows the groups there are",
+                    item=group.group_id,
                 )
             )
             codes.append(ExitCode.NOT_FOUND)
@@ -68,22 +74,22 @@ def result(
     )
 
 
-def document_text(groups: Positions, where: Mapping[str, Any] | None) -> str:
+def document_text(groups: CommittedOffsets, where: Mapping[str, Any] | None) -> str:
     """The same document that `offsets export -o json` prints, for a file."""
     document: dict[str, Any] = {
-        "schema": "kgroup/offsets-export@1",
+        "schema": schema_id("offsets export"),
         "kgroup_version": kgroup.__version__,
         "cluster": where,
         "status": "ok",
         "exit_code": 0,
-        "data": {"groups": positions_document(groups)},
+        "data": {"groups": offsets_document(groups)},
         "errors": [],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def keep(file: str | None, groups: Positions, where: Mapping[str, Any] | None) -> str:
-    """Keep positions of groups that are about to go in a file, by default a new one; the file's name."""
+def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, Any] | None) -> str:
+    """Keep the offsets of groups that are about to go in a file, by default a new one; the file's name."""
     import time
     from pathlib import Path
 

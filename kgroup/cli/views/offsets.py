@@ -1,4 +1,4 @@
-"""Plans of positions and what became of them, as text, tables, CSV and JSON."""
+"""Plans of committed offsets and what became of them, as text, tables, CSV and JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from kgroup.admin.change.offset_plans import (
     OffsetsPlan,
 )
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
 
@@ -40,7 +40,10 @@ def planned(plan: OffsetsPlan, where: Mapping[str, Any] | None, *, csv: bool = F
     failing = [item for item in plan.items if item.result == FAILED]
     absent = [g for g in plan.groups if g.state == ABSENT and not any(_of(plan.items, g.group_id))]
     errors = [
-        *(ItemError(g.error_code or _NON_EMPTY, g.refusal or "", g.hint, g.group_id) for g in plan.refused),
+        *(
+            ShownError(code=g.error_code or _NON_EMPTY, message=g.refusal or "", hint=g.hint, item=g.group_id)
+            for g in plan.refused
+        ),
         *(_absent_error(group.group_id) for group in absent),
         *(_error(item) for item in failing),
     ]
@@ -170,12 +173,14 @@ def _of(items: Iterable[OffsetChange], group_id: str) -> Iterable[bool]:
     return (True for item in items if item.group_id == group_id)
 
 
-def _absent_error(group_id: str) -> ItemError:
+def _absent_error(group_id: str) -> ShownError:
     hint = "kgroup list shows the groups there are"
-    return ItemError("GROUP_ID_NOT_FOUND", f"group {group_id} does not exist", hint, group_id)
+    return ShownError(
+        code="GROUP_ID_NOT_FOUND", message=f"group {group_id} does not exist", hint=hint, item=group_id
+    )
 
 
-def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ItemError]:
+def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ShownError]:
     """One line a reason: a refused group with a thousand partitions needs no thousand lines."""
     reasons: dict[tuple[str, str | None, str], list[OffsetChange]] = {}
     for item in wrong:
@@ -184,18 +189,20 @@ def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[I
     found = []
     for (group_id, code, effect), items in reasons.items():
         if code == "NON_EMPTY_GROUP":
-            found.append(ItemError(code, effect, hints.get(group_id), group_id))
+            found.append(ShownError(code=code, message=effect, hint=hints.get(group_id), item=group_id))
         elif len(items) == 1:
             found.append(_error(items[0]))
         else:
             message = f"{group_id}, {len(items)} partitions: {code}: {effect}"
-            found.append(ItemError(code or "FAILED", message, None, group_id))
+            found.append(ShownError(code=code or "FAILED", message=message, item=group_id))
     return found
 
 
-def _error(item: OffsetChange) -> ItemError:
+def _error(item: OffsetChange) -> ShownError:
     name = f"{item.group_id} {item.tp}"
-    return ItemError(item.error_code or "FAILED", f"{name}: {item.error_code}: {item.effect}", None, name)
+    return ShownError(
+        code=item.error_code or "FAILED", message=f"{name}: {item.error_code}: {item.effect}", item=name
+    )
 
 
 def _exit_code(item: OffsetChange) -> ExitCode:

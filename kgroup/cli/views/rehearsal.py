@@ -14,7 +14,7 @@ from kgroup.cli.output.tables import Column, Table, wrapped
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
-    from kgroup.admin.migrate.rehearse import Rehearsal, Step
+    from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
     from kgroup.cli.inputs.history import Source
 
 READABLE = 100
@@ -175,7 +175,7 @@ def _lines(done: "Rehearsal") -> Iterator[str]:
     yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
 
 
-def _state(step: "Step") -> str:
+def _state(step: "RehearsalStep") -> str:
     if step.type == "consumer":
         return f"consumer {step.state}, epoch {step.epoch} (assignment {step.assignment_epoch})"
     return f"classic {step.state}, generation {step.epoch}"

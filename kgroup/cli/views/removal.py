@@ -5,7 +5,7 @@ from typing import Any
 
 from kgroup.admin.models import ItemResult, Plan
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges
 
@@ -49,7 +49,7 @@ def executed(
     items: tuple[ItemResult, ...],
     journal_id: str | None,
     where: Mapping[str, Any] | None,
-    waited: str | ItemError | None = None,
+    waited: str | ShownError | None = None,
 ) -> Result:
     """What was done, item by item; `waited` tells how waiting for the group ended."""
     removed = [item for item in items if item.result == "removed"]
@@ -59,7 +59,7 @@ def executed(
     if journal_id:
         summary += f"   journal {journal_id}"
     errors = [_error(item) for item in failed]
-    if isinstance(waited, ItemError):
+    if isinstance(waited, ShownError):
         errors.append(waited)
         exit_code = exit_code or ExitCode.UNREACHABLE
     return Result(
@@ -126,6 +126,11 @@ def _exit_code(item: ItemResult) -> ExitCode:
     return of_code_name(item.error_code or "")
 
 
-def _error(item: ItemResult) -> ItemError:
+def _error(item: ItemResult) -> ShownError:
     code = item.error_code or "UNKNOWN_MEMBER_ID"
-    return ItemError(code, f"{_name(item)}: {code} ({item.effect})", f"kgroup explain {code}", _name(item))
+    return ShownError(
+        code=code,
+        message=f"{_name(item)}: {code} ({item.effect})",
+        hint=f"kgroup explain {code}",
+        item=_name(item),
+    )

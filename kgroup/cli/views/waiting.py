@@ -5,17 +5,17 @@ from dataclasses import asdict
 from typing import Any
 
 from kgroup import shell
-from kgroup.admin.models import ItemError as Unseen
+from kgroup.admin.models import ItemError
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import ItemError, Result
+from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen, shown_errors
 
 
 def result(
     ended: Sequence[Waited],
-    unseen: Sequence[Unseen],
+    unseen: Sequence[ItemError],
     condition: Condition,
     words: str,
     limit_s: float,
@@ -46,26 +46,26 @@ def result(
     )
 
 
-def exit_code(late: Iterable[Waited], unseen: Sequence[Unseen]) -> ExitCode:
+def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:
     """Time was up for a group that was seen (UNREACHABLE), or there is one that never was."""
     dark = list(unseen)
     for waited in late:
         if waited.state is not None:
             return ExitCode.UNREACHABLE
-        dark.append(waited.unseen or Unseen(waited.group_id, "NOT_SEEN", "never seen"))
+        dark.append(waited.unseen or ItemError(waited.group_id, "NOT_SEEN", "never seen"))
     return of_seen(ExitCode.OK, dark)
 
 
-def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> ItemError:
+def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> ShownError:
     name, lost = waited.group_id, waited.unseen
     why = f"; it cannot be seen now: {lost.message}" if lost else ""
     if waited.state is None:
         text = f"{name} was not seen once in {limit_s:g} s, so whether it is {words} is not known{why}"
-        return ItemError("NOT_SEEN", text, lost.hint if lost else None, name)
+        return ShownError(code="NOT_SEEN", message=text, hint=lost.hint if lost else None, item=name)
     count = "its members are not told" if waited.members is None else f"{waited.members} members"
     if condition.needs_offsets:
         least = "" if waited.lag_at_least is None else f", known to be at least {waited.lag_at_least}"
         count += f", lag {waited.total_lag}" if waited.total_lag is not None else f", lag unknown{least}"
     verb = "was last seen" if lost else "is still"
     text = f"{name} {verb} {waited.state} ({count}) after {limit_s:g} s, not {words}{why}"
-    return ItemError("TIMED_OUT", text, shell.command("doctor", name), name)
+    return ShownError(code="TIMED_OUT", message=text, hint=shell.command("doctor", name), item=name)

@@ -8,16 +8,16 @@ from .outcomes import WORKS, Outcome, needs_later
 
 OK, NOT_FOUND, REFUSED = 0, 3, 4
 COPY = "g-copy"
-Positions = dict[int, int]
+CommittedOffsets = dict[int, int]
 
 
-def tool_positions(ground: Ground, group: str) -> Positions:
+def tool_offsets(ground: Ground, group: str) -> CommittedOffsets:
     """Committed offsets by partition as the broker's own tool tells them; none for no such group."""
     found = ground.consumer_groups("--describe", "--group", group, "--offsets").get(group, [])
     return {int(r["PARTITION"]): int(r["CURRENT-OFFSET"]) for r in found if r["CURRENT-OFFSET"] != "-"}
 
 
-def all_at(offset: int) -> Positions:
+def all_at(offset: int) -> CommittedOffsets:
     return dict.fromkeys(range(PARTITIONS), offset)
 
 
@@ -42,32 +42,32 @@ def exported(ground: Ground) -> Outcome:
 def cloned(ground: Ground) -> Outcome:
     told = do(ground, "offsets", "clone", EMPTY, COPY)
     assert told.code == OK, told
-    assert tool_positions(ground, COPY) == all_at(COMMITTED)
+    assert tool_offsets(ground, COPY) == all_at(COMMITTED)
     return WORKS
 
 
 def reset(ground: Ground) -> Outcome:
     told = do(ground, "reset-offsets", COPY, "--all-topics", "--to-latest")
     assert told.code == OK, told
-    assert tool_positions(ground, COPY) == all_at(RECORDS)
+    assert tool_offsets(ground, COPY) == all_at(RECORDS)
     refused = ground.ask("reset-offsets", DYNAMIC, "--all-topics", "--to-latest", "--execute", "--yes")
     assert refused.code == REFUSED, refused
-    assert tool_positions(ground, DYNAMIC) == all_at(COMMITTED)
+    assert tool_offsets(ground, DYNAMIC) == all_at(COMMITTED)
     return WORKS
 
 
 def undone(ground: Ground) -> Outcome:
     told = do(ground, "reset-offsets", "--undo", "last")
     assert told.code == OK, told
-    assert tool_positions(ground, COPY) == all_at(COMMITTED)
+    assert tool_offsets(ground, COPY) == all_at(COMMITTED)
     return WORKS
 
 
 def undone_to_nothing(ground: Ground) -> Outcome:
-    """The undo of a clone: positions that were not there before are deleted."""
+    """The undo of a clone: offsets that were not there before are deleted."""
     assert do(ground, "offsets", "clone", EMPTY, "g-undone").code == OK
     told = do(ground, "reset-offsets", "--undo", "last")
-    left = tool_positions(ground, "g-undone")
+    left = tool_offsets(ground, "g-undone")
     if told.code == OK:
         assert left == {}
         return WORKS
@@ -77,7 +77,7 @@ def undone_to_nothing(ground: Ground) -> Outcome:
 
 def offsets_deleted(ground: Ground) -> Outcome:
     told = do(ground, "offsets", "delete", COPY, "--topic", f"{TOPIC}:0")
-    left = tool_positions(ground, COPY)
+    left = tool_offsets(ground, COPY)
     if told.code == OK:
         assert left == dict.fromkeys(range(1, PARTITIONS), COMMITTED)
         return WORKS
@@ -89,7 +89,7 @@ def imported(ground: Ground) -> Outcome:
     assert do(ground, "reset-offsets", EMPTY, "--all-topics", "--to-earliest").code == OK
     told = do(ground, "offsets", "import", str(ground.home / "export.json"))
     assert told.code == OK, told
-    assert tool_positions(ground, EMPTY) == all_at(COMMITTED)
+    assert tool_offsets(ground, EMPTY) == all_at(COMMITTED)
     return WORKS
 
 
@@ -98,7 +98,7 @@ def deleted(ground: Ground) -> Outcome:
     told = ground.ask("delete", COPY, "--export", kept, "--execute", "--yes")
     assert told.code == OK, told
     assert COPY not in {group["group_id"] for group in ground.ask("list").data["groups"]}
-    assert tool_positions(ground, COPY) == {}
+    assert tool_offsets(ground, COPY) == {}
     live = ground.ask("delete", DYNAMIC, "--export", f"{kept}.live", "--execute", "--yes")
     assert live.code == REFUSED, live
     return WORKS
@@ -164,7 +164,7 @@ CHECKS = {
     "offsets clone": cloned,
     "reset-offsets": reset,
     "reset-offsets --undo": undone,
-    "reset-offsets --undo (of new positions)": undone_to_nothing,
+    "reset-offsets --undo (of new offsets)": undone_to_nothing,
     "offsets delete": offsets_deleted,
     "offsets import": imported,
     "delete": deleted,

@@ -85,7 +85,7 @@ def broker(request, zookeeper: ZooKeeperServer, tmp_path_factory) -> Iterator[Ol
         for partition in range(3):
             running.produce("t1", partition, _values("t1", partition, READ, READ + MORE))
         running.produce("t2", 0, _values("t2", 0, READ, READ + MORE))
-        # 1.1.1's console consumer does not start at "smallest" where a group has positions.
+        # 1.1.1's console consumer does not start at "smallest" where a group has offsets.
         quiet = {"auto_commit_enable": "false", "auto_offset_reset": "largest"}
         with together(
             running.consumer("og", "--topic", "t1", **quiet),
@@ -186,7 +186,7 @@ def test_describe_agrees_with_the_group_command(broker, kgroup, group):
 def test_offsets_in_kafka_are_told_as_such(broker, kgroup):
     ran = kgroup("describe", "kg", "--zookeeper", broker.connect)
     assert ran.code == 0
-    assert "offsets.storage=kafka: 1 position is in __consumer_offsets, none in ZooKeeper" in ran.out
+    assert "offsets.storage=kafka: 1 offset is in __consumer_offsets, none in ZooKeeper" in ran.out
 
 
 def test_a_live_group_is_neither_exported_nor_deleted(broker, kgroup):
@@ -275,7 +275,7 @@ def test_a_plan_names_what_does_not_exist_in_the_new_cluster(today, kgroup, tmp_
     }
 
 
-def test_a_stopped_group_is_deleted_with_its_positions_kept(broker, kgroup):
+def test_a_stopped_group_is_deleted_with_its_offsets_kept(broker, kgroup):
     name = f"stopped-{broker.release}"
     with broker.consumer(name, "--topic", "t2"):
         eventually(lambda: _lags(broker, name) == [0], "read to the end")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgroup.admin.discovery import Cluster
+from kgroup.admin.discovery import ClusterView
 from kgroup.client.retry import Retry
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.codec import Message
@@ -67,8 +67,8 @@ class FakeCluster:
         self.handlers.setdefault(MetadataRequest, self._metadata)
         self.handlers.setdefault(DescribeClusterRequest, self._describe_cluster)
 
-    def cluster(self, timeout_s: float = 10.0) -> Cluster:
-        return Cluster(self, self.retry(timeout_s))
+    def cluster(self, timeout_s: float = 10.0) -> ClusterView:
+        return ClusterView(self, self.retry(timeout_s))
 
     def retry(self, timeout_s: float = 10.0) -> Retry:
         return Retry(timeout_s, clock=self.time, sleep=self.time.sleep, chance=lambda: 0.5)

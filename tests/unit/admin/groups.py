@@ -183,8 +183,8 @@ class Groups:
         part = of.OffsetFetchResponsePartition if old else of.OffsetFetchResponsePartitions
         for text, offset in self.committed.get(group_id, {}).items():
             (p,) = partitions(text)
-            position = part(partition_index=p.partition, committed_offset=offset, metadata="")
-            yield topic(name=p.topic, partitions=(position,))  # type: ignore[arg-type]
+            stored = part(partition_index=p.partition, committed_offset=offset, metadata="")
+            yield topic(name=p.topic, partitions=(stored,))  # type: ignore[arg-type]
 
     def _list_offsets(self, node: int, request: lo.ListOffsetsRequest) -> object:
         return lo.ListOffsetsResponse(

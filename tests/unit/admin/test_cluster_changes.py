@@ -1,4 +1,4 @@
-"""Deleting groups, creating topics, reading positions."""
+"""Deleting groups, creating topics, reading offsets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.offset_plans import Position
+from kgroup.admin.change.offset_plans import CommittedOffset
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from kgroup.admin.settings import group_settings
@@ -117,7 +117,7 @@ def test_a_deletion_of_which_nobody_knows_whether_it_was_done_can_be_undone(
         ("idle", "failed", code)
     ]
     (back,) = admin.plan_undo("LAST").items
-    assert (back.result, back.after) == ("planned", Position(42))
+    assert (back.result, back.after) == ("planned", CommittedOffset(42))
 
 
 def test_topics_are_created_once(fake: FakeCluster, admin: Admin) -> None:
@@ -165,7 +165,7 @@ def test_topics_and_status(admin: Admin) -> None:
     assert [broker.id for broker in status.brokers] == [1, 2]
 
 
-def test_positions_come_from_the_leaders(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+def test_offsets_come_from_the_leaders(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
     groups.ends = {"orders:0": 7, "orders:1": 9}
     wanted = {TopicPartition("orders", p): LATEST for p in (0, 1, 8)} | {TopicPartition("no", 0): EARLIEST}
     found = admin.list_offsets(wanted)

@@ -113,7 +113,7 @@ def test_a_longer_name_s_internal_topic_does_not_block_a_group_of_consumers() ->
 
 
 def test_commits_that_may_be_hidden_prove_nothing() -> None:
-    """Brokers leave out the positions of topics that may not be seen: those could be Kafka Streams'."""
+    """Brokers leave out the offsets of topics that may not be seen: those could be Kafka Streams'."""
     made = cluster({"orders:0": ""})
     made.allowed_topics = {"orders", OFFSETS_TOPIC}
     found = kind_of_empty(made.cluster(), "g", made.topics)

@@ -6,7 +6,7 @@ import pytest
 
 from kgroup.admin.migrate.checks import plan_upgrade
 from kgroup.admin.migrate.downgrade import plan_downgrade
-from kgroup.admin.migrate.evidence import seat_of
+from kgroup.admin.migrate.evidence import member_of
 from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, Kind, kind_of_assignor
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UNKNOWN, Evidence, Logged
 from kgroup.admin.models import GroupDescription, Member
@@ -45,8 +45,8 @@ def group(kind="classic", state="Stable", **changes):
 
 
 def evidence(*members, settings=SETTINGS, **changes):
-    seats = tuple(seat_of(member) for member in members)
-    found = Evidence(group(), seats, 1, True, 1, settings, None, {"consumer.session.timeout.ms": "45000"})
+    members = tuple(member_of(member) for member in members)
+    found = Evidence(group(), members, 1, True, 1, settings, None, {"consumer.session.timeout.ms": "45000"})
     return replace(found, **changes)
 
 
@@ -136,8 +136,8 @@ class TestUpgrade:
 
     def test_instance_ids_that_are_not_told_are_not_none(self):
         found = evidence(*THREE)
-        hidden = tuple(replace(seat, instance_id_known=False) for seat in found.seats)
-        (check,) = [c for c in plan_upgrade(replace(found, seats=hidden)).checks if c.code == "static_ids"]
+        hidden = tuple(replace(member, instance_id_known=False) for member in found.members)
+        (check,) = [c for c in plan_upgrade(replace(found, members=hidden)).checks if c.code == "static_ids"]
         assert (check.evidence["instance_ids"], "unknown" in check.message) == (None, True)
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Plans of positions on a fake cluster: what is checked, in which order, and what lost replies come to."""
+"""Plans of offsets on a fake cluster: what is checked, in which order, and what lost replies come to."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from kgroup.admin.change.journal import Journal
 from kgroup.admin.change.offset_changes import execute
 from kgroup.admin.change.offset_plans import (
+    CommittedOffset,
     Draft,
     OffsetsPlan,
-    Position,
     look,
     make_plan,
     plan_document,
@@ -71,7 +71,7 @@ class Store:
 
     def plan(self, offset: int = 5) -> OffsetsPlan:
         now = look(self.fake.cluster(), ["g"])
-        drafts = {"g": {ORDERS_0: Draft(Position(offset))}}
+        drafts = {"g": {ORDERS_0: Draft(CommittedOffset(offset))}}
         return make_plan("reset-offsets", f"to-offset {offset}", now, drafts)
 
     def execute(self, plan: OffsetsPlan) -> list[tuple[str, str | None]]:
@@ -118,7 +118,7 @@ def test_a_group_that_became_active_is_refused_without_a_request(store: Store) -
     assert store.journal.entries() == ()
 
 
-def test_a_position_that_moved_makes_the_plan_stale(store: Store) -> None:
+def test_an_offset_that_moved_makes_the_plan_stale(store: Store) -> None:
     plan = store.plan()
     store.groups.committed["g"]["orders:0"] = 2
     assert store.execute(plan) == [("refused", "PLAN_STALE")]
@@ -144,7 +144,7 @@ def test_a_change_in_doubt_can_be_undone_either_way(store: Store) -> None:
     assert item.result == "unchanged"
     store.groups.committed["g"]["orders:0"] = 5
     (item,) = plan_undo(store.fake.cluster(), store.journal, "LAST").items
-    assert (item.result, item.after) == ("planned", Position(1))
+    assert (item.result, item.after) == ("planned", CommittedOffset(1))
     store.groups.committed["g"]["orders:0"] = 6
     with pytest.raises(SafetyRefused, match="somebody has committed since j-0001"):
         plan_undo(store.fake.cluster(), store.journal, "LAST")
@@ -172,7 +172,7 @@ def test_what_was_stored_before_the_cluster_was_gone_stays_told(store: Store) ->
 def test_a_change_that_is_interrupted_says_what_was_done_by_then(store: Store) -> None:
     store.groups.add(classic_group("h", state="Empty"))
     cluster = store.fake.cluster()
-    drafts = {name: {ORDERS_0: Draft(Position(5))} for name in ("g", "h")}
+    drafts = {name: {ORDERS_0: Draft(CommittedOffset(5))} for name in ("g", "h")}
     plan = make_plan("reset-offsets", "to-offset 5", look(cluster, ["g", "h"]), drafts)
     parts = iter([True])
 
@@ -192,7 +192,7 @@ def test_an_undo_on_another_cluster_is_refused(store: Store) -> None:
     entry = store.journal.begin("reset-offsets", "another", {"items": []}, {"offsets": {"g": []}})
     with pytest.raises(SafetyRefused, match="is of cluster another"):
         plan_undo(store.fake.cluster(), store.journal, entry)
-    with pytest.raises(SafetyRefused, match="no change of positions"):
+    with pytest.raises(SafetyRefused, match="no change of offsets"):
         plan_undo(store.fake.cluster(), store.journal, "LAST")
 
 

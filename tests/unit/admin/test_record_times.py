@@ -1,4 +1,4 @@
-"""When the record at a position was written: past markers and gaps, from the log's start, or not known."""
+"""When the record at an offset was written: past markers and gaps, from the log's start, or not known."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Logs:
         self.fake = FakeCluster(topics={"orders": 4})
         self.fake.on(FetchRequest, self._fetch).on(ListOffsetsRequest, self._starts)
 
-    def times(self, positions: Mapping[TopicPartition, int]) -> RecordTimes:
-        return record_times(self.fake.cluster(), positions)
+    def times(self, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
+        return record_times(self.fake.cluster(), offsets)
 
     def _fetch(self, node: int, request: FetchRequest) -> FetchResponse:
         (topic,) = request.topics
@@ -52,12 +52,12 @@ class Logs:
         rows = tuple(self._told(asked.partition, asked.fetch_offset) for asked in topic.partitions)
         return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=rows),))
 
-    def _told(self, number: int, position: int) -> PartitionData:
+    def _told(self, number: int, offset: int) -> PartitionData:
         log = self.logs[number]
         end = log[-1][0] + 1 if log else 0
-        if not self.start <= position <= end:
+        if not self.start <= offset <= end:
             return PartitionData(partition_index=number, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-        left = [data for last, data in log if last >= position][: self.at_once]
+        left = [data for last, data in log if last >= offset][: self.at_once]
         return PartitionData(partition_index=number, high_watermark=end, records=b"".join(left))
 
     def _starts(self, node: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -69,11 +69,11 @@ class Logs:
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=rows),))
 
 
-@pytest.mark.parametrize(("position", "time"), [(0, 100), (1, 200), (3, 400), (5, 600)])
-def test_the_first_record_from_a_position_on(position: int, time: int) -> None:
+@pytest.mark.parametrize(("offset", "time"), [(0, 100), (1, 200), (3, 400), (5, 600)])
+def test_the_first_record_from_an_offset_on(offset: int, time: int) -> None:
     """Inside a batch too; where compaction took the record, the next one counts."""
     log = [(2, batch(0, 100, 200, 300)), (3, batch(3, 400)), (6, batch(6, 600))]
-    assert Logs({0: log}).times({FIRST: position}) == {FIRST: time}
+    assert Logs({0: log}).times({FIRST: offset}) == {FIRST: time}
 
 
 def test_markers_of_transactions_are_no_records() -> None:
@@ -85,7 +85,7 @@ def test_where_all_is_read_there_is_no_record() -> None:
     assert Logs({0: [(0, batch(0, 100))], 2: []}).times({FIRST: 1, SECOND: 0}) == {FIRST: None, SECOND: None}
 
 
-def test_a_position_before_the_start_counts_from_the_start() -> None:
+def test_an_offset_before_the_start_counts_from_the_start() -> None:
     assert Logs({0: [(5, batch(5, 700))]}, start=5).times({FIRST: 2}) == {FIRST: 700}
 
 
@@ -109,10 +109,10 @@ def test_a_batch_that_leaves_others_no_room_is_fetched_beside_them() -> None:
     logs = Logs({0: [(0, batch(0, 100))], 2: [(0, batch(0, 300))]})
     told = logs._told
 
-    def full(number: int, position: int) -> PartitionData:
+    def full(number: int, offset: int) -> PartitionData:
         if number == SECOND.partition and logs.together[-1] > 1:
             return PartitionData(partition_index=number, high_watermark=1, records=b"")
-        return told(number, position)
+        return told(number, offset)
 
     logs._told = full  # type: ignore[method-assign]
     assert logs.times({FIRST: 0, SECOND: 0}) == {FIRST: 100, SECOND: 300}

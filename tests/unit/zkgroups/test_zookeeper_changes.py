@@ -40,23 +40,23 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal.jsonl")
 
 
-def positions(now) -> dict:
-    return {partition: position.offset for partition, position in now.positions.items()}
+def offsets(now) -> dict:
+    return {partition: at.offset for partition, at in now.committed.items()}
 
 
 def transact(old: OldTree):
     return lambda *ops: old.tree.ask(old.writer, ops)
 
 
-def test_an_export_has_every_position(old, broker):
+def test_an_export_has_every_offset(old, broker):
     now, doubts = broker.groups(old).look(["og"])
-    assert positions(now["og"]) == {TopicPartition("t1", 0): 7, TopicPartition("t1", 1): 12}
+    assert offsets(now["og"]) == {TopicPartition("t1", 0): 7, TopicPartition("t1", 1): 12}
     assert (now["og"].error, doubts) == (None, ())
 
 
 def test_an_export_of_a_live_group_is_refused(old, broker):
     now, _ = broker.groups(old).look(["live"])
-    assert now["live"].error.code == ErrorCode.NON_EMPTY_GROUP and now["live"].positions == {}
+    assert now["live"].error.code == ErrorCode.NON_EMPTY_GROUP and now["live"].committed == {}
 
 
 @pytest.mark.parametrize("lasting", [True, False])
@@ -74,28 +74,28 @@ def test_registrations_that_may_not_be_read_refuse_for_lack_of_rights(old, broke
     assert (planned.result, planned.error_code) == ("failed", "GROUP_AUTHORIZATION_FAILED")
 
 
-def test_an_export_takes_positions_out_of_kafka_too(old, broker):
+def test_an_export_takes_offsets_out_of_kafka_too(old, broker):
     old.topic("__consumer_offsets", 2)
     broker.kafka = {("og", "t1", 1): 11, ("kg", "t1", 0): 5}
     old.put("/consumers/kg/ids")
     old.offset("kg", "t1", 1, 2)
     now, doubts = broker.groups(old).look(["og", "kg"])
-    assert positions(now["kg"]) == {TopicPartition("t1", 0): 5, TopicPartition("t1", 1): 2}
+    assert offsets(now["kg"]) == {TopicPartition("t1", 0): 5, TopicPartition("t1", 1): 2}
     assert [(doubt.item, doubt.code) for doubt in doubts] == [("og", "TWO_POSITIONS")]
 
 
 @pytest.mark.parametrize("left", ["/consumers/kg/owners/t1", "/consumers/kg/ids"])
-def test_positions_that_are_in_kafka_alone_are_not_lost(old, broker, left):
+def test_offsets_that_are_in_kafka_alone_are_not_lost(old, broker, left):
     """What such a group leaves in the tree when its consumers end: a topic without partitions, or less."""
     old.topic("__consumer_offsets", 2)
     old.put(left)
     broker.kafka = {("kg", "t1", 0): 5, ("kg", "t1", 1): 6}
     now, doubts = broker.groups(old).look(["kg"])
-    assert positions(now["kg"]) == {TopicPartition("t1", 0): 5, TopicPartition("t1", 1): 6}
+    assert offsets(now["kg"]) == {TopicPartition("t1", 0): 5, TopicPartition("t1", 1): 6}
     assert doubts == ()
 
 
-def test_a_group_that_ended_is_described_with_its_positions_in_kafka(old, broker):
+def test_a_group_that_ended_is_described_with_its_offsets_in_kafka(old, broker):
     old.topic("__consumer_offsets", 2)
     old.put("/consumers/kg/owners/t1")
     broker.kafka = {("kg", "t1", 0): 5}
@@ -107,12 +107,12 @@ def test_a_group_that_ended_is_described_with_its_positions_in_kafka(old, broker
     )
 
 
-def test_an_export_that_may_lack_positions_says_so(old, broker):
+def test_an_export_that_may_lack_offsets_says_so(old, broker):
     old.topic("__consumer_offsets", 2)
     broker.failure[OffsetFetchRequest] = Unreachable("b1:9092 timed out")
     old.offset("og", "t1", 0, "?")
     now, doubts = broker.groups(old).look(["og"])
-    assert positions(now["og"]) == {TopicPartition("t1", 1): 12}
+    assert offsets(now["og"]) == {TopicPartition("t1", 1): 12}
     assert {doubt.code for doubt in doubts} == {"DECODEERROR", "UNREACHABLE"}
 
 

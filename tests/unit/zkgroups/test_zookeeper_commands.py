@@ -125,7 +125,7 @@ SCENES = {
     "a silent broker": _scene(_silent_broker),
     "a silent coordinator": _scene(_silent_coordinator),
     "no right to registrations": _scene(lambda world: world.old.deny("/consumers/idle/ids")),
-    "no right to positions": _scene(lambda world: world.old.deny("/consumers/idle/offsets")),
+    "no right to offsets": _scene(lambda world: world.old.deny("/consumers/idle/offsets")),
     "no right to groups": _scene(lambda world: world.old.deny("/consumers")),
     "no right to topics": _scene(lambda world: world.old.deny("/brokers/topics/t1")),
     "a number that is none": _scene(lambda world: world.old.offset("idle", "t1", 0, "?")),
@@ -135,7 +135,7 @@ SCENES = {
 NOWHERE = {"no right to groups": RIGHTS, "no Kafka": USAGE, "unreachable": LATE}
 HIDDEN = {
     "no right to registrations": RIGHTS,
-    "no right to positions": RIGHTS,
+    "no right to offsets": RIGHTS,
     "a number that is none": PARTIAL,
 }
 NO_ENDS = {"no broker": PARTIAL, "a silent broker": PARTIAL, "a silent coordinator": PARTIAL}
@@ -165,7 +165,7 @@ COMMANDS = (
     Row(("lag", "idle", "--fail-above", "100"), {**NAMED, **HIDDEN, **NO_ENDS}),
     Row(
         ("lag", "idle", "--fail-above", "1"),
-        {**NAMED, **NO_ENDS, "no right to positions": RIGHTS},
+        {**NAMED, **NO_ENDS, "no right to offsets": RIGHTS},
         healthy=BAD,
     ),
     Row(("offsets", "export", "idle"), {**NAMED, **HIDDEN, "a silent coordinator": PARTIAL, "no broker": OK}),
@@ -227,13 +227,13 @@ def test_a_table_shows_unknown_as_unknown(ask):
 
 
 def test_an_export_goes_in_where_it_came_out(ask, tmp_path):
-    from kgroup.cli.inputs.offset_files import parse_positions
+    from kgroup.cli.inputs.offset_files import parse_offsets
 
     told = ask(World(), "offsets", "export", "idle", "-o", "json")
-    assert [p.offset for p in parse_positions(told.out, [], "export")["idle"].values()] == [7, 7]
+    assert [p.offset for p in parse_offsets(told.out, [], "export")["idle"].values()] == [7, 7]
 
 
-def test_a_group_is_deleted_with_its_positions_in_a_file(ask, tmp_path):
+def test_a_group_is_deleted_with_its_offsets_in_a_file(ask, tmp_path):
     world, file = World(), tmp_path / "kept.json"
     planned = ask(world, "delete", "idle")
     assert "Nothing changed. Add --execute." in planned.out and "/kafka/consumers/idle" in world.old.paths()

@@ -148,7 +148,7 @@ def test_a_pattern_that_only_java_reads_leaves_open_whether_all_is_owned(broker)
     assert (group.state, group.total_lag) == ("Live", None)
 
 
-def test_positions_kept_in_kafka_are_told_as_such(old, broker):
+def test_offsets_kept_in_kafka_are_told_as_such(old, broker):
     old.topic("__consumer_offsets", 2)
     old.owner("kg", "t1", 0, old.consumer("kg", "c", {"t1": 1}))
     old.owner("kg", "t1", 1, "kg_c")
@@ -158,14 +158,14 @@ def test_positions_kept_in_kafka_are_told_as_such(old, broker):
     assert (group.total_lag, codes(group)) == (1, ["KG401"])
 
 
-def test_kafka_is_not_asked_where_it_keeps_no_positions(old, broker):
+def test_kafka_is_not_asked_where_it_keeps_no_offsets(old, broker):
     """Looking for the coordinator would have the broker make __consumer_offsets."""
     described(old, broker)
     assert not [asked for asked in broker.asked if isinstance(asked, OffsetFetchRequest)]
     assert {type(asked) for asked in broker.asked} == {MetadataRequest, ListOffsets0Request}
 
 
-def test_two_positions_that_differ_are_both_told(old, broker):
+def test_two_offsets_that_differ_are_both_told(old, broker):
     old.topic("__consumer_offsets", 2)
     broker.kafka = {("og", "t1", 0): 9}
     group = described(old, broker)
@@ -209,7 +209,7 @@ def test_partitions_of_kafka_0_7_are_said_and_not_guessed(old, broker):
     assert "'0-1' is no partition" in group.errors[0].message and group.total_lag is None
 
 
-def test_without_live_brokers_positions_are_told_and_ends_are_not(old, broker):
+def test_without_live_brokers_offsets_are_told_and_ends_are_not(old, broker):
     tree = OldTree()
     tree.topic("t1", 1)
     tree.offset("og", "t1", 0, 4)

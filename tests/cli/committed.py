@@ -7,17 +7,17 @@ from kgroup.protocol.messages.offset_commit import (
 )
 
 
-def positions(client, group):
+def committed(client, group):
     """Offset, leader epoch and metadata by topic and partition."""
     found = client.admin.look([group])[group]
     assert found.error is None
     return {
-        (p.topic, p.partition): (at.offset, at.leader_epoch, at.metadata) for p, at in found.positions.items()
+        (p.topic, p.partition): (at.offset, at.leader_epoch, at.metadata) for p, at in found.committed.items()
     }
 
 
 def offsets(client, group):
-    return {partition: at[0] for partition, at in positions(client, group).items()}
+    return {partition: at[0] for partition, at in committed(client, group).items()}
 
 
 def commit_fully(client, group, topic, rows):
