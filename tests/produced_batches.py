@@ -160,15 +160,23 @@ RECORDS = [
     Case("offsets that stay", OK, lambda now: batch(record() * 2, at=now, count=2, last_delta=1), 2),
     Case("offsets that jump", OK, lambda now: batch(record(0) + record(9), at=now, count=2, last_delta=1), 2),
     Case("negative offset", OK, lambda now: batch(record(-5), at=now), 1),
-    Case("offsets that jump, compressed", SERVER,
-         lambda now: packed(record(3) + record(1), Compression.GZIP, now, count=2, last_delta=1)),
+    Case(
+        "offsets that jump, compressed",
+        SERVER,
+        lambda now: packed(record(3) + record(1), Compression.GZIP, now, count=2, last_delta=1),
+    ),
     Case("no key", OK, lambda now: batch(record(key=None), at=now), 1),
-    Case("no key in a compacted topic", INVALID, lambda now: batch(record(key=None), at=now),
-         topic="compacted"),
+    Case(
+        "no key in a compacted topic", INVALID, lambda now: batch(record(key=None), at=now), topic="compacted"
+    ),
     Case("empty key in a compacted topic", OK, lambda now: batch(record(key=b""), at=now), 1, "compacted"),
-    Case("no key, compressed", INVALID, lambda now: packed(record(key=None), Compression.LZ4, now),
-         topic="compacted"),
-]  # fmt: skip
+    Case(
+        "no key, compressed",
+        INVALID,
+        lambda now: packed(record(key=None), Compression.LZ4, now),
+        topic="compacted",
+    ),
+]
 TIMES = [
     Case("in an hour and more", TIMESTAMP, lambda now: batch(at=now + HOUR_MS + 60_000)),
     Case("within the hour", OK, lambda now: batch(at=now + HOUR_MS - 60_000), 1),
@@ -182,16 +190,23 @@ TIMES = [
     Case("an hour ago", OK, lambda now: batch(at=now - HOUR_MS), 1, "past"),
     Case("newest too large", OK, lambda now: batch(at=now, newest=INT64_MAX), 1),
     Case("newest too small", OK, lambda now: batch(at=now, newest=-1), 1),
-    Case("one record late", TIMESTAMP,
-         lambda now: batch(record() + record(1, since=-2 * DAY_MS), at=now, count=2, last_delta=1),
-         topic="past"),
+    Case(
+        "one record late",
+        TIMESTAMP,
+        lambda now: batch(record() + record(1, since=-2 * DAY_MS), at=now, count=2, last_delta=1),
+        topic="past",
+    ),
     Case("type set by the client", OK, lambda now: batch(at=now, attributes=8), 1),
     Case("type and a time to come", TIMESTAMP, lambda now: batch(at=now, attributes=8, newest=INT64_MAX)),
     Case("type without a time", TIMESTAMP, lambda now: batch(at=now, attributes=8, newest=-1)),
-    Case("type in a topic that sets it", TIMESTAMP, lambda now: batch(at=now, attributes=8),
-         topic="append-time"),
+    Case(
+        "type in a topic that sets it",
+        TIMESTAMP,
+        lambda now: batch(at=now, attributes=8),
+        topic="append-time",
+    ),
     Case("any time where the broker sets it", OK, lambda now: batch(at=INT64_MAX), 1, "append-time"),
-]  # fmt: skip
+]
 CODECS = [
     *(
         Case(f"{codec.name.lower()}", OK, lambda now, c=codec: packed(TWO, c, now, count=2, last_delta=1), 2)  # type: ignore[misc]
@@ -210,13 +225,22 @@ CODECS = [
     Case("zstd in version 6", ZSTD_CODE, lambda now: packed(record(), Compression.ZSTD, now), version=6),
     Case("zstd in version 7", OK, lambda now: packed(record(), Compression.ZSTD, now), 1, version=7),
     Case("too many records, compressed", INVALID, lambda now: packed(TWO, Compression.GZIP, now)),
-    Case("too few records, compressed", INVALID,
-         lambda now: packed(record(), Compression.GZIP, now, count=2, last_delta=1)),
+    Case(
+        "too few records, compressed",
+        INVALID,
+        lambda now: packed(record(), Compression.GZIP, now, count=2, last_delta=1),
+    ),
     Case("nothing, compressed", INVALID, lambda now: packed(b"", Compression.GZIP, now)),
-    Case("record too long, compressed", OK, lambda now: packed(record(longer=1), Compression.GZIP, now), 1,
-         ours=INVALID, why="Kafka skips through compressed records without looking at their lengths, and"
-         " stores what no consumer can read"),
-]  # fmt: skip
+    Case(
+        "record too long, compressed",
+        OK,
+        lambda now: packed(record(longer=1), Compression.GZIP, now),
+        1,
+        ours=INVALID,
+        why="Kafka skips through compressed records without looking at their lengths, and"
+        " stores what no consumer can read",
+    ),
+]
 PRODUCERS = [
     Case("no sequence", INVALID, lambda now: batch(at=now, producer=(70_001, 0, -1))),
     Case("no epoch", OK, lambda now: batch(at=now, producer=(70_002, -1, 0)), 1),
@@ -227,13 +251,24 @@ PRODUCERS = [
     Case("first sequence of a producer", OK, lambda now: batch(at=now, producer=(70_004, 3, 8)), 1),
     Case("gap in the sequence", OUT_OF_ORDER, lambda now: batch(at=now, producer=(70_004, 3, 10))),
     Case("older epoch", OLD_EPOCH, lambda now: batch(at=now, producer=(70_004, 2, 0))),
-    Case("transactional without an id", NOT_AUTHORIZED,
-         lambda now: batch(at=now, attributes=0x10, producer=(70_005, 0, 0))),
-    Case("transactional and damaged, without an id", NOT_AUTHORIZED,
-         lambda now: batch(at=now, attributes=0x10, crc=1)),
-    Case("transactional without a producer", OK, lambda now: batch(at=now, attributes=0x10), 1,
-         transactional_id="no-such"),
+    Case(
+        "transactional without an id",
+        NOT_AUTHORIZED,
+        lambda now: batch(at=now, attributes=0x10, producer=(70_005, 0, 0)),
+    ),
+    Case(
+        "transactional and damaged, without an id",
+        NOT_AUTHORIZED,
+        lambda now: batch(at=now, attributes=0x10, crc=1),
+    ),
+    Case(
+        "transactional without a producer",
+        OK,
+        lambda now: batch(at=now, attributes=0x10),
+        1,
+        transactional_id="no-such",
+    ),
     Case("not transactional with an id", OK, lambda now: batch(at=now), 1, transactional_id="no-such"),
     Case("transactional control batch", NOT_AUTHORIZED, lambda now: batch(at=now, attributes=0x30)),
-]  # fmt: skip
+]
 CASES = [*HEADERS, *COUNTS, *RECORDS, *TIMES, *CODECS, *PRODUCERS]

@@ -23,8 +23,13 @@ OWN = "kgroup:type=group-coordinator-metrics"
 
 PROTOCOLS = ("classic", "consumer", "share", "streams")
 CONSUMER_STATES = (*ConsumerState, "Dead")
-RATED = ("offset_commit", "offset_expiration", "offset_deletion", "group_completed_rebalance",
-         "consumer_group_rebalance")  # fmt: skip
+RATED = (
+    "offset_commit",
+    "offset_expiration",
+    "offset_deletion",
+    "group_completed_rebalance",
+    "consumer_group_rebalance",
+)
 WINDOW_MS = 30_000
 WINDOWS = 2
 

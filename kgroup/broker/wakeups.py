@@ -35,9 +35,11 @@ class Wakeups:
     """
 
     def __init__(
-        self, shards: Callable[[], Iterable[Shard]], wake: Callable[[Shard, int, int], Iterable[Reply]],
+        self,
+        shards: Callable[[], Iterable[Shard]],
+        wake: Callable[[Shard, int, int], Iterable[Reply]],
         deliver: Callable[[Iterable[Reply]], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._shards = shards
         self._wake = wake
         self._deliver = deliver

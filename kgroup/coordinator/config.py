@@ -86,13 +86,25 @@ class GroupConfig:
 
     def _check(self) -> None:
         bounds = (
-            ("group.consumer.session.timeout.ms", self.consumer_min_session_timeout_ms,
-             self.consumer_session_timeout_ms, self.consumer_max_session_timeout_ms),
-            ("group.consumer.heartbeat.interval.ms", self.consumer_min_heartbeat_interval_ms,
-             self.consumer_heartbeat_interval_ms, self.consumer_max_heartbeat_interval_ms),
-            ("group.consumer.assignment.interval.ms", self.min_assignment_interval_ms,
-             self.assignment_interval_ms, self.max_assignment_interval_ms),
-        )  # fmt: skip
+            (
+                "group.consumer.session.timeout.ms",
+                self.consumer_min_session_timeout_ms,
+                self.consumer_session_timeout_ms,
+                self.consumer_max_session_timeout_ms,
+            ),
+            (
+                "group.consumer.heartbeat.interval.ms",
+                self.consumer_min_heartbeat_interval_ms,
+                self.consumer_heartbeat_interval_ms,
+                self.consumer_max_heartbeat_interval_ms,
+            ),
+            (
+                "group.consumer.assignment.interval.ms",
+                self.min_assignment_interval_ms,
+                self.assignment_interval_ms,
+                self.max_assignment_interval_ms,
+            ),
+        )
         for name, low, value, high in bounds:
             if not low <= value <= high:
                 raise ConfigError(f"{name}={value} is outside its bounds {low} to {high}")

@@ -65,9 +65,19 @@ class Step:
 
     # Made for every request: a dataclass with as many fields takes twice as long.
     __slots__ = (
-        "client_host", "client_id", "effects", "marker", "now_ms", "producer", "records", "replies", "state",
-        "ticket", "timer_edits", "version",
-    )  # fmt: skip
+        "client_host",
+        "client_id",
+        "effects",
+        "marker",
+        "now_ms",
+        "producer",
+        "records",
+        "replies",
+        "state",
+        "ticket",
+        "timer_edits",
+        "version",
+    )
 
     def __init__(
         self,

@@ -59,8 +59,12 @@ class TransactionCoordinator:
                 return self._fence(known, now_ms, ErrorCode.CONCURRENT_TRANSACTIONS)
         started = producers.next_producer(
             known or Transaction(transactional_id, self._new_producer_id()),
-            expected, last_epoch, timeout_ms, now_ms, self._new_producer_id,
-        )  # fmt: skip
+            expected,
+            last_epoch,
+            timeout_ms,
+            now_ms,
+            self._new_producer_id,
+        )
         self._last_epochs[transactional_id] = started.last_epoch
         made = started.transaction
         return Outcome([made.record()], producer_id=made.producer_id, producer_epoch=made.producer_epoch)
@@ -99,8 +103,11 @@ class TransactionCoordinator:
             status = ending.second_protocol(known, producer, committed)
         if status is None:
             bumped = version >= ending.BUMPS_SINCE
-            return Outcome([], producer_id=known.producer_id if bumped else -1,
-                           producer_epoch=known.producer_epoch if bumped else -1)  # fmt: skip
+            return Outcome(
+                [],
+                producer_id=known.producer_id if bumped else -1,
+                producer_epoch=known.producer_epoch if bumped else -1,
+            )
         return self._prepare(known, status, version, now_ms)
 
     def markers_written(self, transactional_id: str, now_ms: int) -> Outcome:

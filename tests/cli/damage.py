@@ -145,9 +145,17 @@ def foreign(rng: random.Random, data: bytes) -> bytes:
 
 
 DAMAGES: tuple[Callable[[random.Random, bytes], bytes], ...] = (
-    flipped, truncated, beheaded, shuffled, repeated, wrong_inside, wrong_inside, header_changed, filled,
+    flipped,
+    truncated,
+    beheaded,
+    shuffled,
+    repeated,
+    wrong_inside,
+    wrong_inside,
+    header_changed,
+    filled,
     foreign,
-)  # fmt: skip
+)
 
 
 def damaged_folder(rng: random.Random, folder: Path) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from kgroup.cli.inputs.history import closing_lines
-from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.events import Kind
 from kgroup.history.sources.logs import segment_logs
 from kgroup.protocol.batches import LogRecord, encode_batch
 from tests.cli.conftest import Kgroup
 from tests.cli.damage import INCIDENTS, NAME, RECORDED, batches_of, damaged_folder, faults
 from tests.cli.live import Client
+from tests.unit.history.events import event
 
 SEEDS = range(40)
 
@@ -109,9 +110,6 @@ def test_what_a_log_alone_cannot_tell_is_said(kgroup: Kgroup) -> None:
         assert "a refused commit) leave no record" in kgroup(*argv, *files).out
         limits = kgroup(*argv, *files, "-o", "json").document["data"]["limits"]
         assert any("a refused commit" in limit for limit in limits)
-    told = closing_lines(
-        [Event(kind=Kind.REWOUND, group="g", protocol="classic", log_partition=0, offset=1, timestamp_ms=1,
-               detail="", suspicious=True)]
-    )  # fmt: skip
+    told = closing_lines([event(Kind.REWOUND, protocol="classic", suspicious=True)])
     assert told[0].startswith("1 suspicious: the log cannot settle it (KIP-1251)")
     assert any("count exactly" in line for line in told) and max(map(len, told)) <= 100

@@ -30,10 +30,12 @@ def test_moments_stay_in_one_piece_at_100_columns(capsys: object) -> None:
 
     columns = tuple(Column(name) for name in ("id", "time", "command", "groups", "outcome"))
     row = {
-        "id": "j-0001", "time": "2026-11-22T03:55:57.584Z", "command": "reset-offsets",
+        "id": "j-0001",
+        "time": "2026-11-22T03:55:57.584Z",
+        "command": "reset-offsets",
         "groups": ["a-group-with-quite-a-long-name", "another-group-with-a-long-name"],
         "outcome": "12 done, 3 failed, 1 unchanged",
-    }  # fmt: skip
+    }
     print_rich(Table(columns, [row]), columns, True, False, 100)
     out = capsys.readouterr().out  # type: ignore[attr-defined]
     assert "2026-11-22T03:55:57.584Z" in out

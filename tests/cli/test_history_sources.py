@@ -143,9 +143,16 @@ def lost(request: pytest.FixtureRequest, cluster: Client, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "command", [("replay-log", "-o", "csv"), ("replay-log", "--raw"), ("replay-log", "--at", "2100-01-01"),
-                ("offsets-topic", "stats"), ("offsets-topic", "top")], ids=" ".join
-)  # fmt: skip
+    "command",
+    [
+        ("replay-log", "-o", "csv"),
+        ("replay-log", "--raw"),
+        ("replay-log", "--at", "2100-01-01"),
+        ("offsets-topic", "stats"),
+        ("offsets-topic", "top"),
+    ],
+    ids=" ".join,
+)
 def test_one_partition_that_cannot_be_read_costs_itself_only(
     on_cluster: Kgroup, lost: str, command: tuple[str, ...]
 ) -> None:

@@ -223,8 +223,10 @@ def test_what_a_data_folder_lost_is_said_at_the_start_and_by_every_command(tmp_p
         path.write_bytes(b"another")
     with subprocess.Popen(
         [*KGROUP, "serve", "--local", folder, "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout.readline().startswith("kgroup: serving on")
         process.terminate()
         _, err = process.communicate(timeout=20)

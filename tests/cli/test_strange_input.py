@@ -64,9 +64,14 @@ def test_a_config_file_that_is_no_text(config_file: Path, kgroup: Kgroup) -> Non
 
 
 BEGIN = {
-    "id": "j-0001", "phase": "begin", "time_ms": 1, "command": "reset-offsets", "cluster_id": None,
-    "plan": {"groups": ["g"], "items": []}, "before": {"offsets": {"g": []}},
-}  # fmt: skip
+    "id": "j-0001",
+    "phase": "begin",
+    "time_ms": 1,
+    "command": "reset-offsets",
+    "cluster_id": None,
+    "plan": {"groups": ["g"], "items": []},
+    "before": {"offsets": {"g": []}},
+}
 END = {"id": "j-0001", "phase": "end", "time_ms": 2, "results": [{"result": "done"}]}
 
 
@@ -230,9 +235,16 @@ def test_unknown_properties_are_never_shown(tmp_path: Path, kgroup: Kgroup) -> N
     """A file for other clients holds settings kgroup does not know; any may be a secret."""
     file = tmp_path / "client.properties"
     secrets = [
-        "sasl.oauthbearer.client.secret", "ssl.keystore.password", "ssl.truststore.password", "sasl.password",
-        "sasl.oauthbearer.config", "aws.secret", "basic.auth.user.info", "some.token", "ssl.key.pem",
-    ]  # fmt: skip
+        "sasl.oauthbearer.client.secret",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+        "sasl.password",
+        "sasl.oauthbearer.config",
+        "aws.secret",
+        "basic.auth.user.info",
+        "some.token",
+        "ssl.key.pem",
+    ]
     file.write_text("".join(f"{name}=hunter2\n" for name in secrets) + "client.id=me\n")
     for format_ in ("table", "wide", "json", "yaml", "csv", "ndjson"):
         ran = kgroup("config", "show", "-b", "h:1", "--command-config", str(file), "-o", format_)

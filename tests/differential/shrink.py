@@ -10,9 +10,17 @@ from .verdict import Verdict, judge
 
 Program = dict[str, Any]
 PLAINER: dict[str, Any] = {
-    "instance": None, "reason": None, "rack": None, "assignor": None, "states": [], "types": [],
-    "epoch": {"own": 0}, "type": "consumer", "session": 10_000, "rebalance": 20_000,
-}  # fmt: skip
+    "instance": None,
+    "reason": None,
+    "rack": None,
+    "assignor": None,
+    "states": [],
+    "types": [],
+    "epoch": {"own": 0},
+    "type": "consumer",
+    "session": 10_000,
+    "rebalance": 20_000,
+}
 
 
 def shrunk(kafka: Kafka, verdict: Verdict) -> Verdict:

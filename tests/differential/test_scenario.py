@@ -15,15 +15,28 @@ pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("differential")]
 
 SETUP = {"topics": {"foo": 2}, "config": {"group.initial.rebalance.delay.ms": "500"}}
 JOIN = {
-    "do": "join", "as": "c0", "group": "g", "version": 9, "member": "own", "instance": None,
+    "do": "join",
+    "as": "c0",
+    "group": "g",
+    "version": 9,
+    "member": "own",
+    "instance": None,
     "type": "consumer",
-    "session": 10_000, "rebalance": 20_000,
+    "session": 10_000,
+    "rebalance": 20_000,
     "protocols": [{"name": "range", "topics": ["foo"], "version": 3, "owned": False}],
-}  # fmt: skip
+}
 SYNC = {
-    "do": "sync", "as": "c0", "group": "g", "version": 4, "member": "own", "instance": None, "epoch": 0,
-    "type": "consumer", "protocol": "own",
-}  # fmt: skip
+    "do": "sync",
+    "as": "c0",
+    "group": "g",
+    "version": 4,
+    "member": "own",
+    "instance": None,
+    "epoch": 0,
+    "type": "consumer",
+    "protocol": "own",
+}
 BEAT = {
     "do": "heartbeat",
     "as": "c0",

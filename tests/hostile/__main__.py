@@ -60,8 +60,16 @@ class Run:
         for client in CLIENTS:
             for number in range(MEMBERS):
                 name = f"{client} {number}"
-                command = [sys.executable, "-m", "tests.hostile.bystander", client, self.server.bootstrap,
-                           f"by {client}", OWN_TOPIC, str(self.journal(name))]  # fmt: skip
+                command = [
+                    sys.executable,
+                    "-m",
+                    "tests.hostile.bystander",
+                    client,
+                    self.server.bootstrap,
+                    f"by {client}",
+                    OWN_TOPIC,
+                    str(self.journal(name)),
+                ]
                 with self.journal(name).with_suffix(".log").open("wb") as log:
                     self.bystanders[name] = subprocess.Popen(command, stdout=log, stderr=log)
         ends = time.monotonic() + WITHIN_S

@@ -110,9 +110,13 @@ class Stranger:
             "(" * 32_767,
         ):
             beat = ConsumerGroupHeartbeatRequest(
-                group_id="hostile", member_id="m", member_epoch=0, rebalance_timeout_ms=1000,
-                subscribed_topic_regex=text, topic_partitions=(),
-            )  # fmt: skip
+                group_id="hostile",
+                member_id="m",
+                member_epoch=0,
+                rebalance_timeout_ms=1000,
+                subscribed_topic_regex=text,
+                topic_partitions=(),
+            )
             self.send(request(beat, 1), listen_s=1)
 
     def repeated(self) -> None:
@@ -138,17 +142,23 @@ class Stranger:
     def retention(self) -> None:
         part = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
         commit = OffsetCommitRequest(
-            group_id="hostile-retention", member_id="", retention_time_ms=(1 << 63) - 1,
+            group_id="hostile-retention",
+            member_id="",
+            retention_time_ms=(1 << 63) - 1,
             topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=(part,)),),
-        )  # fmt: skip
+        )
         self.send(request(commit, self.chance.choice([2, 3, 4])))
 
     def long_client_id(self) -> None:
         """Whose member id has no encoding."""
         join = JoinGroupRequest(
-            group_id="hostile-long", session_timeout_ms=6000, rebalance_timeout_ms=6000, member_id="",
-            protocol_type="consumer", protocols=(JoinGroupRequestProtocol(name="range", metadata=BATCH),),
-        )  # fmt: skip
+            group_id="hostile-long",
+            session_timeout_ms=6000,
+            rebalance_timeout_ms=6000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=BATCH),),
+        )
         self.send(request(join, self.chance.choice([1, 4, 9]), "c" * 32_767), listen_s=1)
 
     def huge(self) -> None:
@@ -167,10 +177,21 @@ class Stranger:
     def all(self) -> list[Callable[[], None]]:
         """Every attack; fields come up most."""
         return [
-            *[self.fields] * 6, self.garbage, self.pipelining, self.never_reading, self.slow,
-            self.half_closed, self.patterns, self.repeated, self.ids, self.topics, self.retention,
-            self.long_client_id, self.huge, self.coming_and_going,
-        ]  # fmt: skip
+            *[self.fields] * 6,
+            self.garbage,
+            self.pipelining,
+            self.never_reading,
+            self.slow,
+            self.half_closed,
+            self.patterns,
+            self.repeated,
+            self.ids,
+            self.topics,
+            self.retention,
+            self.long_client_id,
+            self.huge,
+            self.coming_and_going,
+        ]
 
 
 def request(message: Message, version: int, client_id: str = "stranger") -> bytes:

@@ -24,10 +24,13 @@ def librdkafka(bootstrap: str, group: str, protocol: str, topic: str, note: Call
     from confluent_kafka import Consumer, KafkaException
 
     config: dict[str, Any] = {
-        "bootstrap.servers": bootstrap, "group.id": group, "group.protocol": protocol,
-        "auto.offset.reset": "earliest", "enable.auto.commit": False,
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
         "error_cb": lambda error: note("harm", f"error: {error}"),
-    }  # fmt: skip
+    }
     if protocol == "classic":
         config |= {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
     consumer = Consumer(config)
@@ -66,9 +69,13 @@ def kafka_python(bootstrap: str, group: str, topic: str, note: Callable[..., Non
             note("harm", f"lost {len(lost)} partitions")
 
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest",
-        session_timeout_ms=10_000, heartbeat_interval_ms=1000,
-    )  # fmt: skip
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        session_timeout_ms=10_000,
+        heartbeat_interval_ms=1000,
+    )
     consumer.subscribe([topic], listener=Told())
     held = -1
     while RUNNING:

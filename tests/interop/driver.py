@@ -110,8 +110,12 @@ class Member:
         row = self.driver.call("state", name=self.name)
         return State(
             frozenset((topic, partition) for topic, partition in row["assignment"]),
-            row.get("generation"), row.get("member_id"), row.get("fatal"), row["rebalances"], row["read"],
-        )  # fmt: skip
+            row.get("generation"),
+            row.get("member_id"),
+            row.get("fatal"),
+            row["rebalances"],
+            row["read"],
+        )
 
     def records(self) -> list[tuple[str, int, int, str]]:
         """(topic, partition, offset, value) of all that was read, in order."""
@@ -164,11 +168,20 @@ class Client:
         """
         name = f"{self.name}-{next(self._names)}"
         self.driver.call(
-            "start", client=self.name, name=name, bootstrap=bootstrap, group=group, instance=instance,
-            topics=[topics] if isinstance(topics, str) else topics, pattern=pattern, protocol=protocol,
-            assignor=assignor or ("range" if protocol == "classic" else None), session_ms=session_ms,
-            commits=commits, config=config or {},
-        )  # fmt: skip
+            "start",
+            client=self.name,
+            name=name,
+            bootstrap=bootstrap,
+            group=group,
+            instance=instance,
+            topics=[topics] if isinstance(topics, str) else topics,
+            pattern=pattern,
+            protocol=protocol,
+            assignor=assignor or ("range" if protocol == "classic" else None),
+            session_ms=session_ms,
+            commits=commits,
+            config=config or {},
+        )
         return Member(self.driver, name)
 
     def admin(self, op: str, bootstrap: str, **arguments: Any) -> Any:

@@ -33,10 +33,18 @@ class KgroupServer(Server):
     def command(self) -> list[str]:
         settings = (f"{key}={value}" for key, value in self.overrides.items() if key not in NOT_OURS)
         return [
-            str(EXECUTABLE), "serve", "--local", str(self.data_dir), "--port", str(self.port),
-            "--brokers", "1", "--partitions", self.overrides["offsets.topic.num.partitions"],
+            str(EXECUTABLE),
+            "serve",
+            "--local",
+            str(self.data_dir),
+            "--port",
+            str(self.port),
+            "--brokers",
+            "1",
+            "--partitions",
+            self.overrides["offsets.topic.num.partitions"],
             *(part for setting in settings for part in ("--set", setting)),
-        ]  # fmt: skip
+        ]
 
     def prepare(self) -> None:
         """Nothing to format: `serve` makes the folder."""

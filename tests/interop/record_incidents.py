@@ -52,9 +52,13 @@ class Member:
         config = {"bootstrap.servers": kafka.bootstrap, "group.id": group, **settings}
         command = [sys.executable, "-m", "tests.interop.record_incidents", "--member", json.dumps(config)]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+        )
 
     def owns(self, count: int, timeout: float = 40) -> None:
         """Wait until the member has been told, last of all, that it owns `count` partitions."""

@@ -73,9 +73,15 @@ def test_describe_equals_kafka_consumer_groups(
     (state,) = rows(case.server.tool("kafka-consumer-groups", *of_group, "--state").stdout)
 
     assert _our_members(group) == {
-        (row["CONSUMER-ID"], row["GROUP-INSTANCE-ID"], row["HOST"].lstrip("/"), row["CLIENT-ID"],
-         row["CURRENT-ASSIGNMENT"]) for row in members
-    }  # fmt: skip
+        (
+            row["CONSUMER-ID"],
+            row["GROUP-INSTANCE-ID"],
+            row["HOST"].lstrip("/"),
+            row["CLIENT-ID"],
+            row["CURRENT-ASSIGNMENT"],
+        )
+        for row in members
+    }
     columns = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID")
     assert _our_offsets(group) == {tuple(row[name] for name in columns) for row in offsets}
     assert (group["state"], group["assignor"]) == (state["STATE"], state["ASSIGNMENT-STRATEGY"])

@@ -55,12 +55,22 @@ def drawn(incident: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
     page.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
     done = subprocess.run(
         [
-            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            f"--user-data-dir={folder / 'profile'}", "--window-size=1600,900", "--enable-logging=stderr",
-            "--dump-dom", page.as_uri(),
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            f"--user-data-dir={folder / 'profile'}",
+            "--window-size=1600,900",
+            "--enable-logging=stderr",
+            "--dump-dom",
+            page.as_uri(),
         ],
-        check=True, capture_output=True, text=True, timeout=90,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
     seen = re.search(r'<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
     assert seen, done.stderr
     return json.loads(html.unescape(seen[1])), re.findall(r'CONSOLE:\d+\] "(.*?)", source', done.stderr)

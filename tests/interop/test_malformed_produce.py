@@ -55,9 +55,11 @@ def test_malformed_batches_are_refused_with_kafkas_codes(
         before = end_offset(transport, topic)
         data = PartitionProduceData(index=0, records=each.make(now))
         request = ProduceRequest(
-            transactional_id=each.transactional_id, acks=-1, timeout_ms=5000,
+            transactional_id=each.transactional_id,
+            acks=-1,
+            timeout_ms=5000,
             topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
-        )  # fmt: skip
+        )
         try:
             answer = transport.request(None, request, min_version=each.version, max_version=each.version)
             code: object = answer.responses[0].partition_responses[0].error_code  # type: ignore[attr-defined]

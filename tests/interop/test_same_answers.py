@@ -118,29 +118,41 @@ def leader_epochs_are_checked(peer: Peer) -> Seen:
     return seen
 
 
-BAD_VALUES = [
-    ("cleanup.policy", "delete,delete"), ("cleanup.policy", ""), ("cleanup.policy", "shred"),
-    ("cleanup.policy", " compact , delete "), ("compression.gzip.level", "0"),
-    ("compression.gzip.level", "-1"), ("compression.lz4.level", "0"), ("compression.type", "none"),
-    ("compression.zstd.level", "23"), ("flush.messages", "0"), ("flush.ms", "-1"),
-    ("leader.replication.throttled.replicas", "0:1,x"), ("leader.replication.throttled.replicas", "*"),
-    ("follower.replication.throttled.replicas", "0:1, 1:2"), ("local.retention.bytes", "-3"),
-    ("max.compaction.lag.ms", "0"), ("max.message.bytes", "2147483648"), ("max.message.bytes", "+7"),
-    ("max.message.bytes", "1_0"), ("message.timestamp.after.max.ms", "-1"),
-    ("message.timestamp.type", "createtime"), ("min.cleanable.dirty.ratio", "1.01"),
-    ("min.cleanable.dirty.ratio", ".5"), ("min.cleanable.dirty.ratio", "1e-1"),
-    ("min.cleanable.dirty.ratio", "half"), ("min.insync.replicas", "0"), ("preallocate", "TRUE"),
-    ("preallocate", "1"), ("remote.storage.enable", "true"), ("remote.log.copy.disable", "true"),
-    ("retention.ms", "-2"), ("retention.bytes", "-9"), ("segment.bytes", "1048575"),
-    ("segment.bytes", "1048576"), ("segment.index.bytes", "3"), ("segment.ms", "0"),
-    ("unclean.leader.election.enable", "maybe"), ("unknown.setting", "1"),
-    ("internal.segment.bytes", "1"),
-]  # fmt: skip
+BAD_VALUES = {
+    "cleanup.policy": ("delete,delete", "", "shred", " compact , delete "),
+    "compression.gzip.level": ("0", "-1"),
+    "compression.lz4.level": ("0",),
+    "compression.type": ("none",),
+    "compression.zstd.level": ("23",),
+    "flush.messages": ("0",),
+    "flush.ms": ("-1",),
+    "leader.replication.throttled.replicas": ("0:1,x", "*"),
+    "follower.replication.throttled.replicas": ("0:1, 1:2",),
+    "local.retention.bytes": ("-3",),
+    "max.compaction.lag.ms": ("0",),
+    "max.message.bytes": ("2147483648", "+7", "1_0"),
+    "message.timestamp.after.max.ms": ("-1",),
+    "message.timestamp.type": ("createtime",),
+    "min.cleanable.dirty.ratio": ("1.01", ".5", "1e-1", "half"),
+    "min.insync.replicas": ("0",),
+    "preallocate": ("TRUE", "1"),
+    "remote.storage.enable": ("true",),
+    "remote.log.copy.disable": ("true",),
+    "retention.ms": ("-2",),
+    "retention.bytes": ("-9",),
+    "segment.bytes": ("1048575", "1048576"),
+    "segment.index.bytes": ("3",),
+    "segment.ms": ("0",),
+    "unclean.leader.election.enable": ("maybe",),
+    "unknown.setting": ("1",),
+    "internal.segment.bytes": ("1",),
+}
 
 
 def topics_take_settings(peer: Peer) -> Seen:
     seen: Seen = []
-    for number, (name, value) in enumerate(BAD_VALUES):
+    bad = [(name, value) for name, values in BAD_VALUES.items() for value in values]
+    for number, (name, value) in enumerate(bad):
         made = peer.create(f"{peer.topic}-{number}", **{name: value})
         seen.append((name, value, made.error_code))
     lags = {"min_compaction_lag_ms": "9", "max_compaction_lag_ms": "8"}

@@ -22,9 +22,11 @@ class Pipeline:
         self.case, self.client = case, client
         self.source, self.target = case.topic(1, "in"), case.topic(1, "out")
         self.options: dict[str, Any] = {
-            "protocol": protocol, "instance": instance, "session_ms": 30_000,
+            "protocol": protocol,
+            "instance": instance,
+            "session_ms": 30_000,
             "config": {"isolation.level": "read_committed"},  # a member that rejoins waits for open offsets
-        }  # fmt: skip
+        }
         self.member = self.join()
 
     def join(self) -> Member:
@@ -150,8 +152,14 @@ def test_session_of_franz_go(case: Case, java_client: Client, clients: Callable[
     go, at = clients("franz-go").driver, case.server.bootstrap
 
     def open_session(name: str) -> None:
-        go.call("session.open", name=f"{case.group}-{name}", bootstrap=at, group=case.group,
-                topics=[source], transactional_id=f"{case.group}-tx")  # fmt: skip
+        go.call(
+            "session.open",
+            name=f"{case.group}-{name}",
+            bootstrap=at,
+            group=case.group,
+            topics=[source],
+            transactional_id=f"{case.group}-tx",
+        )
 
     def copy(name: str, count: int, *, commit: bool) -> Any:
         return go.call("session.copy", name=f"{case.group}-{name}", to=target, count=count, commit=commit)

@@ -83,10 +83,14 @@ class ClassicGroups(RuleBasedStateMachine):
         instance = self._instance(actor) if version >= 5 else None
         session = 5_000 + 1000 * actor
         body = JoinGroupRequest(
-            group_id="g", session_timeout_ms=session, rebalance_timeout_ms=8_000, member_id=self.ids[actor],
-            group_instance_id=instance, protocol_type="consumer",
+            group_id="g",
+            session_timeout_ms=session,
+            rebalance_timeout_ms=8_000,
+            member_id=self.ids[actor],
+            group_instance_id=instance,
+            protocol_type="consumer",
             protocols=tuple(JoinGroupRequestProtocol(name=n, metadata=n.encode()) for n in protocols),
-        )  # fmt: skip
+        )
         self._send(actor, body, version)
 
     @rule(actor=ACTORS)
@@ -98,9 +102,11 @@ class ClassicGroups(RuleBasedStateMachine):
         given_ids = [member_id for member_id in self.ids.values() if member_id]
         assignments = (SyncGroupRequestAssignment(member_id=m, assignment=m.encode()) for m in given_ids)
         body = SyncGroupRequest(
-            group_id="g", generation_id=self.generations[actor], member_id=self.ids[actor],
+            group_id="g",
+            generation_id=self.generations[actor],
+            member_id=self.ids[actor],
             assignments=tuple(assignments),
-        )  # fmt: skip
+        )
         self._send(actor, body, 3)
 
     @rule(actor=ACTORS)
@@ -126,9 +132,11 @@ class ClassicGroups(RuleBasedStateMachine):
         partition = OffsetCommitRequestPartition(partition_index=offset % 2, committed_offset=offset)
         topic = OffsetCommitRequestTopic(name="t", topic_id=TOPIC.topic_id, partitions=(partition,))
         body = OffsetCommitRequest(
-            group_id="g", generation_id_or_member_epoch=self.generations[actor], member_id=self.ids[actor],
+            group_id="g",
+            generation_id_or_member_epoch=self.generations[actor],
+            member_id=self.ids[actor],
             topics=(topic,),
-        )  # fmt: skip
+        )
         self._send(actor, body, 9)
 
     @rule(ms=st.sampled_from([1, 300, 2_500, 5_000, 8_000, 300_000]))

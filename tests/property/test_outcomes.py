@@ -165,10 +165,14 @@ class Machine(RuleBasedStateMachine):
         metadata = Subscription(topics=names).encode()
         protocol = JoinGroupRequestProtocol(name="range", metadata=metadata[:3] if cut and anew else metadata)
         body = JoinGroupRequest(
-            group_id="g", member_id="" if anew else self.ids.get(client, ""), group_instance_id=instance,
-            protocol_type="consumer", protocols=(protocol,), session_timeout_ms=6000,
+            group_id="g",
+            member_id="" if anew else self.ids.get(client, ""),
+            group_instance_id=instance,
+            protocol_type="consumer",
+            protocols=(protocol,),
+            session_timeout_ms=6000,
             rebalance_timeout_ms=9000,
-        )  # fmt: skip
+        )
         self.ask(client, body, 9)
 
     @rule(client=clients, epoch=epochs, share=st.binary(max_size=3))
@@ -178,9 +182,13 @@ class Machine(RuleBasedStateMachine):
             SyncGroupRequestAssignment(member_id=other, assignment=share) for other in self.ids.values()
         )
         body = SyncGroupRequest(
-            group_id="g", member_id=member_id, generation_id=self.epoch(client, epoch),
-            protocol_type="consumer", protocol_name="range", assignments=assignments,
-        )  # fmt: skip
+            group_id="g",
+            member_id=member_id,
+            generation_id=self.epoch(client, epoch),
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=assignments,
+        )
         self.ask(client, body, 5)
 
     @rule(client=clients, epoch=epochs)
@@ -198,19 +206,28 @@ class Machine(RuleBasedStateMachine):
         self.ask(leavers[0][0], LeaveGroupRequest(group_id="g", members=members), 5)
 
     @rule(
-        client=clients, epoch=epochs, instance=instances, names=subscribed, full=st.booleans(),
-        pattern=st.none() | st.sampled_from(PATTERNS), fails=st.booleans(),
-    )  # fmt: skip
+        client=clients,
+        epoch=epochs,
+        instance=instances,
+        names=subscribed,
+        full=st.booleans(),
+        pattern=st.none() | st.sampled_from(PATTERNS),
+        fails=st.booleans(),
+    )
     def consumer_heartbeat(self, client, epoch, instance, names, full, pattern, fails):
         number = self.epoch(client, epoch)
         joins = number == 0 or full
         self.assignor.fails = fails and pattern is None
         body = ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id=self.ids.get(client) or f"m{client}", member_epoch=number,
-            instance_id=instance, rebalance_timeout_ms=9000 if joins else -1,
-            subscribed_topic_names=names if joins else None, subscribed_topic_regex=pattern,
+            group_id="g",
+            member_id=self.ids.get(client) or f"m{client}",
+            member_epoch=number,
+            instance_id=instance,
+            rebalance_timeout_ms=9000 if joins else -1,
+            subscribed_topic_names=names if joins else None,
+            subscribed_topic_regex=pattern,
             topic_partitions=() if joins else None,
-        )  # fmt: skip
+        )
         self.ask(client, body, 1)
         self.assignor.fails = False
 
@@ -225,19 +242,24 @@ class Machine(RuleBasedStateMachine):
             partition_index=0, committed_offset=7, committed_metadata=metadata
         )
         body = OffsetCommitRequest(
-            group_id="g", member_id=self.ids.get(client, ""),
+            group_id="g",
+            member_id=self.ids.get(client, ""),
             topics=(OffsetCommitRequestTopic(name=topic, partitions=(part,)),),
             generation_id_or_member_epoch=self.epoch(client, epoch),
-        )  # fmt: skip
+        )
         self.ask(client, body, 9)
 
     @rule(topic=st.sampled_from(NAMES), producer=st.integers(5, 6))
     def commit_in_a_transaction(self, topic, producer):
         part = TxnOffsetCommitRequestPartition(partition_index=1, committed_offset=9)
         body = TxnOffsetCommitRequest(
-            transactional_id="t", group_id="g", producer_id=producer, producer_epoch=0, generation_id=-1,
+            transactional_id="t",
+            group_id="g",
+            producer_id=producer,
+            producer_epoch=0,
+            generation_id=-1,
             topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(part,)),),
-        )  # fmt: skip
+        )
         self.ask(-1, body, 5)
 
     @rule(producer=st.integers(5, 6), committed=st.booleans())

@@ -173,8 +173,10 @@ class EmbeddedHost:
         self.clock = ManualClock(START_MS)
         self.cluster = Cluster(
             config={**CONFIG, "auto.create.topics.enable": "false", **config},
-            offsets_partitions=1, seed=seed, clock=self.clock,
-        )  # fmt: skip
+            offsets_partitions=1,
+            seed=seed,
+            clock=self.clock,
+        )
         self.transport = EmbeddedTransport(self.cluster)
         self._replies: list[tuple[int, Message]] = []
 

@@ -68,13 +68,13 @@ def _committed(ask: Ask, number: int, offset: str) -> OffsetCommitRequestPartiti
     )
 
 
+def _place(topic: Any, partition: Any, names: Names, by_id: bool) -> str:
+    symbol = names.topic_of_id(topic.topic_id) if by_id else names.topic_symbol(topic.name)
+    return f"{symbol}:{partition.partition_index}"
+
+
 def _results(topics: Iterable[Any], names: Names, by_id: bool) -> dict[str, str]:
-    return {
-        f"{names.topic_of_id(t.topic_id) if by_id else names.topic_symbol(t.name)}:{p.partition_index}":
-        error(p.error_code)
-        for t in topics
-        for p in t.partitions
-    }  # fmt: skip
+    return {_place(t, p, names, by_id): error(p.error_code) for t in topics for p in t.partitions}
 
 
 def _commit_results(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
@@ -108,12 +108,7 @@ def _fetched(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
         return error(group.error_code), {}
     by_id = ask.version >= FETCH_TOPIC_IDS_SINCE
     names = ask.names
-    found = {
-        f"{names.topic_of_id(t.topic_id) if by_id else names.topic_symbol(t.name)}:{p.partition_index}":
-        _offset(p)
-        for t in group.topics
-        for p in t.partitions
-    }  # fmt: skip
+    found = {_place(t, p, names, by_id): _offset(p) for t in group.topics for p in t.partitions}
     return "" if found else "nothing", dict(sorted(found.items()))
 
 

@@ -37,8 +37,10 @@ class TcpHost:
         self.clock = ManualClock(START_MS)
         self.cluster = Cluster(
             config={**CONFIG, "auto.create.topics.enable": "false", **config},
-            offsets_partitions=1, seed=seed, clock=self.clock,
-        )  # fmt: skip
+            offsets_partitions=1,
+            seed=seed,
+            clock=self.clock,
+        )
         self._loop = asyncio.new_event_loop()
         self._server = Server(self.cluster)
         (port,) = self._loop.run_until_complete(self._server.start())

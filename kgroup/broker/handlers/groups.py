@@ -164,8 +164,11 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
 
 def list_groups(broker: Dispatcher, call: Call[Any]) -> Answer:
     """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
-    led = [shard.partition for shard in broker.cluster.live_shards()
-           if broker.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node]  # fmt: skip
+    led = [
+        shard.partition
+        for shard in broker.cluster.live_shards()
+        if broker.cluster.leader_of(OFFSETS_TOPIC, shard.partition) == call.node
+    ]
 
     def merge(parts: list[ListGroupsResponse]) -> Message:
         for response in parts:

@@ -25,7 +25,7 @@ from kgroup.history.decode.records import (
     raw_records,
     read_delta,
     type_name,
-)  # fmt: skip
+)
 from kgroup.history.decode.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
 from kgroup.history.decode.slots import GroupRun, Slot
 from kgroup.history.items import (
@@ -39,7 +39,7 @@ from kgroup.history.items import (
     PendingCommit,
     RawRecord,
     Undecodable,
-)  # fmt: skip
+)
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
 from kgroup.protocol.primitives import read_uvarint

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 ROW: Final = (
-    ("key", "<i8"), ("size", "<i8"), ("offset", "<i8"), ("ts", "<i8"), ("producer", "<i8"), ("value", "<i8")
-)  # fmt: skip
+    ("key", "<i8"),
+    ("size", "<i8"),
+    ("offset", "<i8"),
+    ("ts", "<i8"),
+    ("producer", "<i8"),
+    ("value", "<i8"),
+)
 """A commit: the number of its key, the size of its value (-1: a tombstone), its log offset and time (ms), the
 producer of its transaction (else -1), and where in the chunk its value begins. As fields of a numpy type."""
 KEY: Final = (("group", "<i4"), ("topic", "<i4"), ("partition", "<i4"), ("size", "<i4"))

@@ -27,9 +27,23 @@ class Slot:
     """
 
     __slots__ = (
-        "count", "data", "end", "first", "first_offset", "first_ts", "first_value", "group", "key", "last",
-        "next", "number", "offset", "place", "start", "ts",
-    )  # fmt: skip
+        "count",
+        "data",
+        "end",
+        "first",
+        "first_offset",
+        "first_ts",
+        "first_value",
+        "group",
+        "key",
+        "last",
+        "next",
+        "number",
+        "offset",
+        "place",
+        "start",
+        "ts",
+    )
 
     def __init__(self, group: GroupRun, place: TopicPartition, key: bytes, number: int) -> None:
         self.group = group

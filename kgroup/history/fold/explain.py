@@ -178,11 +178,21 @@ CAUSES = {
 }
 _LEADING_UP = frozenset(
     {
-        Kind.MEMBER_JOINED, Kind.MEMBER_LEFT_FOR_NOW, Kind.MEMBER_LEFT_OR_EXPIRED, Kind.MEMBER_REPLACED,
-        Kind.SUBSCRIPTION_CHANGED, Kind.TOPICS_CHANGED, Kind.REGEX_RESOLVED, Kind.ASSIGNOR_CHANGED,
-        Kind.REBALANCE_STARTED, Kind.UPGRADED, Kind.DOWNGRADED, Kind.COMMITTED_OUTSIDE, Kind.GROUP_EMPTIED,
+        Kind.MEMBER_JOINED,
+        Kind.MEMBER_LEFT_FOR_NOW,
+        Kind.MEMBER_LEFT_OR_EXPIRED,
+        Kind.MEMBER_REPLACED,
+        Kind.SUBSCRIPTION_CHANGED,
+        Kind.TOPICS_CHANGED,
+        Kind.REGEX_RESOLVED,
+        Kind.ASSIGNOR_CHANGED,
+        Kind.REBALANCE_STARTED,
+        Kind.UPGRADED,
+        Kind.DOWNGRADED,
+        Kind.COMMITTED_OUTSIDE,
+        Kind.GROUP_EMPTIED,
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from kgroup.history.items import (
     PendingCommit,
     Rewind,
     Undecodable,
-)  # fmt: skip
+)
 
 
 class Holdings(NamedTuple):

@@ -71,16 +71,17 @@ def _ended(rows: DataFrame, deletions: DataFrame) -> DataFrame:
         told = f.struct(offset.alias("offset"), ts.alias("ts"), kind.alias("kind"), epoch, cause)
         return f.when(f.col(f"{place}.ts").isNotNull(), told)
 
+    ends = f.array(
+        candidate(f.col("end.event"), "end"),
+        candidate(f.lit(str(Kind.MEMBER_REPLACED)), "after"),
+        candidate(f.lit(str(Kind.GROUP_DELETED)), "gone"),
+    )
     whole = (
         joined.withColumn("gone", gone)
         .withColumn("after", f.when(f.col("after").isNotNull(), _with_cause("after")))
-        .withColumn("last", f.array_compact(f.array(
-            candidate(f.col("end.event"), "end"),
-            candidate(f.lit(str(Kind.MEMBER_REPLACED)), "after"),
-            candidate(f.lit(str(Kind.GROUP_DELETED)), "gone"),
-        )))
+        .withColumn("last", f.array_compact(ends))
         .withColumn("last", f.array_min("last"))
-    )  # fmt: skip
+    )
     return whole.select(
         "part",
         "log_offset",

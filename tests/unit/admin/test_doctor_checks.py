@@ -16,7 +16,7 @@ from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.findings import CODES
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
-from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.events import Kind
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.messages import describe_groups as dg
@@ -41,6 +41,7 @@ from kgroup.protocol.messages.list_transactions import (
 from kgroup.protocol.messages.list_transactions import TransactionState as Listed
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
+from tests.unit.history.events import event
 
 STABLE = classic_group("g", classic_member("m1", "orders:0,1", "a"))
 WAITING = classic_group("g", dg.DescribedGroupMember(member_id="m1"), state="PreparingRebalance")
@@ -368,13 +369,6 @@ def test_what_is_left_out_is_not_asked_for(look: str) -> None:
     assert (stable == []) == (look == "transactions")
 
 
-def _event(kind: Kind, at_s: int) -> Event:
-    return Event(
-        kind=kind, group="g", protocol="consumer", log_partition=0, offset=at_s, timestamp_ms=at_s * 1000,
-        detail="", epoch=7,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("began_s", "done_s", "stuck"),
     [(900, None, True), (990, None, False), (900, 910, False), (900, 890, True)],
@@ -388,8 +382,11 @@ def test_a_consumer_group_is_stuck_by_the_age_of_its_epoch(
     Groups(fake).add(consumer_group("g", away, state="Reconciling", epoch=7, assignment_epoch=7))
     group = groups_only(fake.cluster(), ["g"])["g"]
     assert isinstance(group, GroupDescription)
-    events = [_event(Kind.REBALANCE_STARTED, began_s)]
-    events += [] if done_s is None else [_event(Kind.REBALANCE_COMPLETED, done_s)]
+    events = [
+        event(kind, offset=at_s, timestamp_ms=at_s * 1000, epoch=7)
+        for kind, at_s in ((Kind.REBALANCE_STARTED, began_s), (Kind.REBALANCE_COMPLETED, done_s))
+        if at_s is not None
+    ]
     facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=events)
     found = [each for each in diagnoses(facts) if each.code == "KG112"]
     assert bool(found) == stuck

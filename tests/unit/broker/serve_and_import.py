@@ -22,22 +22,51 @@ from kgroup.runtime.cluster import Cluster
 
 BATCH = encode_batch([LogRecord(b"k", b"v")], base_offset=0, timestamp_ms=5, compression=Compression.LZ4)
 REQUESTS = (
-    c.CreateTopicsRequest(topics=(
-        c.CreatableTopic(name="t", num_partitions=2, replication_factor=1),
-        c.CreatableTopic(name="u", num_partitions=1, replication_factor=1,
-                         configs=(c.CreatableTopicConfig(name="retention", value="1"),)),
-    )),
-    p.ProduceRequest(acks=-1, timeout_ms=1, topic_data=(
-        p.TopicProduceData(name="t", partition_data=(p.PartitionProduceData(index=0, records=BATCH),)),)),
-    o.OffsetCommitRequest(group_id="gé", member_id="", topics=(
-        o.OffsetCommitRequestTopic(name="t", partitions=(
-            o.OffsetCommitRequestPartition(partition_index=0, committed_offset=5),)),)),
-    ConsumerGroupHeartbeatRequest(group_id="h", member_id="m", member_epoch=0, rebalance_timeout_ms=1000,
-                                  subscribed_topic_regex="t.*", topic_partitions=()),
-    ConsumerGroupHeartbeatRequest(group_id="h", member_id="n", member_epoch=0, rebalance_timeout_ms=1000,
-                                  subscribed_topic_regex="(", topic_partitions=()),
+    c.CreateTopicsRequest(
+        topics=(
+            c.CreatableTopic(name="t", num_partitions=2, replication_factor=1),
+            c.CreatableTopic(
+                name="u",
+                num_partitions=1,
+                replication_factor=1,
+                configs=(c.CreatableTopicConfig(name="retention", value="1"),),
+            ),
+        )
+    ),
+    p.ProduceRequest(
+        acks=-1,
+        timeout_ms=1,
+        topic_data=(
+            p.TopicProduceData(name="t", partition_data=(p.PartitionProduceData(index=0, records=BATCH),)),
+        ),
+    ),
+    o.OffsetCommitRequest(
+        group_id="gé",
+        member_id="",
+        topics=(
+            o.OffsetCommitRequestTopic(
+                name="t", partitions=(o.OffsetCommitRequestPartition(partition_index=0, committed_offset=5),)
+            ),
+        ),
+    ),
+    ConsumerGroupHeartbeatRequest(
+        group_id="h",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_regex="t.*",
+        topic_partitions=(),
+    ),
+    ConsumerGroupHeartbeatRequest(
+        group_id="h",
+        member_id="n",
+        member_epoch=0,
+        rebalance_timeout_ms=1000,
+        subscribed_topic_regex="(",
+        topic_partitions=(),
+    ),
     ListTransactionsRequest(transactional_id_pattern="a.*"),
-)  # fmt: skip
+)
 
 
 def main() -> None:

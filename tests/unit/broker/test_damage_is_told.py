@@ -51,9 +51,12 @@ EPOCHS = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic="t", par
 DELETED = tuple(DeleteRecordsPartition(partition_index=p, offset=0) for p in BOTH)
 DELETE = DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=DELETED),), timeout_ms=1000)
 MARKER = WritableTxnMarker(
-    producer_id=5, producer_epoch=0, transaction_result=True, coordinator_epoch=0,
+    producer_id=5,
+    producer_epoch=0,
+    transaction_result=True,
+    coordinator_epoch=0,
     topics=(WritableTxnMarkerTopic(name="t", partition_indexes=BOTH),),
-)  # fmt: skip
+)
 MARK = WriteTxnMarkersRequest(markers=(MARKER,))
 PRODUCERS = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=BOTH),))
 MOVED = tuple(alter.ReassignablePartition(partition_index=p, replicas=(0,)) for p in BOTH)

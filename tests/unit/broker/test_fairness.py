@@ -147,8 +147,10 @@ def test_tagged_fields_of_a_header_are_passed_over() -> None:
 
 def test_a_request_of_too_many_items_closes_its_connection() -> None:
     async def test(server: Server) -> None:
-        most = MetadataRequest(topics=tuple(MetadataRequestTopic(name="") for _ in range(REQUEST_ITEMS)),
-                               allow_auto_topic_creation=False)  # fmt: skip
+        most = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name="") for _ in range(REQUEST_ITEMS)),
+            allow_auto_topic_creation=False,
+        )
         async with connected(server) as client:
             assert isinstance(await client.call(most, 8), MetadataResponse)
             assert most.topics is not None
@@ -184,9 +186,13 @@ def test_a_long_request_without_records_is_not_even_taken_in(known: int) -> None
 def test_an_answer_that_has_no_encoding_is_refused_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """A client id as long as a string can be makes a member id that is longer."""
     join = JoinGroupRequest(
-        group_id="g", session_timeout_ms=30_000, rebalance_timeout_ms=60_000, member_id="",
-        protocol_type="consumer", protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
-    )  # fmt: skip
+        group_id="g",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=60_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+    )
 
     async def test(server: Server) -> None:
         async with connected(server) as client, connected(server) as other:

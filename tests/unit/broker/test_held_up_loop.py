@@ -46,10 +46,15 @@ async def joined(server: Server, clock: ManualClock, clients: Sequence[Client], 
     for client in clients:
         client.send(
             JoinGroupRequest(
-                group_id=group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
-                member_id="", protocol_type="consumer", protocols=protocols,
-            ), 3,
-        )  # fmt: skip
+                group_id=group,
+                session_timeout_ms=SESSION_MS,
+                rebalance_timeout_ms=REBALANCE_MS,
+                member_id="",
+                protocol_type="consumer",
+                protocols=protocols,
+            ),
+            3,
+        )
     await until(lambda: sum(c.parked for c in server.connections) == len(clients))
     for _ in clients:  # each of them but the first makes it longer
         clock.advance(DELAY_MS)

@@ -67,7 +67,7 @@ def test_list_offsets_0_byte_for_byte() -> None:
         "000200000000000700016b"  # ListOffsets, version, correlation id, client id
         "ffffffff00000001000174"  # replica, one topic
         "0000000100000003ffffffffffffffff00000001"  # one partition: its end, one offset
-    )  # fmt: skip
+    )
     told = bytes.fromhex("00000007000000010001740000000100000003000000000001000000000000002a")
     partition = ListOffsets0PartitionResponse(partition_index=3, error_code=0, offsets=(42,))
     topic = ListOffsets0TopicResponse(name="t", partitions=(partition,))

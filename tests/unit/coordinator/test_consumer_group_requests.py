@@ -70,8 +70,11 @@ def test_what_a_member_says_of_itself_is_kept() -> None:
         assert isinstance(group, ConsumerGroup)
         said = group.members["m"].metadata
         assert (said.instance_id, said.rack_id, said.client_id, said.client_host) == (
-            "i", "r", "client", "/127.0.0.1",
-        )  # fmt: skip
+            "i",
+            "r",
+            "client",
+            "/127.0.0.1",
+        )
         assert (said.subscribed_topic_names, said.subscribed_topic_regex) == (("t1",), "t2")
         assert (said.rebalance_timeout_ms, said.server_assignor) == (30_000, "range")
         assert [(a.name, a.reason) for a in said.client_assignors] == [("mine", 2), ("other", 0)]

@@ -32,10 +32,15 @@ def shard() -> Shard:
     """A classic group of one member, at generation 7 with all four partitions, that somebody has upgraded."""
     held = tuple(TopicPartition("t1", number) for number in range(4))
     member = r.MemberMetadata(
-        member_id="m", group_instance_id=None, client_id="c", client_host="/h", rebalance_timeout=20_000,
-        session_timeout=10_000, subscription=Subscription(("t1",)).encode(),
+        member_id="m",
+        group_instance_id=None,
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=20_000,
+        session_timeout=10_000,
+        subscription=Subscription(("t1",)).encode(),
         assignment=Assignment(held).encode(),
-    )  # fmt: skip
+    )
     group = r.GroupMetadataValue(
         protocol_type="consumer", generation=GENERATION, protocol="range", leader="m", members=(member,)
     )

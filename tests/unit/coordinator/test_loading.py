@@ -13,9 +13,15 @@ from tests.unit.coordinator.shards import NOW_MS, ask, shard_over
 
 def _member(member_id: str, session_ms: int = 10_000, instance_id: str | None = None) -> r.MemberMetadata:
     return r.MemberMetadata(
-        member_id=member_id, group_instance_id=instance_id, client_id="c", client_host="/h",
-        rebalance_timeout=20_000, session_timeout=session_ms, subscription=b"", assignment=b"",
-    )  # fmt: skip
+        member_id=member_id,
+        group_instance_id=instance_id,
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=20_000,
+        session_timeout=session_ms,
+        subscription=b"",
+        assignment=b"",
+    )
 
 
 def _stable(*members: r.MemberMetadata, config: GroupConfig | None = None) -> Shard:

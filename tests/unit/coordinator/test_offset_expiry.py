@@ -24,22 +24,31 @@ CONFIG = GroupConfig.of({"offsets.retention.minutes": "60", "offsets.retention.c
 
 def offset(topic: str = "t1", committed_ms: int = NOW_MS, expires_ms: int = -1, partition: int = 0) -> Entry:
     topic_id = ZERO_UUID if expires_ms >= 0 else {"t1": TOPIC_ID, "t2": OTHER_ID}[topic]
-    value = r.OffsetCommitValue(offset=5, metadata="", commit_timestamp=committed_ms,
-                                expire_timestamp=expires_ms, topic_id=topic_id)  # fmt: skip
+    value = r.OffsetCommitValue(
+        offset=5, metadata="", commit_timestamp=committed_ms, expire_timestamp=expires_ms, topic_id=topic_id
+    )
     return r.OffsetCommitKey(group="g", topic=topic, partition=partition), value
 
 
 def classic(protocol_type: str, *, members: bool, since_ms: int = NOW_MS) -> Entry:
     """A classic group, Stable on topic t1 or Empty since a time."""
     member = r.MemberMetadata(
-        member_id="m", client_id="c", client_host="/h", rebalance_timeout=HOUR_MS * 9,
-        session_timeout=HOUR_MS * 9, subscription=b"\0\0\0\0\0\1\0\2t1\xff\xff\xff\xff", assignment=b"",
-    )  # fmt: skip
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=HOUR_MS * 9,
+        session_timeout=HOUR_MS * 9,
+        subscription=b"\0\0\0\0\0\1\0\2t1\xff\xff\xff\xff",
+        assignment=b"",
+    )
     value = r.GroupMetadataValue(
-        protocol_type=protocol_type, generation=1, protocol="range" if members else None,
-        leader="m" if members else None, current_state_timestamp=since_ms,
+        protocol_type=protocol_type,
+        generation=1,
+        protocol="range" if members else None,
+        leader="m" if members else None,
+        current_state_timestamp=since_ms,
         members=(member,) if members else (),
-    )  # fmt: skip
+    )
     return r.GroupMetadataKey(group="g"), value
 
 
@@ -85,9 +94,13 @@ def test_groups_without_members_go_with_their_offsets(group: list[Entry], due_ms
 def test_offsets_of_a_consumer_group_go_while_it_has_members_but_not_those_it_reads() -> None:
     shard = shard_over(CONSUMER, [offset("t1"), offset("t2")], config=CONFIG)
     request = ConsumerGroupHeartbeatRequest(
-        group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=60_000,
-        subscribed_topic_names=("t1",), topic_partitions=(),
-    )  # fmt: skip
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t1",),
+        topic_partitions=(),
+    )
     for now_ms in range(NOW_MS, NOW_MS + HOUR_MS + 2000, 30_000):  # a beat before each session ends
         shard.wake(now_ms)
         answer: Any = ask(shard, request, now_ms=now_ms)
@@ -128,9 +141,12 @@ def test_group_of_an_open_transaction_alone_stays_until_it_ends() -> None:
 def pend(shard: Shard, topic: str) -> None:
     place = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=9)
     request = TxnOffsetCommitRequest(
-        transactional_id="tx", group_id="g", producer_id=1, producer_epoch=0,
+        transactional_id="tx",
+        group_id="g",
+        producer_id=1,
+        producer_epoch=0,
         topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(place,)),),
-    )  # fmt: skip
+    )
     answer: Any = ask(shard, request)
     assert answer.topics[0].partitions[0].error_code == 0
 

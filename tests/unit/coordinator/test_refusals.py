@@ -35,16 +35,36 @@ REQUESTS: list[tuple[Message, int]] = [
     (sync_group.SyncGroupRequest(group_id="g", generation_id=1, member_id="m"), 5),
     (heartbeat.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4),
     (leave_group.LeaveGroupRequest(group_id="g"), 5),
-    (offset_commit.OffsetCommitRequest(
-        group_id="g", member_id="",
-        topics=(offset_commit.OffsetCommitRequestTopic(name="t", partitions=(PLACE,)),)), 9),
-    (txn_offset_commit.TxnOffsetCommitRequest(
-        transactional_id="x", group_id="g", producer_id=1, producer_epoch=0,
-        topics=(txn_offset_commit.TxnOffsetCommitRequestTopic(name="t", partitions=(TXN_PLACE,)),)), 5),
-    (offset_fetch.OffsetFetchRequest(
-        groups=(offset_fetch.OffsetFetchRequestGroup(group_id="g", topics=None),)), 9),
-    (offset_fetch.OffsetFetchRequest(
-        group_id="g", topics=(offset_fetch.OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)), 1),
+    (
+        offset_commit.OffsetCommitRequest(
+            group_id="g",
+            member_id="",
+            topics=(offset_commit.OffsetCommitRequestTopic(name="t", partitions=(PLACE,)),),
+        ),
+        9,
+    ),
+    (
+        txn_offset_commit.TxnOffsetCommitRequest(
+            transactional_id="x",
+            group_id="g",
+            producer_id=1,
+            producer_epoch=0,
+            topics=(txn_offset_commit.TxnOffsetCommitRequestTopic(name="t", partitions=(TXN_PLACE,)),),
+        ),
+        5,
+    ),
+    (
+        offset_fetch.OffsetFetchRequest(
+            groups=(offset_fetch.OffsetFetchRequestGroup(group_id="g", topics=None),)
+        ),
+        9,
+    ),
+    (
+        offset_fetch.OffsetFetchRequest(
+            group_id="g", topics=(offset_fetch.OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),)
+        ),
+        1,
+    ),
     (offset_fetch.OffsetFetchRequest(group_id="g", topics=None), 7),
     (offset_delete.OffsetDeleteRequest(group_id="g"), 0),
     (list_groups.ListGroupsRequest(), 5),
@@ -52,7 +72,7 @@ REQUESTS: list[tuple[Message, int]] = [
     (delete_groups.DeleteGroupsRequest(groups_names=("g",)), 2),
     (consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0), 1),
     (consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=("g",)), 1),
-]  # fmt: skip
+]
 
 
 def codes_in(value: Any) -> set[int]:

@@ -52,9 +52,13 @@ def beat(member_id: str = "m", epoch: int = 0, **said: object) -> ConsumerGroupH
 
 def join_classic(shard: Shard, protocols: tuple[JoinGroupRequestProtocol, ...], **said: object) -> object:
     request = JoinGroupRequest(
-        group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=20_000, protocol_type="consumer",
-        protocols=protocols, **{"member_id": "", **said},  # type: ignore[arg-type]
-    )  # fmt: skip
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        protocol_type="consumer",
+        protocols=protocols,
+        **{"member_id": "", **said},  # type: ignore[arg-type]
+    )
     return ask(shard, request, version=5)
 
 
@@ -129,9 +133,12 @@ def test_the_groups_record_says_when_its_members_had_joined_not_when_the_leader_
     (reply,) = shard.wake(NOW_MS + 3_000)
     member_id, generation = reply.response.member_id, reply.response.generation_id  # type: ignore[attr-defined]
     sync = SyncGroupRequest(
-        group_id="g", generation_id=generation, member_id=member_id, protocol_type="consumer",
+        group_id="g",
+        generation_id=generation,
+        member_id=member_id,
+        protocol_type="consumer",
         protocol_name="range",
-    )  # fmt: skip
+    )
     ask(shard, sync, now_ms=NOW_MS + 4_000)
     assert written(shard, 0)[-1].value.current_state_timestamp == NOW_MS + 3_000  # type: ignore[union-attr]
     assert shard.coordinator.state.groups["g"].state_since_ms == NOW_MS + 4_000  # type: ignore[union-attr]
@@ -207,9 +214,11 @@ def test_a_retention_beyond_all_times_wraps_as_kafkas_does(retention: int, expir
     shard = shard_over()
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
     request = OffsetCommitRequest(
-        group_id="g", member_id="", retention_time_ms=retention,
+        group_id="g",
+        member_id="",
+        retention_time_ms=retention,
         topics=(OffsetCommitRequestTopic(name="t1", partitions=(partition,)),),
-    )  # fmt: skip
+    )
     answer = ask(shard, request, version=2)
     assert answer.topics[0].partitions[0].error_code == 0  # type: ignore[union-attr]
     assert written(shard, 0)[-1].value.expire_timestamp == expires  # type: ignore[union-attr]

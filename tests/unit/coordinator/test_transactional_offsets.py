@@ -40,9 +40,13 @@ def pending(
     """Commit within a transaction; the partition's error."""
     place = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=value)
     request = TxnOffsetCommitRequest(
-        transactional_id="tx", group_id=who.pop("group_id", "g"), producer_id=producer, producer_epoch=0,
-        topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(place,)),), **who,
-    )  # fmt: skip
+        transactional_id="tx",
+        group_id=who.pop("group_id", "g"),
+        producer_id=producer,
+        producer_epoch=0,
+        topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(place,)),),
+        **who,
+    )
     response: Any = ask(shard, request)
     return int(response.topics[0].partitions[0].error_code)
 
@@ -184,11 +188,15 @@ def joined(shard: Shard) -> str:
     ask(
         shard,
         JoinGroupRequest(
-            group_id="g", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
-            group_instance_id="A", protocol_type="consumer",
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id="",
+            group_instance_id="A",
+            protocol_type="consumer",
             protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
         ),
-    )  # fmt: skip
+    )
     shard.wake(NOW_MS + 3000)
     group = shard.coordinator.state.groups["g"]
     assert group.state == "CompletingRebalance"

@@ -70,9 +70,12 @@ def test_whoever_is_parked_on_the_shard_still_waits() -> None:
         group_id="g",
         member_id="",
         retention_time_ms=(1 << 63) - 1,
-        topics=(OffsetCommitRequestTopic(name="t1", partitions=(
-            OffsetCommitRequestPartition(partition_index=0, committed_offset=5),)),),
-    )  # fmt: skip
+        topics=(
+            OffsetCommitRequestTopic(
+                name="t1", partitions=(OffsetCommitRequestPartition(partition_index=0, committed_offset=5),)
+            ),
+        ),
+    )
     answer = ask(shard, retention, 4)
     assert isinstance(answer, OffsetCommitResponse)
     assert answer.topics[0].partitions[0].error_code == 0

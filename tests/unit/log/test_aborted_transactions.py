@@ -17,8 +17,9 @@ def test_aborted_in_a_range(steps: list[tuple[int, str]]) -> None:
     log = MemoryLog()
     for producer_id, what in steps:
         record = LogRecord(None, b"x") if what == "data" else end_marker_record(what == "commit")
-        log.append([record], producer_id=producer_id, producer_epoch=0, transactional=True,
-                   control=what != "data")  # fmt: skip
+        log.append(
+            [record], producer_id=producer_id, producer_epoch=0, transactional=True, control=what != "data"
+        )
     found = transactions_in(log.batches())
     for start in range(log.end_offset + 1):
         for end in range(start, log.end_offset + 1):

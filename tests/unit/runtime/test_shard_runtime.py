@@ -21,9 +21,13 @@ from kgroup.runtime.shard import Shard
 NOW_MS, DELAY_MS, SESSION_MS = 1_000_000, 3000, 10_000
 IMAGE = TopicImage.of([Topic("t", b"t" * 16, 1)])
 JOIN = JoinGroupRequest(
-    group_id="g", session_timeout_ms=SESSION_MS, rebalance_timeout_ms=60_000, member_id="",
-    protocol_type="consumer", protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
-)  # fmt: skip
+    group_id="g",
+    session_timeout_ms=SESSION_MS,
+    rebalance_timeout_ms=60_000,
+    member_id="",
+    protocol_type="consumer",
+    protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+)
 
 
 @pytest.fixture

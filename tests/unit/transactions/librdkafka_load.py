@@ -57,8 +57,15 @@ class Load(threading.Thread):
 
     def _one(self, number: int) -> None:
         if self._producer is None:
-            producer = Producer({"bootstrap.servers": self._address, "transactional.id": "load",
-                                 "transaction.timeout.ms": 30_000, "linger.ms": 0, **IMPATIENT})  # fmt: skip
+            producer = Producer(
+                {
+                    "bootstrap.servers": self._address,
+                    "transactional.id": "load",
+                    "transaction.timeout.ms": 30_000,
+                    "linger.ms": 0,
+                    **IMPATIENT,
+                }
+            )
             producer.init_transactions(PATIENCE_S)
             self._producer = producer
         producer = self._producer
@@ -98,10 +105,14 @@ def committed_records(
     """What a read_committed consumer reads up to the end of the partition; it must get there."""
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-            "enable.partition.eof": True, "enable.auto.commit": False, **IMPATIENT,
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            **IMPATIENT,
         }
-    )  # fmt: skip
+    )
     consumer.assign([TopicPartition(topic, partition, 0)])
     seen: list[int] = []
     try:

@@ -179,13 +179,12 @@ def test_zombie_is_fenced_everywhere(broker: Broker, implicit: bool) -> None:
 def test_fencing_is_told_in_words_old_clients_know(broker: Broker) -> None:
     zombie = started(broker, implicit=False)
     started(broker)
-    old = ErrorCode.INVALID_PRODUCER_EPOCH
+    old, new = ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED
     assert [zombie.add(A0, version=1), zombie.add_offsets("g", version=1), zombie.end(version=1)] == [old] * 3
-    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1, producer_id=99,
-                                    producer_epoch=0)  # fmt: skip
-    assert [broker.ask(request, version).error_code for version in (3, 4)] == [
-        old, ErrorCode.PRODUCER_FENCED,
-    ]  # fmt: skip
+    request = InitProducerIdRequest(
+        transactional_id="t", transaction_timeout_ms=1, producer_id=99, producer_epoch=0
+    )
+    assert [broker.ask(request, version).error_code for version in (3, 4)] == [old, new]
 
 
 def test_timed_out_transaction_is_aborted(broker: Broker, clock: ManualClock) -> None:
@@ -217,9 +216,12 @@ def test_brokers_verify_many_at_once(broker: Broker, version: int, code: str) ->
 
     def asked(name: str, verify_only: bool = True) -> ap.AddPartitionsToTxnTransaction:
         return ap.AddPartitionsToTxnTransaction(
-            transactional_id=name, producer_id=client.producer_id, producer_epoch=client.epoch,
-            verify_only=verify_only, topics=(topic,),
-        )  # fmt: skip
+            transactional_id=name,
+            producer_id=client.producer_id,
+            producer_epoch=client.epoch,
+            verify_only=verify_only,
+            topics=(topic,),
+        )
 
     def codes(*wanted: ap.AddPartitionsToTxnTransaction) -> list[list[str]]:
         answer = broker.ask(ap.AddPartitionsToTxnRequest(transactions=wanted), version)
@@ -245,8 +247,10 @@ def test_operators_see_transactions(broker: Broker, clock: ManualClock) -> None:
     client.send(A0, "x", "y")
     found = broker.ask(DescribeTransactionsRequest(transactional_ids=("t", "none", ""))).transaction_states
     assert [ErrorCode(state.error_code).name for state in found] == [
-        "NONE", "TRANSACTIONAL_ID_NOT_FOUND", "INVALID_REQUEST",
-    ]  # fmt: skip
+        "NONE",
+        "TRANSACTIONAL_ID_NOT_FOUND",
+        "INVALID_REQUEST",
+    ]
     assert (found[0].transaction_state, found[0].transaction_start_time_ms) == ("Ongoing", begun_ms)
     assert [(t.topic, t.partitions) for t in found[0].topics] == [("a", (0,))]
     asked = DescribeProducersRequest(topics=(TopicRequest(name="a", partition_indexes=(0, 9)),))
@@ -254,8 +258,10 @@ def test_operators_see_transactions(broker: Broker, clock: ManualClock) -> None:
     assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     (producer,) = known.active_producers
     assert (producer.producer_id, producer.last_sequence, producer.current_txn_start_offset) == (
-        client.producer_id, 1, 0,
-    )  # fmt: skip
+        client.producer_id,
+        1,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -292,9 +298,13 @@ def test_markers_of_other_brokers(broker: Broker, epoch: int, version: int, code
     client.send(A0, "x")
     topics = (wm.WritableTxnMarkerTopic(name="a", partition_indexes=(0, 9)),)
     marker = wm.WritableTxnMarker(
-        producer_id=client.producer_id, producer_epoch=epoch, transaction_result=True, topics=topics,
-        coordinator_epoch=0, transaction_version=version,
-    )  # fmt: skip
+        producer_id=client.producer_id,
+        producer_epoch=epoch,
+        transaction_result=True,
+        topics=topics,
+        coordinator_epoch=0,
+        transaction_version=version,
+    )
     request = wm.WriteTxnMarkersRequest(markers=(marker,))
     first, second = (broker.ask(request).markers[0].topics[0].partitions for _ in range(2))
     assert [ErrorCode(p.error_code).name for p in first] == [code, "UNKNOWN_TOPIC_OR_PARTITION"]

@@ -128,9 +128,13 @@ def test_records_of_unknown_types_are_skipped(disk: Disk) -> None:
 @pytest.mark.parametrize("status", [8, -1])
 def test_states_there_are_not(disk: Disk, status: int) -> None:
     value = TransactionLogValue(
-        producer_id=1, producer_epoch=0, transaction_timeout_ms=1, transaction_status=status,
-        transaction_last_update_timestamp_ms=0, transaction_start_timestamp_ms=0,
-    )  # fmt: skip
+        producer_id=1,
+        producer_epoch=0,
+        transaction_timeout_ms=1,
+        transaction_status=status,
+        transaction_last_update_timestamp_ms=0,
+        transaction_start_timestamp_ms=0,
+    )
     key = TransactionLogKey(transactional_id="u")
     disk.log.append([LogRecord(encode_key(key), encode_value(value))])
     with pytest.raises(DecodeError, match="record at offset 2"):

@@ -47,8 +47,9 @@ class Process:
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, str(self.folder), str(self.port)],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self.process.stdout is not None
         assert self.process.stdout.readline().startswith("kgroup: serving")
 

@@ -41,9 +41,11 @@ class Broker:
     def fetch(self, at: TopicPartition, offset: int = 0, *, committed: bool = True) -> f.PartitionData:
         wanted = f.FetchPartition(partition=at.partition, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = f.FetchRequest(
-            max_wait_ms=0, min_bytes=1, isolation_level=int(committed),
+            max_wait_ms=0,
+            min_bytes=1,
+            isolation_level=int(committed),
             topics=(f.FetchTopic(topic=at.topic, partitions=(wanted,)),),
-        )  # fmt: skip
+        )
         found: f.PartitionData = self.ask(request, NAMED).responses[0].partitions[0]
         return found
 
@@ -106,9 +108,11 @@ class TransactionalClient:
     def add(self, *partitions: TopicPartition, version: int = 3) -> ErrorCode:
         topics = tuple(AddPartitionsToTxnTopic(name=p.topic, partitions=(p.partition,)) for p in partitions)
         request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.name, v3_and_below_producer_id=self.producer_id,
-            v3_and_below_producer_epoch=self.epoch, v3_and_below_topics=topics,
-        )  # fmt: skip
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=topics,
+        )
         answer = self.broker.ask(request, version)
         codes = [
             p.partition_error_code
@@ -125,14 +129,18 @@ class TransactionalClient:
             version = NAMED if self.implicit else 10
         records = encode_batch(
             [LogRecord(None, value.encode(), timestamp_ms=1000) for value in values],
-            producer_id=self.producer_id, producer_epoch=self.epoch, base_sequence=self.sequences[at],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequences[at],
             transactional=transactional,
-        )  # fmt: skip
+        )
         data = p.PartitionProduceData(index=at.partition, records=records)
         request = p.ProduceRequest(
-            transactional_id=self.name if transactional else None, acks=-1, timeout_ms=1000,
+            transactional_id=self.name if transactional else None,
+            acks=-1,
+            timeout_ms=1000,
             topic_data=(p.TopicProduceData(name=at.topic, partition_data=(data,)),),
-        )  # fmt: skip
+        )
         answer = self.broker.ask(request, version)
         code = ErrorCode(answer.responses[0].partition_responses[0].error_code)
         if not code:
@@ -155,19 +163,23 @@ class TransactionalClient:
             version = 5 if self.implicit else 3
         part = tc.TxnOffsetCommitRequestPartition(partition_index=at.partition, committed_offset=offset)
         request = tc.TxnOffsetCommitRequest(
-            transactional_id=self.name, group_id=group, producer_id=self.producer_id,
+            transactional_id=self.name,
+            group_id=group,
+            producer_id=self.producer_id,
             producer_epoch=self.epoch,
             topics=(tc.TxnOffsetCommitRequestTopic(name=at.topic, partitions=(part,)),),
-        )  # fmt: skip
+        )
         return ErrorCode(self.broker.ask(request, version).topics[0].partitions[0].error_code)
 
     def end(self, committed: bool = True, version: int | None = None) -> ErrorCode:
         if version is None:
             version = 5 if self.implicit else 3
         request = EndTxnRequest(
-            transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch,
+            transactional_id=self.name,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
             committed=committed,
-        )  # fmt: skip
+        )
         answer = self.broker.ask(request, version)
         if not answer.error_code and version >= 5:
             self._is_now(answer.producer_id, answer.producer_epoch)
