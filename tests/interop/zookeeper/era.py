@@ -14,12 +14,13 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from ..jvm import LIGHT_JVM
-from ..server import Server
+from ..server import Server, free_port
 from ..toolchain import built, locked, missing, run
 
 HERE = Path(__file__).resolve().parent
@@ -122,6 +123,51 @@ class ZooKeeperServer(Server):
 
 # A request for a session: protocol 0, nothing seen, 4 s, no session yet, a password of zeros.
 _CONNECT = struct.pack(">iiqiqi16s", 44, 0, 0, 4000, 0, 16, bytes(16))
+
+
+class ZooKeeperEnsemble:
+    """Three servers that elect a leader; up when a session can be made at each."""
+
+    def __init__(self, base: Path) -> None:
+        base.mkdir()
+        quorum = {f"server.{number}": f"127.0.0.1:{free_port()}:{free_port()}" for number in range(1, 4)}
+        settings = {
+            "tickTime": 1000,
+            "initLimit": 25,
+            "syncLimit": 10,
+            "4lw.commands.whitelist": "srvr",
+            **quorum,
+        }
+        self.servers = [ZooKeeperServer(base / str(number), settings) for number in range(1, 4)]
+
+    @property
+    def bootstrap(self) -> str:
+        """All of them."""
+        return ",".join(server.bootstrap for server in self.servers)
+
+    def leader(self) -> ZooKeeperServer:
+        """The server that leads now."""
+        return next(server for server in self.servers if server.running and "leader" in _said(server))
+
+    def __enter__(self) -> Self:
+        for number, server in enumerate(self.servers, 1):
+            server.base.mkdir()
+            server.prepare()
+            (server.data_dir / "myid").write_text(f"{number}\n")
+        # None of them makes a session before two are there.
+        with ThreadPoolExecutor(len(self.servers)) as pool:
+            list(pool.map(ZooKeeperServer.start, self.servers))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self.servers:
+            server.close()
+
+
+def _said(server: ZooKeeperServer) -> str:
+    with socket.create_connection(("127.0.0.1", server.port), 5) as asking:
+        asking.sendall(b"srvr")
+        return asking.recv(4096).decode()
 
 
 class OldBroker(Server):

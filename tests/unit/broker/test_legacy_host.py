@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import subprocess
 import sys
@@ -17,77 +16,39 @@ from kgroup.errors import ConfigError, KgroupError
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.config import LegacyConfig, read_settings
 from kgroup.legacy.coordinator.events import Zk, ZkDone, ZkFired
-from kgroup.legacy.wire.messages import ErrorMapping, PartitionAndOffset, PingRequest
+from kgroup.legacy.wire.messages import PingRequest
 from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.names import parse_ensemble
-from kgroup.zookeeper.operations import Change, Create, Failure, Get
+from kgroup.zookeeper.operations import Change, Create, Delete, Failure, Get
 from kgroup.zookeeper.session import Security
-from tests.unit.broker.legacy_brokers import FAST, Peer, active, coordinators, set_topic, until
+from tests.legacy_brokers import FAST, Peer, active, coordinators, set_topic, until
+from tests.legacy_scenarios import SCENARIOS
 
 
 def dump(made, path="/"):
     return {name: node.data.decode() for name, node in made.tree.walk(path)}
 
 
-def test_one_of_the_brokers_coordinates_and_all_say_who():
-    """LC-05, LC-07, LC-18: each elects, one is elected; the address told is its coordinator's listener."""
+class Nodes:
+    """The tree, asked as a real one is."""
+
+    def __init__(self, made):
+        self._tree = made.tree
+
+    async def data(self, path):
+        return next((node.data.decode() for name, node in self._tree.walk(path) if name == path), None)
+
+    async def delete(self, path):
+        self._tree.ask(self._tree.open(), (Delete(path),))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenario(name):
+    brokers, scenario = SCENARIOS[name]
 
     async def test():
-        async with coordinators(brokers=3) as made:
-            states = sorted(host.machine.state.value for host in made.hosts)
-            assert states == ["active", "follower", "follower"]
-            assert dump(made)[paths.EPOCH] == "1"
-            chosen = made.hosts.index(active(made))
-            for broker in range(3):
-                await until(lambda at=broker: len(made.hosts[at].machine.directory.brokers) == 3)
-                async with Peer() as peer:
-                    answer = await (await peer.connect(made, broker)).metadata()
-                    assert (answer.error, answer.coordinator_id) == (0, chosen)
-                    assert [f"{b.host}:{b.port}" for b in answer.brokers] == made.addresses
-                    if broker != chosen:
-                        refused = await peer.register()
-                        assert refused.error == ErrorMapping.NOT_COORDINATOR
-
-    asyncio.run(test())
-
-
-def test_members_read_and_their_positions_are_in_the_tree():
-    """LC-67, LC-68, scenario 14: the second member begins where the first has stopped."""
-
-    async def test():
-        async with coordinators() as made, Peer("c1") as first, Peer("c2") as second:
-            await first.connect(made)
-            assert (await first.register()).error == 0
-            assert [p.offset for o in (await first.started()).ownership for p in o.partitions] == [-1] * 3
-            first.positions = {("t", str(n)): 40 + n for n in range(3)}
-            await second.connect(made)
-            assert (await second.register()).error == 0
-            (own,) = (await second.started()).ownership
-            assert own.partitions == (PartitionAndOffset("t", "2", 42),)
-            await until(lambda: first.owned() == ["0", "1"])
-            await until(lambda: dump(made).get("/consumers/g/owners/t/2") == "c2-0")
-            assert dump(made)["/consumers/g/owners/t/0"] == "c1-0"
-            assert dump(made)["/consumers/g/offsets/t/1"] == "41"
-
-    asyncio.run(test())
-
-
-def test_topics_of_the_cluster_are_those_of_the_tree():
-    """LC-32, LC-33: made, grown and deleted ones; a member that reads the topic has what was added."""
-
-    async def test():
-        async with coordinators() as made, Peer() as peer:
-            await peer.connect(made)
-            await peer.register(topics="*1*.*")
-            await until(lambda: peer.owned() == ["0", "1", "2"])
-            set_topic(made.cluster, "t", 5)
-            await until(lambda: peer.owned() == ["0", "1", "2", "3", "4"])
-            set_topic(made.cluster, "new", 1)
-            await until(lambda: len(peer.owned()) == 6)
-            made.cluster.catalog.remove("new")
-            await until(lambda: paths.topic("new") not in dump(made))
-            told = json.loads(dump(made)[paths.topic("t")])
-            assert sorted(told["partitions"]) == ["0", "1", "2", "3", "4"]
+        async with coordinators(brokers) as made:
+            await scenario(made, Nodes(made))
 
     asyncio.run(test())
 
@@ -125,28 +86,6 @@ def test_what_others_wrote_into_the_tree_stays(caplog):
     said = " ".join(record.getMessage() for record in caplog.records)
     assert "another process has registered this broker" in said
     assert "with other partitions than the cluster's 2" in said
-
-
-def test_a_coordinator_that_goes_down_leaves_nothing_to_wait_for():
-    """LC-22, scenario 39: its successor is elected at once, and what members reported is written."""
-
-    async def test():
-        async with coordinators(brokers=2) as made, Peer() as peer:
-            await peer.connect(made)
-            await peer.register()
-            await peer.started()
-            peer.positions = {("t", "0"): 7}
-            first = active(made)
-            await until(lambda: first.machine.reign.groups["g"].offsets)
-            first.shut_down()
-            await first.stop()
-            assert peer.closed or await until(lambda: peer.closed)
-            assert dump(made)["/consumers/g/offsets/t/0"] == "7"
-            second = next(host for host in made.hosts if host is not first)
-            await until(lambda: second.machine.state.value == "active")
-            assert dump(made)[paths.EPOCH] == "2"
-
-    asyncio.run(test())
 
 
 def test_garbage_ends_a_connection_and_nothing_else():
