@@ -143,7 +143,7 @@ class OffsetRow:
     `error` says why the end is unknown, for instance that the topic is deleted, `error_code` in one name.
     `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
     reader's auto.offset.reset has it. `assigned_epoch` is the least epoch its owner may commit at
-    (KIP-1251); only the log tells it.
+    (KIP-1251); only the log tells it. `owner_thread` is the thread of a consumer that ZooKeeper names.
     """
 
     topic: str
@@ -160,6 +160,7 @@ class OffsetRow:
     log_start_offset: int | None = None
     reason: str | None = None
     error_code: str | None = None
+    owner_thread: str | None = None
 
     @property
     def gone(self) -> bool:
@@ -185,7 +186,8 @@ class GroupDescription:
     `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `members` is None
     when the broker does not serve the request that tells them. `total_lag` is None when any part of it is
     unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the rows that say why.
-    `errors` names parts that could not be read.
+    `errors` names parts that could not be read. `coordinator_epoch` is that of a coordinator elected in
+    ZooKeeper (docs/zookeeper-era.md), None elsewhere.
     """
 
     group_id: str
@@ -205,6 +207,7 @@ class GroupDescription:
     errors: tuple[ItemError, ...] = ()
     lag_at_least: int | None = None
     unknown_partitions: int = 0
+    coordinator_epoch: int | None = None
 
     @property
     def known_members(self) -> tuple[Member, ...]:

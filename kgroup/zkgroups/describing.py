@@ -211,11 +211,14 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
 
 def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
     """A row for every partition with a committed offset, an owner or a subscriber."""
-    owned = {p: owner.consumer for p, owner in seen.nodes.owners.items()}
+    owned = seen.nodes.owners
     everybody = replace(_nobody(), assignment=assignment_of(_rows_of(seen, stored)))
     for row in lag.rows(stored.all, (everybody,), ends, starts):
         partition = TopicPartition(row.topic, row.partition)
-        row = replace(row, member_id=owned.get(partition))
+        if (owner := owned.get(partition)) is not None:
+            row = replace(row, member_id=owner.consumer, owner_thread=owner.thread)
+        else:
+            row = replace(row, member_id=None)
         if partition in seen.nodes.undecodable and partition not in stored.kafka:
             why = seen.nodes.undecodable[partition]
             row = replace(row, lag=None, reason=f"what is committed is not known: {why}")

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from kgroup.admin.models import Deletion, Description, GroupListing, GroupResult, ItemError, Listing
+from kgroup.admin.models import (
+    Deletion,
+    Description,
+    GroupDescription,
+    GroupListing,
+    GroupResult,
+    ItemError,
+    Listing,
+    Node,
+)
 from kgroup.admin.refusals import code_name
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -23,6 +32,8 @@ if TYPE_CHECKING:
     from kgroup.zkgroups.brokers import Logs, OldCluster
     from kgroup.zkgroups.deleting import Transact
 
+OWN_LISTENER = "LEGACY"
+"""The name of a broker's listener for consumers of the elected coordinator (`kgroup serve --legacy`)."""
 Connect = Callable[[Sequence[Broker]], "OldCluster"]
 Answers = dict[str, Seen | KgroupError]
 
@@ -57,12 +68,13 @@ class Groups:
         found = self._read(group_ids)
         seen = [group for group in found.values() if isinstance(group, Seen)]
         told = describe(seen, self._logs_of_brokers()) if seen else ()
+        told, unseen = self._with_coordinator(told)
         errors = tuple(
             ItemError(group_id, code_name(error), error.message, error.hint)
             for group_id, error in found.items()
             if isinstance(error, KgroupError)
         )
-        return Description(told, (*errors, *self._broker_errors))
+        return Description(told, (*errors, *unseen, *self._broker_errors))
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
         """How far each group is behind, with `interval_s` at which rate."""
@@ -151,6 +163,29 @@ class Groups:
             name: Seen(group, topics, there) if isinstance(group, GroupNodes) else group
             for name, group in found.items()
         }
+
+    def _with_coordinator(
+        self, told: tuple[GroupDescription, ...]
+    ) -> tuple[tuple[GroupDescription, ...], tuple[ItemError, ...]]:
+        """The groups with the elected coordinator of those that one has assigned; what is not known of it."""
+        elected = tree.elected(self._ask) if told else None
+        names = tree.coordinated(self._ask, [group.group_id for group in told]) if elected else frozenset()
+        if elected is None or not names:
+            return told, ()
+        listeners = next((b.listeners for b in tree.brokers(self._ask)[0] if b.id == elected.broker_id), {})
+        address = listeners.get(OWN_LISTENER) or next(iter(listeners.values()), None)
+        node = None if address is None else Node(elected.broker_id, *address)
+        found = tuple(
+            replace(group, coordinator=node, coordinator_epoch=elected.epoch)
+            if group.group_id in names
+            else group
+            for group in told
+        )
+        if node is not None:
+            return found, ()
+        what = f"broker {elected.broker_id}"
+        why = f"{what} is the elected coordinator, and is not registered: where it listens is not known"
+        return found, (ItemError(what, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, why),)
 
     def _logs_of_brokers(self) -> Logs:
         from kgroup.zkgroups.brokers import Logs, none_registered

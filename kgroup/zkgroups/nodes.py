@@ -33,7 +33,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 Ask = Callable[..., tuple[Result, ...]]
 CONSUMERS, BROKERS = "consumers", "brokers"
-ELECTED = "coordinator"
+ELECTED, EPOCH = "coordinator", "coordinator_epoch"
 """In its place among the groups, a coordinator of the design of 0.9 keeps its broker's id."""
 IDS, OWNERS, OFFSETS = "ids", "owners", "offsets"
 _ACL = "an ACL in ZooKeeper keeps it from this client: set zookeeper.sasl.username and its password"
@@ -45,6 +45,15 @@ class Owner:
 
     consumer: str
     lasting: bool
+    thread: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """The coordinator of the design of 0.9: its broker, and which election it won; None if not told."""
+
+    broker_id: int
+    epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,22 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
     return tuple(found), tuple(errors)
 
 
+def elected(ask: Ask) -> Elected | None:
+    """Who is elected to coordinate; None in trees of Kafka itself, where nobody is."""
+    node, epoch = ask(Get(path_of(CONSUMERS, ELECTED)), Get(path_of(EPOCH)))
+    if not isinstance(node, Node) or not node.stat.owner or not node.data.isdigit():
+        return None
+    known = isinstance(epoch, Node) and epoch.data.isdigit()
+    return Elected(int(node.data), int(epoch.data) if isinstance(epoch, Node) and known else None)
+
+
+def coordinated(ask: Ask, names: Sequence[str]) -> frozenset[str]:
+    """The groups that an elected coordinator has assigned: it keeps their session timeout with the owners."""
+    nodes = ask(*(Get(path_of(CONSUMERS, name, OWNERS)) for name in names))
+    told = zip(names, nodes, strict=True)
+    return frozenset(n for n, node in told if isinstance(node, Node) and b"session_timeout_ms" in node.data)
+
+
 def cluster_id(ask: Ask) -> str | None:
     """The cluster's id, which Kafka keeps since 0.10.1; None where none can be read."""
     (node,) = ask(Get(path_of("cluster", "id")))
@@ -271,7 +296,7 @@ def _take_owner(group: GroupNodes, partition: TopicPartition, node: Node) -> Non
         where = path_of(CONSUMERS, group.group_id, OWNERS, partition.topic, str(partition.partition))
         group.note(OWNERS, where, consumer)
     else:
-        group.owners[partition] = Owner(consumer, lasting=node.stat.owner == 0)
+        group.owners[partition] = Owner(consumer, node.stat.owner == 0, node.data.decode())
 
 
 def _take_offset(group: GroupNodes, partition: TopicPartition, node: Node) -> None:

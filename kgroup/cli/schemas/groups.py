@@ -41,6 +41,7 @@ OFFSET = record(
     log_start_offset=nullable(INTEGER),
     reason=nullable(STRING),
     assigned_epoch=nullable(INTEGER),
+    owner_thread=nullable(STRING),
 )
 FINDING = record(
     code={"type": "string", "pattern": "^KG[0-9]{3}$"},
@@ -64,6 +65,7 @@ GROUP = record(
     total_lag=nullable(INTEGER),
     lag_at_least=nullable(INTEGER),
     unknown_partitions=INTEGER,
+    coordinator_epoch=nullable(INTEGER),
     findings=array(FINDING),
 )
 

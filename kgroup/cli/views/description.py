@@ -49,6 +49,7 @@ OFFSET_COLUMNS = (
     Column("leader_epoch", wide=True, right=True),
     Column("metadata", wide=True),
     Column("assigned_epoch", "ASSIGNED-EPOCH", wide=True, right=True),
+    Column("owner_thread", "THREAD", wide=True),
     Column("error", wide=True),
 )
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
@@ -92,6 +93,8 @@ def _headline(group: GroupDescription) -> str:
     place = []
     if group.coordinator is not None:
         place.append(f"coordinator {group.coordinator.id}")
+    if group.coordinator_epoch is not None:
+        place.append(f"elected, epoch {group.coordinator_epoch}")
     if group.offsets_partition is not None:
         place.append(f"__consumer_offsets-{group.offsets_partition}")
     if place:
@@ -194,6 +197,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,
             "assigned_epoch": row.assigned_epoch,
+            "owner_thread": row.owner_thread,
             "error": row.error or row.reason,
         }
         for row in group.offsets

@@ -328,3 +328,50 @@ def test_one_sentence_where_kazoo_is_missing(monkeypatch, capsys):
 def test_nobody_listening_is_unreachable_at_once(capsys):
     assert run(["list", "--zookeeper", "127.0.0.1:1", "--timeout", "5s"]) == LATE
     assert "Connection refused" in capsys.readouterr().err
+
+
+def _elected(world: World) -> None:
+    """A coordinator of the design of 0.9 has assigned group pushed; group live is of old consumers."""
+    world.old.put("/consumers/coordinator", "1", ephemeral=True)
+    world.old.put("/coordinator_epoch", "3")
+    world.old.put("/consumers/pushed/owners", '{"version":1,"session_timeout_ms":6000}')
+    for partition in (0, 1):
+        world.old.owner("pushed", "t1", partition, "c1", lasting=True)
+        world.old.offset("pushed", "t1", partition, 7)
+
+
+def test_a_group_of_an_elected_coordinator_is_told_with_it(ask):
+    """LC-15, LC-64: threads that own, who is elected and in which election; the others have none."""
+    world = _scene(_elected)()
+    told = ask(world, "describe", "pushed", "live", "-o", "json")
+    assert told.code == OK
+    jsonschema.validate(told.document, schema_for("describe"))
+    groups = {group["group_id"]: group for group in told.document["data"]["groups"]}
+    pushed, live = groups["pushed"], groups["live"]
+    assert pushed["coordinator"] == {"id": 1, "host": "b1", "port": 9092}
+    assert (pushed["coordinator_epoch"], live["coordinator_epoch"], live["coordinator"]) == (3, None, None)
+    assert [row["owner_thread"] for row in pushed["offsets"]] == ["c1-0", "c1-0"]
+    # Who is registered with it, the coordinator alone knows.
+    assert (pushed["state"], pushed["members"]) == ("Unknown", None)
+    text = ask(world, "describe", "pushed", "--section", "summary,offsets", "-o", "wide").out
+    assert "coordinator 1 · elected, epoch 3" in text and "c1-0" in text
+
+
+def test_an_elected_coordinator_that_is_not_registered_is_said(ask):
+    """It is no coordinator of nobody: where it listens is what is not known."""
+
+    def gone(world: World) -> None:
+        _elected(world)
+        world.old.put("/brokers/ids/2", '{"version":1,"host":"b2","port":9092}', ephemeral=True)
+        world.old.remove("/brokers/ids/1")
+
+    told = ask(_scene(gone)(), "describe", "pushed", "-o", "json")
+    assert told.code == PARTIAL
+    assert told.document["data"]["groups"][0]["coordinator"] is None
+    assert "broker 1 is the elected coordinator, and is not registered" in told.err
+
+
+def test_the_elected_coordinator_is_no_group(ask):
+    """LC-15: its node lies where groups do."""
+    told = ask(_scene(_elected)(), "list", "-o", "json")
+    assert [group["group_id"] for group in told.document["data"]["groups"]] == ["idle", "live", "pushed"]
