@@ -4,8 +4,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated
 from typing import Protocol as Shape
 
 import typer
@@ -22,6 +22,7 @@ from kgroup.errors import ConfigError, ErrorCode
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.client.legacy_consumer import Happened
+    from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.domain import TopicPartition
     from kgroup.members.driver import Event
     from kgroup.members.effects import Member
@@ -197,12 +198,12 @@ def _member(
     raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
 
 
-def _assignor(name: str) -> Any:
+def _assignor(name: str) -> "ClientAssignor":
     from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
     from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
 
-    known = dict(
+    known: dict[str, Callable[[], ClientAssignor]] = dict(
         zip(ASSIGNORS, (ClientRangeAssignor, RoundRobinAssignor, CooperativeStickyAssignor), strict=True)
     )
     if name not in known:
