@@ -9,10 +9,9 @@ from kgroup.cli.env.invocation import Env
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kgroup.domain import TopicPartition
     from kgroup.pipeline.ask.timeline import Ends, Timeline
+    from kgroup.pipeline.spark.session import SparkSession
     from kgroup.pipeline.tables.store import Store
 
 EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]

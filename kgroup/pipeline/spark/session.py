@@ -20,7 +20,7 @@ from kgroup.pipeline.spark.package import build_package
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession as SparkSession
 
 Watch = Callable[[int, int], None]
 """Told the tasks done and the tasks known of, while a job runs."""
