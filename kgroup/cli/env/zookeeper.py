@@ -138,14 +138,17 @@ def _brokers(
     from kgroup.client.retry import Retry
     from kgroup.client.transport import SocketTransport
     from kgroup.zkgroups.brokers import OldCluster
+    from kgroup.zkgroups.groups import OWN_LISTENER
 
     protocol = (settings.get("security.protocol") or "PLAINTEXT").upper()
     addresses = tuple(
         broker.listeners.get(protocol) or next(iter(broker.listeners.values())) for broker in alive
     )
+    # Brokers of ours serve what Kafka of today does, and none of the versions that 0.8 knew unasked.
+    of_today = all(OWN_LISTENER in broker.listeners for broker in alive)
     left_s = max(until - time.monotonic(), LEAST_S)
     transport = closing.enter_context(
-        SocketTransport(replace(connection_to(addresses, settings), asks_versions=False))
+        SocketTransport(replace(connection_to(addresses, settings), asks_versions=of_today))
     )
     transport.end_within(left_s)
     return OldCluster(transport, Retry(timeout_s=left_s))

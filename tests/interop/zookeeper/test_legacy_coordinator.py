@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 
@@ -24,7 +26,7 @@ CONFIG = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=200, zk_sessi
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ZooKeeperServer]:
+def zookeeper() -> Iterator[ZooKeeperServer]:
     with ZooKeeperServer() as running:
         yield running
 
@@ -52,10 +54,10 @@ class Nodes:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_scenario(server, name):
+def test_scenario(zookeeper, name):
     """LC-16, LC-17: below a chroot that nobody has made, and that is another each time."""
     brokers, scenario = SCENARIOS[name]
-    where = parse_ensemble(f"{server.bootstrap}/legacy/{name.replace(' ', '-')}")
+    where = parse_ensemble(f"{zookeeper.bootstrap}/legacy/{name.replace(' ', '-')}")
 
     async def test():
         async with coordinators(brokers, CONFIG, ensemble=where) as made, Nodes(where).opened() as nodes:
@@ -64,9 +66,9 @@ def test_scenario(server, name):
     asyncio.run(test())
 
 
-def test_a_session_that_is_ended_costs_the_place(server):
+def test_a_session_that_is_ended_costs_the_place(zookeeper):
     """LC-74, scenario 3: the other broker is elected with the next epoch; the first follows it."""
-    where = parse_ensemble(f"{server.bootstrap}/expiry")
+    where = parse_ensemble(f"{zookeeper.bootstrap}/expiry")
 
     async def test():
         async with (
@@ -112,6 +114,33 @@ def test_without_zookeeper_the_coordinator_stops_in_time(tmp_path):
                 assert made.hosts[0].machine.reign is None
                 await asyncio.to_thread(alone.start)
                 await until(lambda: active(made))
+
+    asyncio.run(test())
+
+
+def test_describe_tells_who_coordinates(zookeeper):
+    """LC-15, LC-64: by the command, as an operator asks: owner threads, the coordinator and its epoch."""
+    where = parse_ensemble(f"{zookeeper.bootstrap}/described")
+
+    async def test():
+        async with (
+            coordinators(1, CONFIG, ensemble=where) as made,
+            Nodes(where).opened() as nodes,
+            Peer() as peer,
+        ):
+            await peer.connect(made)
+            await peer.register()
+            await becomes(nodes, "/consumers/g/owners/t/2", "c1-0")
+            argv = (sys.executable, "-m", "kgroup", "describe", "g", "--zookeeper", str(where), "-o", "json")
+            asked = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+            out, _ = await asked.communicate()
+            assert asked.returncode == 0
+            (group,) = json.loads(out)["data"]["groups"]
+            address = made.addresses[0].rpartition(":")
+            assert group["coordinator"] == {"id": 0, "host": address[0], "port": int(address[2])}
+            assert group["coordinator_epoch"] == 1
+            assert [row["owner_thread"] for row in group["offsets"]] == ["c1-0"] * 3
+            assert (group["state"], group["members"]) == ("Unknown", None)
 
     asyncio.run(test())
 
