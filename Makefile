@@ -60,7 +60,7 @@ check: setup spark ## Style, types (those of PySpark too), layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/lint-imports --config tests/house/rooms.ini
+	$(BIN)/lint-imports --no-cache --config tests/house/rooms.ini
 
 .PHONY: interop
 interop: setup ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
