@@ -35,10 +35,12 @@ SAID = "broker:9092"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
     r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|kgroup\["
+    r"|member run .*--legacy"
 )
 """What needs Spark, a process of its own for the cluster, ZooKeeper, or is played by tests/simulation.
 
-With ZooKeeper they are played by tests/interop/zookeeper.
+With ZooKeeper they are played by tests/interop/zookeeper, with a coordinator of its era by
+tests/cli/test_member_legacy.py.
 """
 ENDLESS = re.compile(
     r"kgroup (watch (?!.*--until)|serve|member run|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
