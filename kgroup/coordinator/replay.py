@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup, InconsistentLog
@@ -16,6 +16,9 @@ from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import State
 from kgroup.protocol import group_records as r
+
+Replay: TypeAlias = Callable[[State, Any, Any, int, int], None]
+"""What a record does to the state: its key, its value or None, its offset, its producer id."""
 
 
 def replay(state: State, records: Iterable[Record], base: int, producer_id: int) -> None:
@@ -106,27 +109,18 @@ def _group_epoch(
 
 
 def _partition_metadata(
-    state: State,
+    group: ConsumerGroup,
     key: r.ConsumerGroupPartitionMetadataKey,
     value: r.ConsumerGroupPartitionMetadataValue | None,
-    _: int,
-    __: int,
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
-    if group is not None:
-        group.has_partition_metadata = value is not None
+    group.has_partition_metadata = value is not None
 
 
 def _member(
-    state: State,
+    group: ConsumerGroup,
     key: r.ConsumerGroupMemberMetadataKey,
     value: r.ConsumerGroupMemberMetadataValue | None,
-    _: int,
-    __: int,
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
-    if group is None:
-        return
     member = group.members.get(key.member_id)
     if value is not None:
         before = member or ConsumerMember(key.member_id, value)
@@ -142,15 +136,10 @@ def _member(
 
 
 def _target_epoch(
-    state: State,
+    group: ConsumerGroup,
     key: r.ConsumerGroupTargetAssignmentMetadataKey,
     value: r.ConsumerGroupTargetAssignmentMetadataValue | None,
-    _: int,
-    __: int,
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
-    if group is None:
-        return
     if value is not None:
         group.assignment_epoch, group.assignment_timestamp_ms = (
             value.assignment_epoch,
@@ -163,15 +152,10 @@ def _target_epoch(
 
 
 def _target(
-    state: State,
+    group: ConsumerGroup,
     key: r.ConsumerGroupTargetAssignmentMemberKey,
     value: r.ConsumerGroupTargetAssignmentMemberValue | None,
-    _: int,
-    __: int,
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
-    if group is None:
-        return
     if value is None:
         group.targets.pop(key.member_id, None)
         group.assignor_says.pop(key.member_id, None)
@@ -184,15 +168,10 @@ def _target(
 
 
 def _assignment(
-    state: State,
+    group: ConsumerGroup,
     key: r.ConsumerGroupCurrentMemberAssignmentKey,
     value: r.ConsumerGroupCurrentMemberAssignmentValue | None,
-    _: int,
-    __: int,
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
-    if group is None:
-        return
     member = group.members.get(key.member_id)
     if value is not None:
         before = member or ConsumerMember(key.member_id, no_metadata())
@@ -202,30 +181,36 @@ def _assignment(
 
 
 def _regex(
-    state: State,
+    group: ConsumerGroup,
     key: r.ConsumerGroupRegularExpressionKey,
     value: r.ConsumerGroupRegularExpressionValue | None,
-    _: int,
-    __: int,
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
-    if group is None:
-        return
     if value is None:
         group.resolved.pop(key.regular_expression, None)
     else:
         group.resolved[key.regular_expression] = value
 
 
-_REPLAYS: dict[type[r.RecordKey], Callable[[State, Any, Any, int, int], None]] = {
+def _in_group(apply: Callable[[ConsumerGroup, Any, Any], None]) -> Replay:
+    """What a record about a part of a consumer group does; the tombstone of one that is gone does nothing."""
+
+    def replay_in_group(state: State, key: Any, value: Any, _: int, __: int) -> None:
+        group = _consumer_group(state, key.group_id, create=value is not None)
+        if group is not None:
+            apply(group, key, value)
+
+    return replay_in_group
+
+
+_REPLAYS: dict[type[r.RecordKey], Replay] = {
     r.OffsetCommitKey: _offset,
     r.LegacyOffsetCommitKey: _legacy_offset,
     r.GroupMetadataKey: _classic_group,
     r.ConsumerGroupMetadataKey: _group_epoch,
-    r.ConsumerGroupPartitionMetadataKey: _partition_metadata,
-    r.ConsumerGroupMemberMetadataKey: _member,
-    r.ConsumerGroupTargetAssignmentMetadataKey: _target_epoch,
-    r.ConsumerGroupTargetAssignmentMemberKey: _target,
-    r.ConsumerGroupCurrentMemberAssignmentKey: _assignment,
-    r.ConsumerGroupRegularExpressionKey: _regex,
+    r.ConsumerGroupPartitionMetadataKey: _in_group(_partition_metadata),
+    r.ConsumerGroupMemberMetadataKey: _in_group(_member),
+    r.ConsumerGroupTargetAssignmentMetadataKey: _in_group(_target_epoch),
+    r.ConsumerGroupTargetAssignmentMemberKey: _in_group(_target),
+    r.ConsumerGroupCurrentMemberAssignmentKey: _in_group(_assignment),
+    r.ConsumerGroupRegularExpressionKey: _in_group(_regex),
 }
