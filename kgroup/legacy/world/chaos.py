@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from kgroup.legacy.consumer.events import ConsumerConfig
 from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.legacy.world.broker import BrokerProcess
+from kgroup.legacy.world.chance import Chance
 from kgroup.legacy.world.consumer import ConsumerProcess
 from kgroup.legacy.world.rest import come_to_rest, stay_at_rest
-from kgroup.legacy.world.schedule import Chance
 from kgroup.legacy.world.violation import Violation
 from kgroup.legacy.world.world import World
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kgroup.legacy.wire.primitives import Frames
-from kgroup.legacy.world.schedule import Chance, Schedule
+from kgroup.legacy.world.chance import Chance
+from kgroup.schedule import Schedule
 
 if TYPE_CHECKING:
     from kgroup.legacy.world.broker import BrokerProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from kgroup.legacy.world.schedule import Schedule
+from kgroup.schedule import Schedule
 
 _AT_ONCE = 10_000
 

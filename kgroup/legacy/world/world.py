@@ -12,10 +12,11 @@ from kgroup.legacy.coordinator.election import State
 from kgroup.legacy.wire.codec import Wire
 from kgroup.legacy.wire.messages import Broker, Partition
 from kgroup.legacy.world.broker import BrokerProcess
+from kgroup.legacy.world.chance import Chance
 from kgroup.legacy.world.consumer import ConsumerProcess
 from kgroup.legacy.world.invariants import Auditor
 from kgroup.legacy.world.network import Network
-from kgroup.legacy.world.schedule import Chance, Schedule
+from kgroup.schedule import Schedule
 from kgroup.zookeeper.operations import Create, Delete, Failure, Get, Result, SetData, Write
 from kgroup.zookeeper.tree import Tree
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kgroup.legacy.coordinator.events import Zk, ZkConnected, ZkDone, ZkExpired, ZkFired, ZkSuspended
-from kgroup.legacy.world.schedule import Chance, Schedule
+from kgroup.legacy.world.chance import Chance
+from kgroup.schedule import Schedule
 from kgroup.zookeeper.operations import Change, Failure
 from kgroup.zookeeper.tree import Tree
 

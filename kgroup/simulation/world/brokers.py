@@ -21,8 +21,8 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.runtime.shard import Shard
+from kgroup.schedule import Schedule
 from kgroup.simulation.world.network import Connection, InFlight, Network
-from kgroup.simulation.world.schedule import Schedule
 
 CLIENT_ID = "pod"
 

@@ -10,10 +10,10 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import Topic, TopicImage, TopicPartition
 from kgroup.members.effects import Member
 from kgroup.protocol.codec import Message
+from kgroup.schedule import Schedule
 from kgroup.simulation.world.brokers import Brokers, Watcher
 from kgroup.simulation.world.network import Connection, InFlight
 from kgroup.simulation.world.process import Process, ProcessSettings
-from kgroup.simulation.world.schedule import Schedule
 from kgroup.simulation.world.transactions import Copier, Transactions
 
 START_MS = 1_700_000_000_000

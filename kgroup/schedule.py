@@ -10,14 +10,16 @@ from typing import Any
 class Schedule:
     """Actions by moment; those of one moment in the order they were added.
 
-    `steps` counts the actions carried out: with the seed it names one state of a run.
+    `steps` counts the actions carried out: with the seed it names one state of a run. `after_each`, if it is
+    set, is called behind every one of them.
     """
 
-    __slots__ = ("_added", "_heap", "now_ms", "steps")
+    __slots__ = ("_added", "_heap", "after_each", "now_ms", "steps")
 
-    def __init__(self, start_ms: int) -> None:
+    def __init__(self, start_ms: int = 0) -> None:
         self.now_ms = start_ms
         self.steps = 0
+        self.after_each: Callable[[], None] | None = None
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._added = 0
 
@@ -40,4 +42,6 @@ class Schedule:
             self.now_ms, _, action, args = heappop(heap)
             self.steps += 1
             action(*args)
+            if self.after_each is not None:
+                self.after_each()
         self.now_ms = max(self.now_ms, ms)
