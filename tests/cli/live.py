@@ -2,15 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from kgroup.admin.admin import Admin
+from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 from kgroup.broker.server import Server
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode
+from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.offset_commit import (
@@ -22,26 +25,56 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReque
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.cluster import Cluster
 
+Call = Callable[[Coroutine[Any, Any, Any]], Any]
+FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=100, zk_session_ms=1200)
+
 
 @contextmanager
 def served(cluster: Cluster) -> Iterator[str]:
     """Serve on a free port from a thread of its own; gives host:port."""
+    with _another_loop() as call, _serving(cluster, call) as bootstrap:
+        yield bootstrap
+
+
+@contextmanager
+def served_with_coordinators(
+    cluster: Cluster, config: LegacyConfig | None = None
+) -> Iterator[tuple[str, str, LegacyBrokers]]:
+    """The same with a coordinator of the ZooKeeper era beside each broker; where the two listen, and they."""
+
+    async def made() -> LegacyBrokers:
+        return LegacyBrokers(cluster, LegacyOptions(config=config or FAST))
+
+    with _another_loop() as call, _serving(cluster, call) as bootstrap:
+        coordinators = call(made())
+        try:
+            yield bootstrap, ",".join(call(coordinators.start())), coordinators
+        finally:
+            call(coordinators.stop())
+
+
+@contextmanager
+def _another_loop() -> Iterator[Call]:
+    """An event loop in a thread of its own; what has coroutines run there."""
     loop = asyncio.new_event_loop()
-    server = Server(cluster)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-
-    def call(coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(10)
-
     try:
-        (port,) = call(server.start(0))
-        yield f"127.0.0.1:{port}"
+        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(20)
     finally:
-        call(server.stop())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+@contextmanager
+def _serving(cluster: Cluster, call: Call) -> Iterator[str]:
+    server = Server(cluster)
+    try:
+        ports = call(server.start(0))
+        yield ",".join(f"127.0.0.1:{port}" for port in ports)
+    finally:
+        call(server.stop())
         cluster.close()
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,20 +28,19 @@ from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
 from tests.cli.conftest import Kgroup, Ran
 from tests.cli.damage import INCIDENTS
-from tests.cli.live import Client, served
+from tests.cli.live import Client, served, served_with_coordinators
 from tests.cli.logs import append
 
 ROOT = Path(__file__).parents[2]
 SAID = "broker:9092"
+OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
     r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|kgroup\["
-    r"|member run .*--legacy"
 )
 """What needs Spark, a process of its own for the cluster, ZooKeeper, or is played by tests/simulation.
 
-With ZooKeeper they are played by tests/interop/zookeeper, with a coordinator of its era by
-tests/cli/test_member_legacy.py.
+With ZooKeeper they are played by tests/interop/zookeeper.
 """
 ENDLESS = re.compile(
     r"kgroup (watch (?!.*--until)|serve|member run|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
@@ -118,8 +118,9 @@ def of_orders(partition: Path) -> None:
 class World:
     """A cluster with the groups and topics the examples speak of, and a folder with the files they name."""
 
-    def __init__(self, folder: Path, bootstrap: str, *, members: bool) -> None:
+    def __init__(self, folder: Path, bootstrap: str, *, members: bool, legacy: str = LEGACY) -> None:
         self.folder, self.bootstrap, self.client = folder, bootstrap, Client(bootstrap)
+        self.legacy = legacy
         self.stirring: dict[str, str] = {}
         hour = 3_600_000
         now = int(time.time() * 1000)
@@ -163,6 +164,8 @@ class World:
 
     def here(self, line: str) -> str:
         """The line with the addresses of this world."""
+        if "--legacy " in line:
+            line = line.replace(OWN, self.bootstrap).replace(LEGACY, self.legacy)
         line = line.replace(SAID, self.bootstrap).replace("http://hooks.local/kafka", DEAD_HOOK)
         # Neither fish nor the time for a large group is at hand.
         line = line.replace("fish | source", "fish | cat").replace(
@@ -187,10 +190,16 @@ class World:
                 self.stirring[group] = self.client.consumer_member(group, group, "stirring")
 
 
-def made(folder: Path, *, members: bool) -> Iterator[World]:
+def made(folder: Path, *, members: bool, legacy: bool = False) -> Iterator[World]:
     settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.migration.policy": "bidirectional"}
-    with served(Cluster(config=settings, offsets_partitions=4)) as bootstrap:
-        world = World(folder, bootstrap, members=members)
+    cluster = Cluster(config=settings, offsets_partitions=4)
+    with ExitStack() as stack:
+        where: tuple[str, str]
+        if legacy:
+            where = stack.enter_context(served_with_coordinators(cluster))[:2]
+        else:
+            where = stack.enter_context(served(cluster)), LEGACY
+        world = World(folder, where[0], members=members, legacy=where[1])
         yield world
         world.client.close()
 
@@ -212,7 +221,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     """The world of one example; this process is in its folder."""
     line: str = request.getfixturevalue("line")
     if CHANGES.search(line) or ENDLESS.match(line):
-        world = made(tmp_path, members=not ALONE.search(line) and not line.startswith("kgroup watch"))
+        members = not ALONE.search(line) and not line.startswith("kgroup watch")
+        world = made(tmp_path, members=members, legacy="--legacy 127" in line)
     else:
         world = iter([request.getfixturevalue("idle" if ALONE.search(line) else "shared")])
     for here in world:

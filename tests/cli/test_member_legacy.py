@@ -1,23 +1,15 @@
 """`kgroup member run --legacy`: a consumer of the ZooKeeper era that joins, reads and leaves."""
 
-import asyncio
 import json
 import signal
 import socket
-import threading
-from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
 
-from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
-from kgroup.broker.server import Server
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.runtime.cluster import Cluster
-from tests.cli.live import Client
-
-CONFIG = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=100, zk_session_ms=1200)
+from tests.cli.live import Client, served_with_coordinators
 
 
 @pytest.fixture(autouse=True)
@@ -28,38 +20,9 @@ def own_signals():
         signal.signal(number, handler)
 
 
-@contextmanager
-def _serving():
-    """Where two brokers and their coordinators listen, and the tree between them."""
-    loop = asyncio.new_event_loop()
-    cluster = Cluster(None, brokers=2, offsets_partitions=1)
-    server = Server(cluster)
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    def call(coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(20)
-
-    async def made():
-        return LegacyBrokers(cluster, LegacyOptions(config=CONFIG))
-
-    try:
-        ports = call(server.start())
-        coordinators = call(made())
-        addresses = call(coordinators.start())
-        yield ",".join(f"127.0.0.1:{port}" for port in ports), ",".join(addresses), coordinators
-    finally:
-        call(coordinators.stop())
-        call(server.stop())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-        cluster.close()
-
-
 @pytest.fixture(scope="module")
 def served():
-    with _serving() as where:
+    with served_with_coordinators(Cluster(None, brokers=2, offsets_partitions=1)) as where:
         bootstrap = where[0]
         client = Client(bootstrap)
         client.create_topic("orders", 3)
