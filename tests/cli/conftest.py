@@ -1,28 +1,13 @@
 """Run the command line in this process, with a config and data folder of its own."""
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kgroup.cli.app import run
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served
-
-
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
+from tests.ran import Ran, ran
 
 Kgroup = Callable[..., Ran]
 
@@ -46,10 +31,7 @@ def config_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def kgroup(capsys: pytest.CaptureFixture[str]) -> Kgroup:
     def call(*argv: str) -> Ran:
-        capsys.readouterr()
-        code = run(argv)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
+        return ran(capsys, *argv)
 
     return call
 

@@ -6,22 +6,19 @@ super user and sees everything, so that her answers are the truth that his are c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
-from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from tests.own_home import move_in
+from tests.ran import Ran, ran
 
 from .conftest import require
 from .kafka import AUTHORIZED, USERS, RealKafka
@@ -32,18 +29,7 @@ MINE, OTHERS = "g-mine", "g-others"
 DENIED = "TOPIC_AUTHORIZATION_FAILED"
 
 
-@dataclass(frozen=True)
-class Told:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        return json.loads(self.out)["data"]
-
-
-Ask = Callable[..., Told]
+Ask = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +58,7 @@ def ask(
     """Run a command line as bob, or as `user`."""
     move_in(monkeypatch, tmp_path)
 
-    def call(*argv: str, user: str = "bob") -> Told:
+    def call(*argv: str, user: str = "bob") -> Ran:
         login = {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
@@ -80,10 +66,7 @@ def ask(
             "sasl.password": USERS[user],
         }
         settings = [part for key, value in login.items() for part in ("-X", f"{key}={value}")]
-        capsys.readouterr()
-        code = run([*argv, "-b", kafka.address("SASL_PLAINTEXT"), *settings, "-o", "json"])
-        captured = capsys.readouterr()
-        return Told(code, captured.out, captured.err)
+        return ran(capsys, *argv, "-b", kafka.address("SASL_PLAINTEXT"), *settings, "-o", "json")
 
     return call
 

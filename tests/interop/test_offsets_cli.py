@@ -16,6 +16,7 @@ from kgroup.cli.app import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition
+from tests.own_home import move_in
 
 from .conftest import Case
 from .driver import Client, settle
@@ -33,8 +34,7 @@ def cli(
     case: Case, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Cli:
     """Runs a command line of kgroup on the server, with a journal of its own."""
-    for name in ("CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path))
+    move_in(monkeypatch, tmp_path)
 
     def call(*argv: str) -> tuple[int, str, str]:
         capsys.readouterr()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tests.ran import Ran
+
 from ..waiting import eventually
-from .ground import COMMITTED, DYNAMIC, EMPTY, PARTITIONS, RECORDS, STATIC, TOPIC, Ground, Told
+from .ground import COMMITTED, DYNAMIC, EMPTY, PARTITIONS, RECORDS, STATIC, TOPIC, Ground
 from .outcomes import WORKS, Outcome, needs_later
 
 OK, NOT_FOUND, REFUSED = 0, 3, 4
@@ -21,7 +23,7 @@ def all_at(offset: int) -> CommittedOffsets:
     return dict.fromkeys(range(PARTITIONS), offset)
 
 
-def do(ground: Ground, *argv: str) -> Told:
+def do(ground: Ground, *argv: str) -> Ran:
     """Plan, which changes nothing, then execute."""
     planned = ground.ask(*argv)
     if planned.code:

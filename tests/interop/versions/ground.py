@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pytest
 
 from kgroup.cli.app import run
 from tests.own_home import move_in
+from tests.ran import Ran
 
 from ..driver import Driver, DriverError, Member, settle
 from ..tables import rows
@@ -25,32 +25,6 @@ from .broker import OldKafka
 TOPIC, PARTITIONS, RECORDS, COMMITTED = "orders", 4, 10, 5
 DYNAMIC, STATIC, EMPTY, NEXT = "g-dynamic", "g-static", "g-empty", "g-next"
 EVERYTHING = {(TOPIC, number) for number in range(PARTITIONS)}
-
-
-@dataclass(frozen=True)
-class Told:
-    """What one command said."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def data(self) -> Any:
-        return self.document["data"]
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        return self.document["errors"]  # type: ignore[no-any-return]
-
-    def group(self, name: str) -> Any:
-        """The one of the document's groups that has this name."""
-        (found,) = (group for group in self.data["groups"] if group["group_id"] == name)
-        return found
 
 
 @dataclass
@@ -71,12 +45,12 @@ class Ground:
     home: Path
     members: dict[str, list[Member]] = field(default_factory=dict)
 
-    def ask(self, *argv: str) -> Told:
+    def ask(self, *argv: str) -> Ran:
         """Run a command on the broker; whatever happens it is no traceback."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run([*argv, "-b", self.kafka.bootstrap, "--timeout", "20s", "-o", "json"])
-        told = Told(code, out.getvalue(), err.getvalue())
+        told = Ran(code, out.getvalue(), err.getvalue())
         assert "Traceback" not in told.err and "does not know how to handle" not in told.err, (argv, told)
         return told
 

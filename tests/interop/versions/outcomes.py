@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .ground import Told
+from tests.ran import Ran
 
 RESULTS = Path(__file__).with_name("results.json")
 UNSUPPORTED = "UNSUPPORTED_VERSION"
@@ -34,7 +34,7 @@ def partly(why: str) -> Outcome:
     return Outcome("partly", why)
 
 
-def needs_later(told: Told) -> Outcome:
+def needs_later(told: Ran) -> Outcome:
     """Of a command that the broker is too old for: it says so, and from which release on it works."""
     assert told.code not in (0, 8), told
     assert UNSUPPORTED in told.out, told

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from kgroup.cli.app import run
+from tests.own_home import move_in
+from tests.ran import Ran, ran
 
 from ..kafka import RealKafka
 from .era import GROUP_COMMAND, OFFSET_CHECKER, SCALA, OldBroker, ZooKeeperServer, eventually, together
@@ -25,27 +25,12 @@ ROW = re.compile(
 READ, MORE = 5, 7
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self):
-        return json.loads(self.out)["data"]
-
-
 @pytest.fixture
 def kgroup(capsys, tmp_path, monkeypatch):
-    for name in ("CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    move_in(monkeypatch, tmp_path)
 
     def call(*argv: str) -> Ran:
-        capsys.readouterr()
-        code = run(argv)
-        said = capsys.readouterr()
-        return Ran(code, said.out, said.err)
+        return ran(capsys, *argv)
 
     return call
 

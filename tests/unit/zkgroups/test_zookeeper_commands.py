@@ -21,6 +21,8 @@ from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zkgroups.brokers import OldCluster
 from kgroup.zookeeper import session as sessions
+from tests.own_home import move_in
+from tests.ran import Ran, ran
 from tests.unit.zkgroups.old_tree import OldBroker, OldTree
 
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, PARTIAL, RIGHTS, LATE, BAD = range(9)
@@ -62,33 +64,18 @@ class World:
         return self.old.tree.ask(self.old.reader, ops)
 
 
-@dataclass(frozen=True)
-class Told:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Ask = Callable[..., Told]
+Ask = Callable[..., Ran]
 
 
 @pytest.fixture
 def ask(capsys, tmp_path, monkeypatch) -> Ask:
-    for name in ("CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    move_in(monkeypatch, tmp_path)
 
-    def call(world: World, *argv: str) -> Told:
+    def call(world: World, *argv: str) -> Ran:
         monkeypatch.setattr(sessions, "Session", world.session)
         cluster = OldCluster(world.broker, Retry(timeout_s=0.0))
         monkeypatch.setattr(zookeeper, "_brokers", lambda *_: cluster)
-        capsys.readouterr()
-        code = run([*argv, "--zookeeper", WHERE])
-        said = capsys.readouterr()
-        return Told(code, said.out, said.err)
+        return ran(capsys, *argv, "--zookeeper", WHERE)
 
     return call
 
@@ -297,7 +284,7 @@ def test_a_password_without_its_user_is_wrong_usage(ask):
 
 
 def test_a_context_nobody_asked_for_lends_no_password(ask, tmp_path):
-    file = tmp_path / "config" / "kgroup" / "config.yaml"
+    file = tmp_path / "kgroup" / "config.yaml"
     file.parent.mkdir(parents=True)
     properties = "{zookeeper.sasl.username: alice, zookeeper.sasl.password: s3cret}"
     file.write_text(
