@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from kgroup.schedule import Schedule
 
 _AT_ONCE = 10_000
-
-
-class Machine(Protocol):
-    """What both machines have in common."""
-
-    def next_wake_ms(self) -> int | None: ...
 
 
 class Process:
