@@ -148,6 +148,13 @@ def test_nothing_of_spark_on_the_terminal(made, tmp_path):
     document = json.loads(told.stdout)
     validate(document, schema_for("pipeline events"))
     assert {event["event"] for event in document["data"]["events"]} == {"rewound", "log-compacted"}
+    whose = {event["group_id"] for event in document["data"]["events"] if event["group_id"]}
+    for group in whose:
+        pattern = f"{group[:-1]}?"
+        told = subprocess.run(
+            [*KGROUP, *command, "--group", pattern, "-o", "json"], capture_output=True, text=True, timeout=100
+        )
+        assert {e["group_id"] for e in json.loads(told.stdout)["data"]["events"] if e["group_id"]} >= {group}
 
 
 def test_without_java_one_sentence_says_what_to_install(monkeypatch, tmp_path):

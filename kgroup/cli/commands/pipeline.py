@@ -214,7 +214,9 @@ def events(
 
     selection = Selection.of(groups=(group,) if group else (), since=since, until=until, kinds=kinds)
     note_span(env, selection)
-    return show_story(env, as_story(store, group), selection)
+    # A name is looked up in the tables; what a pattern means, the selection knows.
+    (named,) = selection.names or (None,)
+    return show_story(env, as_story(store, named), selection)
 
 
 @make(
