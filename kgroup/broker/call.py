@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
 from kgroup.protocol.codec import Message
+from kgroup.security.principals import ANONYMOUS, Principal
 
 R = TypeVar("R", bound=Message)
 
@@ -19,7 +20,7 @@ def _nobody(response: Message | None) -> None:
 
 @dataclass(slots=True)
 class Call(Request, Generic[R]):
-    """A request of class R that reached broker `node`.
+    """A request of class R that `principal` sent to broker `node`.
 
     `answer` takes the response of a call that was parked, once, and never while the handler still runs;
     None says that no response is to be sent. `forget`, if the handler set it, is called when the peer is
@@ -30,10 +31,13 @@ class Call(Request, Generic[R]):
     node: int = 0
     answer: Callable[[Message | None], None] = _nobody
     forget: Callable[[], None] | None = field(default=None)
+    principal: Principal = ANONYMOUS
 
     def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Any]:
         """A request of its own for a part of this one."""
-        return Call(body, self.version, self.client_id, self.client_host, self.node, answer)
+        return Call(
+            body, self.version, self.client_id, self.client_host, self.node, answer, principal=self.principal
+        )
 
 
 class Silence(Enum):

@@ -72,7 +72,14 @@ NOT_IN_RECORDS = {
     "total_lag",
     "unknown_partitions",
 }
-NOT_IN_DESCRIBE = {"assigned_epoch", "assignment_epoch", "generation", "is_leader", "member_epoch", "target_assignment"}
+NOT_IN_DESCRIBE = {
+    "assigned_epoch",
+    "assignment_epoch",
+    "generation",
+    "is_leader",
+    "member_epoch",
+    "target_assignment",
+}
 
 
 def test_the_state_at_the_end_of_the_log_is_what_describe_shows(case: Case, at_work: dict[str, str]) -> None:
