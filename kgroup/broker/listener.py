@@ -69,6 +69,11 @@ class Listener:
             for making in self._making:
                 making.cancel()
 
+    async def ended(self) -> None:
+        """Wait until the handshakes that `close` ended are gone."""
+        if self._tls is not None and self._making:
+            await asyncio.wait(tuple(self._making))
+
     def _listen(self) -> None:
         self._retry = None
         self._loop.add_reader(self._socket, self._accept)

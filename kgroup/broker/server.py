@@ -105,6 +105,8 @@ class Server:
             keeping.cancel()
         for listener in self._listeners:
             listener.close()
+        for listener in self._listeners:
+            await listener.ended()
         self.dispatcher.tickets.abandon()
         for connection in tuple(self.connections):
             connection.close()
@@ -112,6 +114,11 @@ class Server:
         for connection in tuple(self.connections):
             connection.abort()
         self._listeners.clear()
+
+    @property
+    def handshakes(self) -> int:
+        """Connections whose TLS handshake is under way."""
+        return sum(listener.handshakes for listener in self._listeners)
 
     def opened(self, connection: Connection) -> None:
         """A connection is there; one too many (max.connections) is closed at once."""
