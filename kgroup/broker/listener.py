@@ -10,6 +10,7 @@ import logging
 import resource
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kgroup.runtime.complaints import Complaints
@@ -50,7 +51,7 @@ class Listener:
         self._socket = _bound(host, port)
         self._socket.setblocking(False)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
-        self._making: set[asyncio.Task[object]] = set()
+        self._making: dict[asyncio.Task[None], socket.socket] = {}
         self._retry: asyncio.TimerHandle | None = None
         self._listen()
 
@@ -66,8 +67,9 @@ class Listener:
         self._loop.remove_reader(self._socket)
         self._socket.close()
         if self._tls is not None:
-            for making in self._making:
-                making.cancel()
+            for accepted in self._making.values():
+                with suppress(OSError):
+                    accepted.shutdown(socket.SHUT_RDWR)
 
     async def ended(self) -> None:
         """Wait until the handshakes that `close` ended are gone."""
@@ -103,8 +105,8 @@ class Listener:
             making = self._loop.create_task(
                 self._connect(accepted) if self._tls is None else self._connect_tls(accepted, self._tls)
             )
-            self._making.add(making)
-            making.add_done_callback(self._making.discard)
+            self._making[making] = accepted
+            making.add_done_callback(self._making.pop)
 
     async def _connect(self, accepted: socket.socket) -> None:
         try:

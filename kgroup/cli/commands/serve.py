@@ -57,8 +57,6 @@ def command(
             "--config",
             metavar="FILE",
             help="Broker settings from a server.properties; those of --set come first.",
-            exists=True,
-            dir_okay=False,
         ),
     ] = None,
     metrics: Annotated[
