@@ -248,6 +248,7 @@ def test_handshakes_that_never_end_are_ended(stores: Stores, monkeypatch: pytest
             writer.write(said)
             await asyncio.wait_for(reader.read(), 10)
             writer.close()
+        monkeypatch.undo()
         async with connected(server, "SSL", stores.client_context()) as client:
             assert await is_in(client), "others are served"
         assert server.handshakes == 0
