@@ -66,6 +66,11 @@ func (m *member) options(r *request) ([]kgo.Opt, error) {
 		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(time.Second),
 		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.revoked),
 	}
+	locks, err := keys(r.Config)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, locks...)
 	if r.Pattern != "" {
 		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(r.Pattern))
 	} else {
