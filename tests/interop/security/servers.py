@@ -146,7 +146,7 @@ class LockedKgroup(KgroupServer):
         command = super().command()
         at = command.index("--port")
         del command[at : at + 2]
-        return [*command, "--config", str(file)]
+        return [*command, "--config", str(file), "--verbose"]
 
 
 Locked = LockedKafka | LockedKgroup
