@@ -24,7 +24,12 @@ Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
 
 def _print_version(ctx: typer.Context, param: typer.CallbackParam, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        print(f"kgroup {kgroup.__version__}")
+        if ctx.params["verbose"]:
+            from kgroup.cli.build import told
+
+            print(*told(), sep="\n")
+        else:
+            print(f"kgroup {kgroup.__version__}")
         raise typer.Exit()
 
 
@@ -33,15 +38,16 @@ def root() -> RootGroup:
     version = TyperOption(
         param_decls=["--version"],
         is_flag=True,
-        is_eager=True,
         expose_value=False,
         callback=_print_version,
-        help="Show the version and exit.",
+        help="Show the version and exit; with -v also which loops are compiled, and where kgroup lies.",
     )
+    # Before --version in whatever order they are typed; of a command it is one of the shared options.
+    verbose = TyperOption(param_decls=["-v", "--verbose"], is_flag=True, is_eager=True, hidden=True)
     return RootGroup(
         name="kgroup",
         help=DESCRIPTION,
-        params=[version],
+        params=[verbose, version],
         rich_markup_mode=None,
         no_args_is_help=True,
         context_settings=CONTEXT_SETTINGS,
