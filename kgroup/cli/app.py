@@ -3,12 +3,12 @@
 import os
 import sys
 from collections.abc import Sequence
-
-import typer
+from typing import TYPE_CHECKING
 
 # typer vendors click; these classes have no public name there.
 from typer._click.exceptions import ClickException, NoArgsIsHelpError
 from typer.core import TyperOption
+from typer.exceptions import Abort, Exit
 
 import kgroup
 from kgroup.cli.exit_codes import ExitCode
@@ -16,13 +16,16 @@ from kgroup.cli.lazy import CONTEXT_SETTINGS, RootGroup
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.running import output_failed
 
+if TYPE_CHECKING:
+    from typer import CallbackParam, Context
+
 DESCRIPTION = """Inspect, repair, migrate and replay Kafka consumer groups.
 
 Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
 """
 
 
-def _print_version(ctx: typer.Context, param: typer.CallbackParam, value: bool) -> None:
+def _print_version(ctx: "Context", param: "CallbackParam", value: bool) -> None:
     if value and not ctx.resilient_parsing:
         if ctx.params["verbose"]:
             from kgroup.cli.build import told
@@ -30,7 +33,7 @@ def _print_version(ctx: typer.Context, param: typer.CallbackParam, value: bool) 
             print(*told(), sep="\n")
         else:
             print(f"kgroup {kgroup.__version__}")
-        raise typer.Exit()
+        raise Exit()
 
 
 def root() -> RootGroup:
@@ -92,7 +95,7 @@ def run(argv: Sequence[str]) -> int:
         return ExitCode.USAGE
     except OSError as error:
         return output_failed(error)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, Abort):
         return ExitCode.INTERRUPTED
 
 
