@@ -1,0 +1,80 @@
+"""The contracts that `make check` runs refuse what they are there for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.house.repository import PACKAGE, ROOT, modules
+
+LINTER = Path(sys.executable).with_name("lint-imports")
+FLOORS, ROOMS = ROOT / "pyproject.toml", ROOT / "tests" / "house" / "rooms.ini"
+Lint = Callable[[Path], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Every module of kgroup by its name, with nothing in it: so all there is to refuse is what a test plants."""
+    for module in modules():
+        place = tmp_path / PACKAGE.name / module.relative_to(PACKAGE)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    return tmp_path
+
+
+@pytest.fixture
+def lint(tree: Path) -> Lint:
+    def lint(contracts: Path) -> subprocess.CompletedProcess[str]:
+        command = [str(LINTER), "--config", str(contracts), "--no-cache"]
+        return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+
+    return lint
+
+
+def plant(tree: Path, module: str, imported: str) -> None:
+    path = tree / f"{module.replace('.', '/')}.py"
+    assert path.exists()
+    path.write_text(f"import {imported}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("contracts", [FLOORS, ROOMS], ids=lambda path: path.name)
+def test_a_house_without_an_import_breaks_no_contract(lint: Lint, contracts: Path) -> None:
+    done = lint(contracts)
+    assert (done.returncode, "0 broken" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "imported", "contract"),
+    [
+        ("kgroup.coordinator.state", "kgroup.broker.server", "Imports point down"),
+        ("kgroup.log.partition", "kgroup.history.replay", "Imports point down"),
+        ("kgroup.coordinator.state", "time", "The machine touches no I/O, clock or chance"),
+        ("kgroup.history.fold.state", "asyncio", "The fold touches no I/O, clock or chance"),
+    ],
+)
+def test_an_import_that_climbs_is_refused(
+    tree: Path, lint: Lint, module: str, imported: str, contract: str
+) -> None:
+    plant(tree, module, imported)
+    done = lint(FLOORS)
+    assert (done.returncode, f"{contract} BROKEN" in done.stdout) == (1, True), done.stdout + done.stderr
+    assert f"{module} -> {imported}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("kgroup.history.decode.scan", "kgroup.history.fold.state"),
+        ("kgroup.broker.tickets", "kgroup.broker.watchers"),
+    ],
+)
+def test_a_circle_between_siblings_is_refused(tree: Path, lint: Lint, one: str, other: str) -> None:
+    plant(tree, one, other)
+    assert lint(ROOMS).returncode == 0
+    plant(tree, other, one)
+    done = lint(ROOMS)
+    assert (done.returncode, "No room imports one that imports it BROKEN" in done.stdout) == (1, True)
