@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
 from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
-from kgroup.history.fold.step import Carry, Step
+from kgroup.history.fold.step import Carry, Fields, Step
 
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
 
@@ -332,7 +330,7 @@ def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
             _moved(step, member, was, more)
 
 
-def _moved(step: Step, member: Member, was: Member | None, more: dict[str, Any]) -> None:
+def _moved(step: Step, member: Member, was: Member | None, more: Fields) -> None:
     given = was.holds - member.holds if was else frozenset()
     gave = f", gave up {partitions_text(given)}" if given else ""
     owns = partitions_text(member.assigned)

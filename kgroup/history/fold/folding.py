@@ -16,8 +16,9 @@ from kgroup.history.fold.commits import Spans, epoch_of, rewound
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, TopicNames, View, renamed
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, View, renamed
 from kgroup.history.fold.step import Carry, Step
+from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import (
     RUN_OFFSETS,
     CommitRun,
