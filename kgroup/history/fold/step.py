@@ -26,7 +26,7 @@ class Carry:
 
 
 @dataclass(slots=True)
-class Step:
+class GroupStep:
     """The records of one group in one batch, and what they changed."""
 
     group: str
