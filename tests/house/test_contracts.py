@@ -18,7 +18,7 @@ Lint = Callable[[Path], "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Every module of kgroup by its name, with nothing in it: so all there is to refuse is what a test plants."""
+    """Every module of kgroup with nothing in it, so all there is to refuse is what a test plants."""
     for module in modules():
         place = tmp_path / PACKAGE.name / module.relative_to(PACKAGE)
         place.parent.mkdir(parents=True, exist_ok=True)
