@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, Unpack
 
 from google_crc32c import value as crc32c
 
@@ -16,7 +16,7 @@ from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
 from kgroup.protocol.log_records import NO_TIMESTAMP as NO_TIMESTAMP
 from kgroup.protocol.log_records import LogRecord as LogRecord
-from kgroup.protocol.log_records import decode_records, encode_records
+from kgroup.protocol.log_records import Promised, decode_records, encode_records
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12
@@ -54,7 +54,7 @@ class EndMarker(NamedTuple):
 
 
 class BatchHead(TypedDict, total=False):
-    """What a batch says of its records, besides where they lie; what is left out is as in `encode_batch`."""
+    """What a batch says of its records, besides where they lie; what is left out is as in `_PLAIN`."""
 
     timestamp_ms: int
     leader_epoch: int
@@ -64,6 +64,18 @@ class BatchHead(TypedDict, total=False):
     base_sequence: int
     transactional: bool
     control: bool
+
+
+_PLAIN = BatchHead(
+    timestamp_ms=NO_TIMESTAMP,
+    leader_epoch=0,
+    compression=Compression.NONE,
+    producer_id=NO_PRODUCER_ID,
+    producer_epoch=-1,
+    base_sequence=-1,
+    transactional=False,
+    control=False,
+)
 
 
 class Batch:
@@ -158,15 +170,14 @@ class Batch:
         Unless `in_order`, their offsets may be any.
         """
         try:
-            return decode_records(
-                body,
-                count=self.count,
-                base=self.base_offset,
-                last_delta=self.last_offset_delta,
-                first=self.first_timestamp,
-                append_time=self.max_timestamp if self.log_append_time else None,
-                in_order=in_order,
+            promised = Promised(
+                self.count,
+                self.base_offset,
+                self.last_offset_delta,
+                self.first_timestamp,
+                self.max_timestamp if self.log_append_time else None,
             )
+            return decode_records(body, promised, in_order=in_order)
         except IndexError:
             what = "a record ends outside the batch"
         except DecodeError as error:
@@ -250,40 +261,36 @@ def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
     return BatchReader(data, start, origin)
 
 
-def encode_batch(
-    records: Sequence[LogRecord],
-    *,
-    base_offset: int = 0,
-    leader_epoch: int = 0,
-    timestamp_ms: int = NO_TIMESTAMP,
-    compression: Compression = Compression.NONE,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    transactional: bool = False,
-    control: bool = False,
-) -> bytes:
+def encode_batch(records: Sequence[LogRecord], *, base_offset: int = 0, **head: Unpack[BatchHead]) -> bytes:
     """One batch with these records at `base_offset` and on; their own offsets are not looked at.
 
     `timestamp_ms` stands in for records that have none.
     """
     if not records:
         raise ValueError("a batch holds at least one record")
+    said = _PLAIN | head
     first = records[0].timestamp_ms
     if first < 0:
-        first = timestamp_ms
-    body, latest = encode_records(records, range(len(records)), first, timestamp_ms)
-    attributes = int(compression)
-    if transactional:
+        first = said["timestamp_ms"]
+    body, latest = encode_records(records, range(len(records)), first, said["timestamp_ms"])
+    attributes = int(codec := said["compression"])
+    if said["transactional"]:
         attributes |= TRANSACTIONAL
-    if control:
+    if said["control"]:
         attributes |= _CONTROL
     count = len(records)
     checked = _CHECKED.pack(
-        attributes, count - 1, first, latest, producer_id, producer_epoch, base_sequence, count
-    ) + (compress(body, compression) if compression else body)
+        attributes,
+        count - 1,
+        first,
+        latest,
+        said["producer_id"],
+        said["producer_epoch"],
+        said["base_sequence"],
+        count,
+    ) + (compress(body, codec) if codec else body)
     length = len(checked) + CRC_START - LENGTH_OFFSET
-    return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(checked)) + checked
+    return _PREFIX.pack(base_offset, length, said["leader_epoch"], _MAGIC, crc32c(checked)) + checked
 
 
 def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: int | None = None) -> bytes:

@@ -67,7 +67,7 @@ class Source:
                 names=selection.names,
                 wanted=selection.wanted,
                 at=at,
-                collapse=selection.collapse,
+                runs=selection.collapse,
                 keep_owners=keep_owners,
                 progress=progress,
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
@@ -86,7 +86,7 @@ class Broker:
     up: bool = True
     stalled: bool = False
     clock_ahead_ms: int = 0
-    mailbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    mailbox: list[tuple[Callable[..., None], tuple[object, ...]]] = field(default_factory=list)
     tickets: dict[int, tuple[Connection, Partition | None]] = field(default_factory=dict)
 
     def arrived(self, connection: Connection, ticket: int, sent: InFlight, data: bytes) -> None:
@@ -122,14 +122,13 @@ class Brokers:
         partitions: int,
         config: GroupConfig,
         image: TopicImage,
-        watcher: Watcher | None = None,
     ) -> None:
         self.schedule = schedule
         self.config = config
         self.image = image
         self.counters = Counters()
         self.is_open: Callable[[TxnOffsetCommitRequest], bool] = lambda request: False
-        self.watcher: Watcher = watcher or Unwatched()
+        self.watcher: Watcher = Unwatched()
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
         self._seed = rng.getrandbits(32)
