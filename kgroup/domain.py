@@ -5,7 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+Document: TypeAlias = dict[str, object]
+"""A JSON object; what is in one that was read is looked at before it is used."""
 
 ZERO_UUID = bytes(16)
 OFFSETS_TOPIC = "__consumer_offsets"

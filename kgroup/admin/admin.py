@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
@@ -366,8 +366,8 @@ class Admin:
     def _change(
         self,
         command: str,
-        plan: Mapping[str, Any],
-        before: Mapping[str, Any],
-        items: Sequence[Mapping[str, Any]],
+        plan: Mapping[str, object],
+        before: Mapping[str, object],
+        items: Sequence[Mapping[str, object]],
     ) -> AbstractContextManager[Change]:
         return self.journal.change(command, self._cluster.cluster_id(), plan, before, items)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
 from kgroup.admin.refusals import check, refused
@@ -16,13 +16,21 @@ from kgroup.admin.transport import Transport
 from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_text
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Message)
 Answers = dict[str, T | KgroupError]
 FIND_COORDINATOR = 10
 BATCH_VERSION = 4
 GROUP_KEY = 0
+
+
+class Ask(Protocol):
+    """Sends a request to one broker and gives its answer, which is of the class named."""
+
+    def __call__(self, message: Message, response: type[R], /) -> R: ...
 
 
 class ClusterView:
@@ -39,6 +47,23 @@ class ClusterView:
         if self._cluster_id is None and ask:
             self.metadata(())
         return self._cluster_id
+
+    def ask(
+        self,
+        node: int | None,
+        message: Message,
+        response: type[R],
+        *,
+        versions: tuple[int, int | None] = (0, None),
+        timeout_s: float | None = None,
+    ) -> R:
+        """The answer of broker `node`, of any for None, in a version within `versions`, both included."""
+        lowest, highest = versions
+        answer = self.transport.request(
+            node, message, min_version=lowest, max_version=highest, timeout_s=timeout_s
+        )
+        assert isinstance(answer, response)
+        return answer
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -62,8 +87,7 @@ class ClusterView:
         def ask(left_s: float) -> MetadataResponse:
             request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
             # Below 4 a broker may create the topics asked about; below 1 there is no "no topics".
-            answer = self.transport.request(None, request, min_version=4, timeout_s=left_s)
-            assert isinstance(answer, MetadataResponse)
+            answer = self.ask(None, request, MetadataResponse, versions=(4, None), timeout_s=left_s)
             check(answer.error_code, "Metadata")
             self._cluster_id = answer.cluster_id
             return answer
@@ -118,8 +142,7 @@ class ClusterView:
             request = FindCoordinatorRequest(
                 key="" if batches else keys[0], key_type=GROUP_KEY, coordinator_keys=keys if batches else ()
             )
-            answer = self.transport.request(None, request, timeout_s=left_s)
-            assert isinstance(answer, FindCoordinatorResponse)
+            answer = self.ask(None, request, FindCoordinatorResponse, timeout_s=left_s)
             for found in answer.coordinators if batches else (answer,):
                 group = found.key if batches else keys[0]  # type: ignore[union-attr]
                 if found.error_code:

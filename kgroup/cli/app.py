@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import typer
 
@@ -23,7 +22,7 @@ Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
 """
 
 
-def _print_version(ctx: typer.Context, param: Any, value: bool) -> None:
+def _print_version(ctx: typer.Context, param: typer.CallbackParam, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         print(f"kgroup {kgroup.__version__}")
         raise typer.Exit()

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
@@ -68,12 +69,12 @@ def write_text(name: str, text: str) -> None:
         raise ConfigError(f"cannot write {name}: {error.strerror}") from None
 
 
-def write_plan(name: str, document: Mapping[str, Any]) -> None:
+def write_plan(name: str, document: Mapping[str, object]) -> None:
     """Write a plan's document, which `read_plan` reads back, on another machine too."""
     write_text(name, json.dumps(document, indent=2) + "\n")
 
 
-def read_plan(name: str, plan_from: Callable[[Mapping[str, Any]], Plan]) -> Plan:
+def read_plan(name: str, plan_from: Callable[[Document], Plan]) -> Plan:
     """The plan in a file, `-` for stdin, as `plan_from` makes it; ConfigError when it is not one."""
     try:
         document = json.loads(read_text(name))

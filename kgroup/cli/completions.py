@@ -10,24 +10,28 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.lazy import KgroupCommand
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
+    from typer._click import Context
+    from typer._click.core import Parameter
+
     from kgroup.admin.admin import Admin
 
 PATIENCE_S = 1.0
 KEPT_S = 15.0
 STATES = ("Assigning", "CompletingRebalance", "Dead", "Empty", "PreparingRebalance", "Reconciling", "Stable")
-Offer = Callable[[Any, str], Iterable[str]]
+Offer: TypeAlias = Callable[["Context", str], Iterable[str]]
 
 
-def complete(offer: Offer) -> Callable[[Any, Any, str], list[str]]:
+def complete(offer: Offer) -> Callable[["Context", "Parameter", str], list[str]]:
     """`offer` in the form in which a parameter asks for it: the offered words that begin as typed."""
 
-    def asked(ctx: Any, parameter: Any, incomplete: str) -> list[str]:
+    def asked(ctx: "Context", parameter: "Parameter", incomplete: str) -> list[str]:
         if parameter.param_type_name == "option":
             ctx = _without_option(ctx)
         with contextlib.suppress(KgroupError, OSError, ValueError):
@@ -37,19 +41,20 @@ def complete(offer: Offer) -> Callable[[Any, Any, str], list[str]]:
     return asked
 
 
-def _without_option(ctx: Any) -> Any:
+def _without_option(ctx: "Context") -> "Context":
     """The context with what was typed in front of the option whose value is being typed.
 
     At an option without a value the parser gives up, and keeps nothing of the words in front of it.
     """
     typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
-    words = [word for word in typed.split()[1:] if word not in ctx.command.path.split()]
+    path = ctx.command.path.split() if isinstance(ctx.command, KgroupCommand) else []
+    words = [word for word in typed.split()[1:] if word not in path]
     while words and not words[-1].startswith("-"):
         words.pop()
     return ctx.command.make_context(ctx.info_name, words[:-1], resilient_parsing=True)
 
 
-def offer_for(path: str, parameter: Any) -> Offer | None:
+def offer_for(path: str, parameter: "Parameter") -> Offer | None:
     """What to offer for a parameter of the command `path`, by what its metavar says it takes."""
     kind = (parameter.metavar or parameter.name or "").strip("[]{}….").upper()
     if path == "cluster topics" and kind == "GLOB":
@@ -61,17 +66,17 @@ def offer_for(path: str, parameter: Any) -> Offer | None:
     return _BY_KIND.get(kind)
 
 
-def groups(ctx: Any, incomplete: str) -> Iterable[str]:
+def groups(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The groups of the cluster that the words so far name."""
     return _of_cluster(ctx, "groups", lambda admin: [g.group_id for g in admin.list_groups().groups])
 
 
-def topics(ctx: Any, incomplete: str) -> Iterable[str]:
+def topics(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The topics of the cluster, internal ones left out."""
     return _of_cluster(ctx, "topics", lambda admin: [t.name for t in admin.topics() if not t.internal])
 
 
-def instances(ctx: Any, incomplete: str) -> Iterable[str]:
+def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The instance ids in the groups named so far, behind those of a comma list already typed."""
     named = ctx.params.get("group") or ()
     wanted = [named] if isinstance(named, str) else list(named)
@@ -86,19 +91,19 @@ def _instances(admin: "Admin", group_ids: list[str]) -> list[str]:
     return [member.instance_id for member in members if member.instance_id]
 
 
-def contexts(ctx: Any, incomplete: str) -> Iterable[str]:
+def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The contexts of the config file."""
     from kgroup.cli.env.config import load_config
 
     return load_config().contexts
 
 
-def states(ctx: Any, incomplete: str) -> Iterable[str]:
+def states(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The states groups may be in."""
     return STATES
 
 
-def conditions(ctx: Any, incomplete: str) -> Iterable[str]:
+def conditions(ctx: "Context", incomplete: str) -> Iterable[str]:
     """What one may wait for; behind `member=` the instance ids of the groups."""
     from kgroup.admin.read.conditions import KINDS
 
@@ -115,7 +120,7 @@ _BY_KIND: dict[str, Offer] = {
 }
 
 
-def _of_cluster(ctx: Any, what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
+def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
     """The answer of the cluster the words so far name, or the one kept from a moment ago."""
     from kgroup.cli.shared_options import shared_names
 
@@ -153,6 +158,13 @@ def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
         transport.close()
 
 
+class _Answer(TypedDict):
+    """What was offered, and when."""
+
+    time: float
+    words: list[str]
+
+
 class _Kept:
     """Answers of the last few seconds, in a file of the user's own."""
 
@@ -161,7 +173,7 @@ class _Kept:
 
         self._path = user_cache_path("kgroup") / "completion.json"
         self._now = time.time()
-        self._answers: dict[str, Any] = {}
+        self._answers: dict[str, _Answer] = {}
         with contextlib.suppress(OSError, ValueError):
             read = json.loads(self._path.read_text(encoding="utf-8"))
             self._answers = {k: v for k, v in read.items() if 0 <= self._now - v["time"] < KEPT_S}

@@ -6,7 +6,6 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.lazy import KgroupCommand, walk
@@ -79,7 +78,7 @@ def _root_page() -> str:
 
 
 def _command_page(command: KgroupCommand) -> str:
-    ctx: Any = command.make_context(command.path, [], resilient_parsing=True)
+    ctx = command.make_context(command.path, [], resilient_parsing=True)
     pieces = " ".join(command.collect_usage_pieces(ctx))
     text = (command.help or "").strip()
     lines = list(_header(man_name(command.path), text.split("\n", 1)[0], f"kgroup {command.path} {pieces}"))

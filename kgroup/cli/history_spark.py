@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history_selection import Selection
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master:
     check_installed()
     from kgroup.pipeline.ask.replaying import replay_on_spark
 
-    decoder: dict[str, Any] = {"names": selection.names, "wanted": selection.wanted}
+    decoder: Document = {"names": selection.names, "wanted": selection.wanted}
     with opened_spark(env, master, sql=False) as context:
         story = replay_on_spark(context, files, decoder)
     return show_story(env, story, selection)

@@ -1,12 +1,19 @@
 """The command tree: groups that import a command on use, and help without rich."""
 
+from __future__ import annotations
+
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from typer import Context
 from typer.core import TyperCommand, TyperGroup
 
 from kgroup.cli.registry import COMMANDS, PANELS, CommandEntry
+
+if TYPE_CHECKING:
+    from typer._click import Command, HelpFormatter
+    from typer._click import Context as AnyContext
+    from typer._click.shell_completion import CompletionItem
 
 # Context settings of every command: names a terminal user expects, and help wide enough to read.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -23,7 +30,7 @@ class KgroupCommand(TyperCommand):
     examples: tuple[tuple[str, str], ...] = ()
     has_json: bool = True
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -35,7 +42,7 @@ class KgroupCommand(TyperCommand):
             with formatter.section(name):
                 formatter.write_dl(panels[name])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
         if self.examples:
             with formatter.section("Examples"):
                 for line, comment in self.examples:
@@ -51,7 +58,7 @@ def _panel_rank(name: str) -> int:
 class OptionsInFront(TyperGroup):
     """A group of commands that takes the shared options in front of a command's name as well as behind."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
         if args and args[0].startswith("-"):
             from kgroup.cli.shared_options import behind_the_command
 
@@ -63,14 +70,14 @@ class OptionsInFront(TyperGroup):
 class RootGroup(OptionsInFront):
     """`kgroup` itself: knows every command by name, imports the one that is used."""
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: AnyContext, cmd_name: str) -> Command | None:
         entry = COMMANDS.get(cmd_name)
         return load(entry) if entry else None
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: AnyContext) -> list[str]:
         return list(COMMANDS)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
         width = max(len(name) for name in COMMANDS)
         for panel in PANELS:
             rows = [(e.name.ljust(width), e.help) for e in COMMANDS.values() if e.panel == panel]
@@ -78,14 +85,16 @@ class RootGroup(OptionsInFront):
                 with formatter.section(panel):
                     formatter.write_dl(rows)
 
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: AnyContext, incomplete: str) -> list[CompletionItem]:
         # The parent class would import every command to read its help.
         from typer._click.shell_completion import CompletionItem
 
         matches = [e for e in COMMANDS.values() if e.name.startswith(incomplete)]
         return [CompletionItem(e.name, help=e.help) for e in matches]
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: AnyContext, args: list[str]
+    ) -> tuple[str | None, Command | None, list[str]]:
         # The parent class suggests from loaded commands; ours are known by name only.
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches

@@ -4,30 +4,30 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
-from typing import Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
 from kgroup.cli.shared_options import SHARED
 
 
 def command(
     path: str, *, examples: tuple[tuple[str, str], ...], has_json: bool = True
-) -> Callable[[Callable[..., Any]], KgroupCommand]:
+) -> Callable[[Callable[..., ExitCode | None]], KgroupCommand]:
     """Make `fn(env, …own options…) -> ExitCode | None` a command that also has every shared option.
 
     `path` is the full name ("context use"); the docstring's first line is the help line.
     """
 
-    def decorate(fn: Callable[..., Any]) -> KgroupCommand:
+    def decorate(fn: Callable[..., ExitCode | None]) -> KgroupCommand:
         own = list(inspect.signature(fn, eval_str=True).parameters.values())[1:]
 
         @functools.wraps(fn)
-        def run(**values: Any) -> int:
+        def run(**values: object) -> int:
             from kgroup.cli.running import run_command
 
             shared = {name: values.pop(name) for name in SHARED.parameters}

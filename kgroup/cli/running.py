@@ -5,7 +5,6 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_error
@@ -13,7 +12,9 @@ from kgroup.cli.output.messages import print_error
 from kgroup.errors import KgroupError
 
 
-def run_command(make_env: Callable[[], Env], fn: Callable[..., Any], values: Mapping[str, Any]) -> int:
+def run_command(
+    make_env: Callable[[], Env], fn: Callable[..., int | None], values: Mapping[str, object]
+) -> int:
     """Call `fn(env, **values)` and return the process's exit code; only usage errors pass through."""
     env: Env | None = None
     try:

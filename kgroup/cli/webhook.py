@@ -1,12 +1,11 @@
 """Tell a web address about something: one POST with a JSON body."""
 
 from collections.abc import Mapping
-from typing import Any
 
 TIMEOUT_S = 5.0
 
 
-def post(url: str, body: Mapping[str, Any]) -> str | None:
+def post(url: str, body: Mapping[str, object]) -> str | None:
     """Post and give None, or say in words why it was not taken; never raises for a failed delivery."""
     import httpx
 

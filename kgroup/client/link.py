@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from kgroup.client.connection import Connection
 from kgroup.client.retry import OutcomeUnknown
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import ssl
 
 CHUNK = 1 << 16
+R = TypeVar("R", bound=Message)
 
 
 class Link:
@@ -140,11 +141,16 @@ class Link:
 
     def _authenticate(self, deadline: float) -> None:
         from kgroup.client import sasl
-        from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-        from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
+        from kgroup.protocol.messages.sasl_authenticate import (
+            SaslAuthenticateRequest,
+            SaslAuthenticateResponse,
+        )
+        from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
         mechanism = self._settings.sasl_mechanism or ""
-        chosen = self._ask(SaslHandshakeRequest(mechanism=mechanism), deadline, lowest=1)
+        chosen = self._ask(
+            SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, deadline, lowest=1
+        )
         if chosen.error_code:
             offered = ", ".join(chosen.mechanisms) or "none"
             raise BrokerRefused(
@@ -155,7 +161,7 @@ class Link:
         tokens = sasl.exchange(self._settings)
         token = next(tokens)
         while True:
-            answer = self._ask(SaslAuthenticateRequest(auth_bytes=token), deadline)
+            answer = self._ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, deadline)
             if answer.error_code:
                 raise self._not_authenticated(mechanism, answer.error_code, answer.error_message)
             try:
@@ -163,12 +169,14 @@ class Link:
             except StopIteration:
                 return
 
-    def _ask(self, request: Message, deadline: float, lowest: int = 0) -> Any:
+    def _ask(self, request: Message, response: type[R], deadline: float, lowest: int = 0) -> R:
         version = self.connection.pick_version(request, lowest)
         try:
-            return self.call(request, version, deadline)
+            answer = self.call(request, version, deadline)
         except OutcomeUnknown as error:
             raise Unreachable(f"{error.message} (authenticating)", error.hint) from None
+        assert isinstance(answer, response)
+        return answer
 
     def _not_authenticated(self, mechanism: str, code: int, detail: str | None) -> BrokerRefused:
         who = self._settings.sasl_username

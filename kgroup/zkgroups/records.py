@@ -123,7 +123,7 @@ def host_of(group_id: str, consumer: str) -> str | None:
     return match["host"] if match else None
 
 
-def _object(data: bytes) -> dict[str, Any]:
+def _object(data: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.offsets import by_topic
@@ -11,6 +11,10 @@ from kgroup.admin.refusals import refused
 from kgroup.client.retry import NOT_PROCESSED
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.offset_commit import OffsetCommitResponseTopic
+    from kgroup.protocol.messages.offset_delete import OffsetDeleteResponseTopic
 
 NAMES_UNTIL = 9
 """The last version of OffsetCommit that names topics."""
@@ -107,10 +111,8 @@ def _commit(
         group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
     )
     lowest = EPOCHS_SINCE if any(p.leader_epoch >= 0 for p in offsets.values()) else 2
-    answer = cluster.transport.request(
-        node, request, min_version=lowest, max_version=NAMES_UNTIL, timeout_s=left_s
-    )
-    assert isinstance(answer, OffsetCommitResponse)
+    versions = (lowest, NAMES_UNTIL)
+    answer = cluster.ask(node, request, OffsetCommitResponse, versions=versions, timeout_s=left_s)
     return _codes(group_id, answer.topics)
 
 
@@ -132,14 +134,15 @@ def _delete(
         for name, entries in by_topic(partitions)
     )
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    answer = cluster.transport.request(node, request, timeout_s=left_s)
-    assert isinstance(answer, OffsetDeleteResponse)
+    answer = cluster.ask(node, request, OffsetDeleteResponse, timeout_s=left_s)
     if answer.error_code:
         return refused(answer.error_code, f"deleting offsets of group {group_id}")
     return _codes(group_id, answer.topics)
 
 
-def _codes(group_id: str, topics: Iterable[Any]) -> Codes | KgroupError:
+def _codes(
+    group_id: str, topics: Iterable[OffsetCommitResponseTopic | OffsetDeleteResponseTopic]
+) -> Codes | KgroupError:
     """Each partition's code; an error when all were turned away as by the wrong coordinator."""
     codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
     distinct = set(codes.values())

@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypeGuard
 
 from kgroup.admin.refusals import code_name
 from kgroup.client.retry import OutcomeUnknown
+from kgroup.domain import Document
 from kgroup.errors import KgroupError, StorageError
 
 FILE_NAME = "journal.jsonl"
@@ -45,7 +47,7 @@ class Change:
     """A change being made: the id of its entry, and what has become of its items so far."""
 
     id: str
-    results: list[Mapping[str, Any]] = field(default_factory=list)
+    results: list[Mapping[str, object]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,11 @@ class Journal:
         return cls(user_state_path("kgroup") / FILE_NAME)
 
     def begin(
-        self, command: str, cluster_id: str | None, plan: Mapping[str, Any], before: Mapping[str, Any]
+        self, command: str, cluster_id: str | None, plan: Mapping[str, object], before: Mapping[str, object]
     ) -> str:
         """Record a change about to be made, durably, and give its id."""
 
-        def line(number: int) -> dict[str, Any]:
+        def line(number: int) -> Document:
             return {
                 "id": f"j-{number:04d}",
                 "phase": "begin",
@@ -80,7 +82,7 @@ class Journal:
 
         return str(self._append(line)["id"])
 
-    def end(self, entry_id: str, results: Iterable[Mapping[str, Any]]) -> None:
+    def end(self, entry_id: str, results: Iterable[Mapping[str, object]]) -> None:
         """Record what became of each item."""
         items = list(results)
         self._append(lambda _: {"id": entry_id, "phase": "end", "time_ms": self.now_ms(), "results": items})
@@ -90,9 +92,9 @@ class Journal:
         self,
         command: str,
         cluster_id: str | None,
-        plan: Mapping[str, Any],
-        before: Mapping[str, Any],
-        items: Sequence[Mapping[str, Any]] = ({},),
+        plan: Mapping[str, object],
+        before: Mapping[str, object],
+        items: Sequence[Mapping[str, object]] = ({},),
     ) -> Iterator[Change]:
         """A change around the requests that make it: begun before the first, ended however they end.
 
@@ -123,8 +125,8 @@ class Journal:
                     line["before"],
                 )
             elif line["id"] in found:
-                ended = {"results": tuple(line["results"]), "end_ms": line["time_ms"]}
-                found[line["id"]] = replace(found[line["id"]], **ended)
+                begun, results = found[line["id"]], tuple(line["results"])
+                found[line["id"]] = replace(begun, results=results, end_ms=line["time_ms"])
         return tuple(found.values())
 
     def find(self, entry_id: str) -> Entry | None:
@@ -134,7 +136,7 @@ class Journal:
             return known[-1] if known else None
         return next((entry for entry in known if entry.id == entry_id), None)
 
-    def _lines(self) -> Iterable[dict[str, Any]]:
+    def _lines(self) -> Iterable[Mapping[str, Any]]:
         try:
             lines = self.path.read_text("utf-8").splitlines()
         except FileNotFoundError:
@@ -144,7 +146,7 @@ class Journal:
         except UnicodeDecodeError:
             raise StorageError(f"the journal {self.path} is damaged: it is not UTF-8", _ASIDE) from None
         for number, text in enumerate(lines, 1):
-            line: Any = None
+            line: object = None
             with contextlib.suppress(ValueError):
                 line = json.loads(text)
             if _is_line(line):
@@ -152,7 +154,7 @@ class Journal:
             elif number < len(lines) or line is not None:
                 raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
 
-    def _append(self, make: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    def _append(self, make: Callable[[int], Document]) -> Document:
         """Add the line `make` gives for the next number; numbers count the changes in the file."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +187,7 @@ def _failure(error: BaseException) -> dict[str, str]:
 
 
 _ASIDE = "mend the line, or move the file aside to begin a new journal"
-_BEGIN: dict[str, Any] = {
+_BEGIN: Mapping[str, type | UnionType] = {
     "id": str,
     "command": str,
     "cluster_id": str | None,
@@ -193,10 +195,10 @@ _BEGIN: dict[str, Any] = {
     "plan": dict,
     "before": dict,
 }
-_END: dict[str, Any] = {"id": str, "time_ms": int, "results": list}
+_END: Mapping[str, type | UnionType] = {"id": str, "time_ms": int, "results": list}
 
 
-def _is_line(line: Any) -> bool:
+def _is_line(line: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a line is one that `begin` or `end` writes."""
     if not isinstance(line, dict):
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from kgroup.admin.change.committing import forget, store
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
@@ -13,6 +12,7 @@ from kgroup.admin.change.offset_plans import (
     FAILED,
     PLANNED,
     REFUSED,
+    CommittedOffset,
     GroupNow,
     OffsetChange,
     OffsetsPlan,
@@ -23,7 +23,7 @@ from kgroup.admin.change.offset_plans import (
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 
 PLAN_STALE = "PLAN_STALE"
@@ -114,13 +114,15 @@ def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> l
     if to_forget and error is None:
         deleted, error = forget(cluster, group_id, to_forget)
         codes.update(deleted)
-    there: Mapping[TopicPartition, Any] | None = None
+    there: Mapping[TopicPartition, CommittedOffset] | None = None
     if isinstance(error, OutcomeUnknown):
         there = _committed_after_doubt(cluster, group_id)
     return [_became(item, codes, error, there) if item.result == PLANNED else item for item in items]
 
 
-def _committed_after_doubt(cluster: ClusterView, group_id: str) -> Mapping[TopicPartition, Any] | None:
+def _committed_after_doubt(
+    cluster: ClusterView, group_id: str
+) -> Mapping[TopicPartition, CommittedOffset] | None:
     """What is committed now, to tell whether a request without a reply was carried out."""
     try:
         group = look(cluster, [group_id])[group_id]
@@ -133,7 +135,7 @@ def _became(
     item: OffsetChange,
     codes: Mapping[TopicPartition, int],
     error: KgroupError | None,
-    there: Mapping[TopicPartition, Any] | None,
+    there: Mapping[TopicPartition, CommittedOffset] | None,
 ) -> OffsetChange:
     code = codes.get(item.tp)
     if code == ErrorCode.NONE or (code is None and there is not None and there.get(item.tp) == item.after):
@@ -154,9 +156,9 @@ def _became(
     return replace(item, result=FAILED, error_code=name, effect="the committed offset is as it was")
 
 
-def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[Any]]]:
+def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:
     """The committed offsets before, by group, of the partitions about to change."""
-    image: dict[str, list[list[Any]]] = {}
+    image: dict[str, list[list[str | int]]] = {}
     for item in items:
         if item.result == PLANNED:
             rows = image.setdefault(item.group_id, [])
@@ -166,7 +168,7 @@ def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[Any]]]:
     return image
 
 
-def _result(item: OffsetChange) -> dict[str, Any]:
+def _result(item: OffsetChange) -> Document:
     document = asdict(item)
     del document["before"], document["after"]
     return document

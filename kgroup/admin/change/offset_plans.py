@@ -21,7 +21,7 @@ from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
-from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 from kgroup.shell import command
@@ -246,7 +246,7 @@ def actor() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def plan_document(plan: OffsetsPlan) -> dict[str, Any]:
+def plan_document(plan: OffsetsPlan) -> Document:
     """A plan as a JSON object that `plan_from` reads back."""
     return asdict(plan)
 

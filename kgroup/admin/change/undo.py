@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
 from kgroup.admin.change.offset_plans import (
@@ -97,7 +96,7 @@ def _did_something(entry: Entry) -> bool:
 
 
 def _groups_of(entry: Entry) -> frozenset[str]:
-    offsets: Any = entry.before.get("offsets")
+    offsets = entry.before.get("offsets")
     return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
 
 

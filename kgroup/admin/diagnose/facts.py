@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
@@ -216,8 +216,12 @@ def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
     events: dict[str, list[Event]] = {each.group.group_id: [] for each in groups}
     # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
     few = len(events) <= FEW
-    chosen: dict[str, Any] = {"names": list(events)} if few else {"wanted": events.__contains__}
-    story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, **chosen)
+    story = replay(
+        [LiveLog(topic, partition)],
+        topic_names=topic.topic_names,
+        names=list(events) if few else None,
+        wanted=None if few else events.__contains__,
+    )
     for event in story.events:
         if event.group in events:
             events[event.group].append(event)

@@ -7,7 +7,6 @@ size, embedded bytes, user data. What follows decides nothing there and changes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from kgroup.admin.migrate.consequences import consequences
 from kgroup.admin.migrate.kinds import KAFKA_STREAMS
@@ -31,6 +30,7 @@ from kgroup.admin.migrate.models import (
     words,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE
+from kgroup.domain import Document
 from kgroup.shell import command
 
 POLICY = "group.consumer.migration.policy"
@@ -92,7 +92,7 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
 
     group = found.group
     classic = [member.name for member in group.known_members if member.protocol == CLASSIC]
-    evidence: dict[str, Any] = {"members": len(group.known_members), "classic": classic}
+    evidence: Document = {"members": len(group.known_members), "classic": classic}
     if not found.member_types:
         message = "it is a consumer group; unknown which members still speak the classic protocol: "
         told = Check(

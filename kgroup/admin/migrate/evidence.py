@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kind_of_empty
 from kgroup.admin.migrate.models import Evidence, Logged, MemberEvidence
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
@@ -23,6 +23,9 @@ from kgroup.errors import (
     Unreachable,
 )
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 
 API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
@@ -84,10 +87,9 @@ def _members(
     """The members' bytes, and the group in the state it was in when they were read."""
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
-    def ask(node: int, groups: Any, left_s: float) -> dict[str, Any]:
+    def ask(node: int, _: Sequence[str], left_s: float) -> Answers[DescribedGroup]:
         request = DescribeGroupsRequest(groups=(group.group_id,))
-        answer = cluster.transport.request(node, request, timeout_s=left_s)
-        assert isinstance(answer, DescribeGroupsResponse)
+        answer = cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
         (told,) = answer.groups
         if told.error_code:
             return {group.group_id: refused(told.error_code, f"group {group.group_id}", told.error_message)}
@@ -108,7 +110,7 @@ def _members(
     return now, tuple(sorted((member_of(member, tells) for member in told.members), key=lambda s: s.name))
 
 
-def member_of(wire: Any, tells_instances: bool = True) -> MemberEvidence:
+def member_of(wire: DescribedGroupMember, tells_instances: bool = True) -> MemberEvidence:
     """A member out of DescribeGroups, with its embedded bytes taken apart."""
     metadata = metadata_of(wire, tells_instances)
     faults = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
@@ -53,7 +52,7 @@ class Check:
     status: str
     message: str
     hint: str | None = None
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, object] = field(default_factory=dict)
     reason: str | None = None
 
 

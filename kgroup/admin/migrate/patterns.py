@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from kgroup.admin.migrate.models import BLOCK, DOWNGRADE, INFO, OK, UPGRADE, WARN, Check
+from kgroup.domain import Document
 from kgroup.patterns import compile_regex, fault_of, matching_topics
 
 CODE = "patterns"
@@ -30,7 +30,7 @@ def _checked(pattern: str, topics: Collection[str], direction: str) -> Check:
     fault = fault_of(pattern)
     if fault is not None:
         message = f"{pattern!r} is not RE2: {fault.reason} at position {fault.position}"
-        evidence: dict[str, Any] = {"pattern": pattern, "re2": None, "position": fault.position}
+        evidence: Document = {"pattern": pattern, "re2": None, "position": fault.position}
         if direction == DOWNGRADE:
             return Check(CODE, OK, f"{message}; classic clients match it themselves", None, evidence)
         message += ". The broker answers INVALID_REGULAR_EXPRESSION to a member that sends it"

@@ -7,22 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from kgroup.protocol.messages.heartbeat import HeartbeatRequest
-from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kgroup.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
 
 COOPERATIVE = "cooperative-sticky"
+R = TypeVar("R", bound=Message)
 JOIN_EPOCH, LEAVE_EPOCH, LEAVE_FOR_NOW_EPOCH = 0, -1, -2
 _REJOIN = frozenset(
     {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID}
@@ -36,7 +42,7 @@ class Coordinator(Protocol):
 
     def send(self, body: Message, client_id: str, host: str) -> int: ...
 
-    def answer(self, ticket: int) -> Any: ...
+    def answer(self, ticket: int, response: type[R], /) -> R | None: ...
 
 
 class Refusal(Exception):
@@ -95,7 +101,7 @@ class ConsumerPuppet:
         )
         at.send(request, self.client_id, self.host)
 
-    def _heartbeat(self, at: Coordinator, epoch: int) -> Any:
+    def _heartbeat(self, at: Coordinator, epoch: int) -> ConsumerGroupHeartbeatResponse:
         joins = epoch == JOIN_EPOCH
         listed = tuple(TopicPartitions(topic_id=t, partitions=ps) for t, ps in self.owned.items())
         request = ConsumerGroupHeartbeatRequest(
@@ -108,9 +114,9 @@ class ConsumerPuppet:
             subscribed_topic_regex=self.regex if joins else None,
             topic_partitions=() if joins else listed,
         )
-        return at.answer(at.send(request, self.client_id, self.host))
+        return _at_once(at, at.send(request, self.client_id, self.host), ConsumerGroupHeartbeatResponse)
 
-    def _take(self, answer: Any) -> None:
+    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
             self.owned = {t.topic_id: t.partitions for t in answer.assignment.topic_partitions}
@@ -176,7 +182,7 @@ class ClassicPuppet:
             member_id=self.member_id,
             group_instance_id=self.instance_id,
         )
-        code = at.answer(at.send(request, self.client_id, self.host)).error_code
+        code = _at_once(at, at.send(request, self.client_id, self.host), HeartbeatResponse).error_code
         if code in _REJOIN:
             if code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id, self.assignment = "", Assignment()
@@ -192,22 +198,22 @@ class ClassicPuppet:
 
     def _proceed(self, at: Coordinator) -> None:
         if self._joining is not None:
-            answer = at.answer(self._joining)
-            if answer is None:
+            joined = at.answer(self._joining, JoinGroupResponse)
+            if joined is None:
                 return
             self._joining = None
-            self._joined(at, answer)
+            self._joined(at, joined)
         elif self._syncing is not None:
-            answer = at.answer(self._syncing)
-            if answer is None:
+            synced = at.answer(self._syncing, SyncGroupResponse)
+            if synced is None:
                 return
             self._syncing = None
-            if answer.error_code:
+            if synced.error_code:
                 self.join(at)
             else:
-                self.assignment = Assignment.decode(answer.assignment) if answer.assignment else Assignment()
+                self.assignment = Assignment.decode(synced.assignment) if synced.assignment else Assignment()
 
-    def _joined(self, at: Coordinator, answer: Any) -> None:
+    def _joined(self, at: Coordinator, answer: JoinGroupResponse) -> None:
         self.member_id = answer.member_id or self.member_id
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED or answer.error_code in _REJOIN:
             self.join(at)
@@ -245,6 +251,13 @@ class ClassicPuppet:
             )
         except DecodeError:
             return protocol
+
+
+def _at_once(at: Coordinator, ticket: int, response: type[R]) -> R:
+    """The answer to a heartbeat, which waits for nobody."""
+    answer = at.answer(ticket, response)
+    assert answer is not None
+    return answer
 
 
 Puppet = ClassicPuppet | ConsumerPuppet

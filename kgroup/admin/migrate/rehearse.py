@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
 from kgroup.admin.migrate.puppets import ClassicPuppet, ConsumerPuppet, Puppet, Refusal
@@ -19,6 +18,7 @@ from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.history.items import RawRecord
@@ -50,7 +50,7 @@ class RehearsalStep:
     assignment_epoch: int | None
     error_code: str | None
     message: str | None
-    records: tuple[Mapping[str, Any], ...]
+    records: tuple[Mapping[str, object], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _Play:
             self.puppets += [self._of_consumer_group(member) for member in group.members.values()]
         self._shown = self.stage.shard.log.end_offset
 
-    def _of_consumer_group(self, member: Any) -> Puppet:
+    def _of_consumer_group(self, member: ConsumerMember) -> Puppet:
         about, classic = member.metadata, member.metadata.classic_member_metadata
         owned = {topic: tuple(sorted(epochs)) for topic, epochs in member.current.assigned.items()}
         if classic is None:
@@ -257,7 +257,7 @@ class _Play:
             )
         )
 
-    def _new_records(self) -> Iterator[Mapping[str, Any]]:
+    def _new_records(self) -> Iterator[Mapping[str, object]]:
         log = self.stage.shard.log
         for batch in log.batches(self._shown):
             for r in batch.records:

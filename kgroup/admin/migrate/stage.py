@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypeVar
 
 from kgroup.admin.models import CLASSIC, CONSUMER
 from kgroup.coordinator.classic.group import ClassicGroup
@@ -17,9 +17,15 @@ from kgroup.history.sources.logs import PartitionLog
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseTopics,
+)
 from kgroup.runtime.shard import Shard
 
+R = TypeVar("R", bound=Message)
 NAMES_UNTIL = 9
 """The last version of OffsetFetch that names topics."""
 
@@ -90,8 +96,11 @@ class Stage:
         self._keep(self.shard.submit(self._ticket, request, self.now_ms))
         return self._ticket
 
-    def answer(self, ticket: int) -> Any:
-        return self._answers.get(ticket)
+    def answer(self, ticket: int, response: type[R], /) -> R | None:
+        """What came by now, which is of the class named; None while the answer waits for others."""
+        found = self._answers.get(ticket)
+        assert found is None or isinstance(found, response)
+        return found
 
     def pass_time(self, ms: int) -> None:
         """Let time pass deadline by deadline."""
@@ -111,9 +120,11 @@ class Stage:
     def type(self) -> str:
         return CONSUMER if isinstance(self.group, ConsumerGroup) else CLASSIC
 
-    def offsets(self) -> Any:
+    def offsets(self) -> tuple[OffsetFetchResponseTopics, ...]:
         """All committed offsets as OffsetFetch tells them."""
         wanted = OffsetFetchRequestGroup(group_id=self.group_id, topics=None)
         ticket = self.send(OffsetFetchRequest(groups=(wanted,)), "kgroup", "/127.0.0.1", NAMES_UNTIL)
-        (told,) = self.answer(ticket).groups
+        answer = self.answer(ticket, OffsetFetchResponse)
+        assert answer is not None
+        (told,) = answer.groups
         return told.topics

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import Answers, Ask, ClusterView, R
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -19,7 +19,7 @@ from kgroup.admin.models import (
     OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.read.members import classic_member, consumer_member, described, partitions_of
+from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
@@ -70,8 +70,8 @@ def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Group
 def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
     """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type."""
 
-    def request(message: Message) -> Any:
-        return cluster.transport.request(node, message, timeout_s=left_s)
+    def request(message: Message, response: type[R], /) -> R:
+        return cluster.ask(node, message, response, timeout_s=left_s)
 
     answers: Answers[GroupDescription] = {}
     rest = list(groups)
@@ -98,48 +98,44 @@ def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
     return isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE
 
 
-def _as_consumer(request: Callable[[Message], Any], groups: Sequence[str]) -> Answers[GroupDescription]:
-    from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+def _as_consumer(request: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.consumer_group_describe import (
+        ConsumerGroupDescribeRequest,
+        ConsumerGroupDescribeResponse,
+    )
 
     answers: Answers[GroupDescription] = dict.fromkeys(groups, not_found(""))
     asked = tuple(group for group in groups if group)  # an empty id is an error for all of the batch
-    for told in request(ConsumerGroupDescribeRequest(group_ids=asked)).groups if asked else ():
+    wanted = ConsumerGroupDescribeRequest(group_ids=asked)
+    for told in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
         if told.error_code:
             answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
             continue
         members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
-        answers[told.group_id] = described(
-            told.group_id,
-            CONSUMER,
-            CONSUMER,
-            told.group_state,
+        answers[told.group_id] = replace(
+            described(told.group_id, CONSUMER, CONSUMER, told.group_state),
             assignor=told.assignor_name or None,
             group_epoch=told.group_epoch,
             assignment_epoch=told.assignment_epoch,
-            members=members,
+            members=in_order(members),
         )
     return answers
 
 
-def _as_classic(
-    request: Callable[[Message], Any], groups: Sequence[str], tells_instances: bool
-) -> Answers[GroupDescription]:
-    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> Answers[GroupDescription]:
+    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
     answers: Answers[GroupDescription] = {}
-    for told in request(DescribeGroupsRequest(groups=tuple(groups))).groups:
+    for told in request(DescribeGroupsRequest(groups=tuple(groups)), DescribeGroupsResponse).groups:
         if told.error_code:
             answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
         elif told.group_state == DEAD:  # what an unknown group is before version 6
             answers[told.group_id] = not_found(told.group_id)
         else:
-            answers[told.group_id] = described(
-                told.group_id,
-                CLASSIC,
-                told.protocol_type,
-                told.group_state,
+            answers[told.group_id] = replace(
+                described(told.group_id, CLASSIC, told.protocol_type, told.group_state),
                 assignor=told.protocol_data or None,
-                members=tuple(
+                members=in_order(
                     classic_member(m, told.group_state, told.protocol_type, tells_instances)
                     for m in told.members
                 ),

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import Answers, Ask, ClusterView
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
-from kgroup.admin.read.members import Sources, described, share_member, streams_member
+from kgroup.admin.read.members import Sources, described, in_order, share_member, streams_member
 from kgroup.admin.refusals import check, not_found, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
-from kgroup.protocol.codec import Message
 from kgroup.protocol.releases import first_release
 
+if TYPE_CHECKING:
+    from kgroup.protocol.messages import share_group_describe, streams_group_describe
+    from kgroup.protocol.messages.list_groups import ListedGroup
+
 SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 77, 89
-Ask = Callable[[Message], Any]
 Topics = Mapping[str, tuple[str, ...]]
 """What each subtopology reads."""
 
@@ -26,9 +28,9 @@ def as_listed(cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str]) 
 
     Where the coordinator does not serve the request that tells them, members are None and an error says so.
     """
-    from kgroup.protocol.messages.list_groups import ListGroupsRequest
+    from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-    listing = ask(ListGroupsRequest())
+    listing = ask(ListGroupsRequest(), ListGroupsResponse)
     check(listing.error_code, f"listing the groups of broker {node}")
     listed = {group.group_id: group for group in listing.groups}
     answers: Answers[GroupDescription] = {}
@@ -47,7 +49,7 @@ def as_listed(cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str]) 
     return answers
 
 
-def _untold(node: int, kind: str, listed: Any) -> GroupDescription:
+def _untold(node: int, kind: str, listed: ListedGroup) -> GroupDescription:
     name = f"{kind.capitalize()}GroupDescribe"
     api, lowest = _READERS[kind][0], 1 if kind == SHARE else 0
     message = f"broker {node} does not serve {name}: who is in the group is unknown"
@@ -58,34 +60,39 @@ def _untold(node: int, kind: str, listed: Any) -> GroupDescription:
 
 
 def _as_share(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
-    from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+    from kgroup.protocol.messages.share_group_describe import (
+        ShareGroupDescribeRequest,
+        ShareGroupDescribeResponse,
+    )
 
-    told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids))).groups
+    told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
     return {group.group_id: _refusal(group) or _share(group) for group in told}
 
 
-def _share(told: Any) -> GroupDescription:
-    return described(
-        told.group_id,
-        SHARE,
-        SHARE,
-        told.group_state,
+def _share(told: share_group_describe.DescribedGroup) -> GroupDescription:
+    return replace(
+        described(told.group_id, SHARE, SHARE, told.group_state),
         assignor=told.assignor_name or None,
         group_epoch=told.group_epoch,
         assignment_epoch=told.assignment_epoch,
-        members=tuple(share_member(member) for member in told.members),
+        members=in_order(share_member(member) for member in told.members),
     )
 
 
-def _refusal(told: Any) -> KgroupError | None:
+def _refusal(
+    told: share_group_describe.DescribedGroup | streams_group_describe.DescribedGroup,
+) -> KgroupError | None:
     what = f"group {told.group_id}"
     return refused(told.error_code, what, told.error_message) if told.error_code else None
 
 
 def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
-    from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+    from kgroup.protocol.messages.streams_group_describe import (
+        StreamsGroupDescribeRequest,
+        StreamsGroupDescribeResponse,
+    )
 
-    told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids))).groups
+    told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids)), StreamsGroupDescribeResponse).groups
     topics = {group.group_id: _topics_of(group.topology) for group in told}
     sizes = _sizes(cluster, topics.values())
     return {
@@ -93,17 +100,16 @@ def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Ans
     }
 
 
-def _streams(told: Any, topics: Topics | None, sizes: Mapping[str, int]) -> GroupDescription:
+def _streams(
+    told: streams_group_describe.DescribedGroup, topics: Topics | None, sizes: Mapping[str, int]
+) -> GroupDescription:
     sources = _sources(topics or {}, sizes, told.members)
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
-    return described(
-        told.group_id,
-        STREAMS,
-        STREAMS,
-        told.group_state,
+    return replace(
+        described(told.group_id, STREAMS, STREAMS, told.group_state),
         group_epoch=told.group_epoch,
         assignment_epoch=told.assignment_epoch,
-        members=tuple(
+        members=in_order(
             streams_member(member, told.assignment_epoch, read, sources) for member in told.members
         ),
     )
@@ -112,7 +118,7 @@ def _streams(told: Any, topics: Topics | None, sizes: Mapping[str, int]) -> Grou
 _READERS = {SHARE: (SHARE_GROUP_DESCRIBE, _as_share), STREAMS: (STREAMS_GROUP_DESCRIBE, _as_streams)}
 
 
-def _topics_of(topology: Any) -> Topics | None:
+def _topics_of(topology: streams_group_describe.Topology | None) -> Topics | None:
     """What each subtopology reads; None while the group has no topology that can run."""
     if topology is None or topology.subtopologies is None:
         return None
@@ -134,7 +140,9 @@ def _sizes(cluster: ClusterView, topologies: Iterable[Topics | None]) -> dict[st
     }
 
 
-def _sources(topics: Topics, sizes: Mapping[str, int], members: Iterable[Any]) -> Sources:
+def _sources(
+    topics: Topics, sizes: Mapping[str, int], members: Iterable[streams_group_describe.Member]
+) -> Sources:
     """Task n of a subtopology reads partition n of each of its topics that has so many partitions."""
     found: dict[tuple[str, int], tuple[TopicPartition, ...]] = {}
     for task in {task for member in members for task in _active(member)}:
@@ -146,6 +154,6 @@ def _sources(topics: Topics, sizes: Mapping[str, int], members: Iterable[Any]) -
     return found
 
 
-def _active(member: Any) -> set[tuple[str, int]]:
+def _active(member: streams_group_describe.Member) -> set[tuple[str, int]]:
     both = (*member.assignment.active_tasks, *member.target_assignment.active_tasks)
     return {(entry.subtopology_id, number) for entry in both for number in entry.partitions}

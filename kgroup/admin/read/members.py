@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from kgroup.admin.models import (
     CLASSIC,
@@ -23,6 +23,8 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 
 if TYPE_CHECKING:
+    from kgroup.protocol.messages import consumer_group_describe, share_group_describe, streams_group_describe
+    from kgroup.protocol.messages.describe_groups import DescribedGroupMember
     from kgroup.protocol.subscription import Assignment as Assigned
     from kgroup.protocol.subscription import Subscription
 
@@ -44,7 +46,9 @@ def partitions_of(assignment: Assignment | None) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(entry.topic, number) for entry in entries for number in entry.partitions)
 
 
-def classic_member(wire: Any, group_state: str, protocol_type: str, tells_instances: bool = True) -> Member:
+def classic_member(
+    wire: DescribedGroupMember, group_state: str, protocol_type: str, tells_instances: bool = True
+) -> Member:
     """A member out of DescribeGroups.
 
     Subscription and assignment are decoded for the consumer protocol; bytes of other protocols, and
@@ -77,7 +81,7 @@ def classic_member(wire: Any, group_state: str, protocol_type: str, tells_instan
     )
 
 
-def metadata_of(wire: Any, tells_instances: bool) -> bytes:
+def metadata_of(wire: DescribedGroupMember, tells_instances: bool) -> bytes:
     """The metadata of a member out of DescribeGroups; empty where the assignment stands in its place.
 
     Kafka 2.3 answers so, for every member (seen on 2.3.1); 2.4 and later do not.
@@ -86,7 +90,7 @@ def metadata_of(wire: Any, tells_instances: bool) -> bytes:
     return b"" if misplaced else bytes(wire.member_metadata)
 
 
-def consumer_member(wire: Any, assignment_epoch: int) -> Member:
+def consumer_member(wire: consumer_group_describe.Member, assignment_epoch: int) -> Member:
     """A member out of ConsumerGroupDescribe (KIP-848)."""
     has, target = _topics(wire.assignment), _topics(wire.target_assignment)
     return Member(
@@ -105,7 +109,7 @@ def consumer_member(wire: Any, assignment_epoch: int) -> Member:
     )
 
 
-def share_member(wire: Any) -> Member:
+def share_member(wire: share_group_describe.Member) -> Member:
     """A member out of ShareGroupDescribe (KIP-932): shared partitions, hence no target and no owner."""
     return Member(
         member_id=wire.member_id,
@@ -128,7 +132,10 @@ Sources = Mapping[tuple[str, int], tuple[TopicPartition, ...]]
 
 
 def streams_member(
-    wire: Any, assignment_epoch: int, topics: tuple[str, ...] | None, sources: Sources
+    wire: streams_group_describe.Member,
+    assignment_epoch: int,
+    topics: tuple[str, ...] | None,
+    sources: Sources,
 ) -> Member:
     """A member out of StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
     tasks, target = _tasks(wire.assignment), _tasks(wire.target_assignment)
@@ -158,8 +165,8 @@ def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
     return assignment_of(partition for task in wanted for partition in sources[task])
 
 
-def _tasks(wire: Any) -> Tasks:
-    def of(entries: Any) -> tuple[SubtopologyTasks, ...]:
+def _tasks(wire: streams_group_describe.Assignment) -> Tasks:
+    def of(entries: Iterable[streams_group_describe.TaskIds]) -> tuple[SubtopologyTasks, ...]:
         found = (SubtopologyTasks(e.subtopology_id, tuple(sorted(e.partitions))) for e in entries)
         return tuple(sorted(found, key=lambda e: e.subtopology_id))
 
@@ -174,11 +181,11 @@ def _each(tasks: Tasks) -> Iterator[tuple[str, str, int]]:
                 yield role, entry.subtopology_id, number
 
 
-def _phase(epoch: int, assignment_epoch: int, owned: Collection[Any], wanted: Collection[Any]) -> str:
+def _phase(epoch: int, assignment_epoch: int, has: Collection[Hashable], target: Collection[Hashable]) -> str:
     """How far the member is on its way to its target; the describe answer counts what it is to revoke."""
     if epoch == LEFT_FOR_NOW:
         return "left"
-    owned, wanted = set(owned), set(wanted)
+    owned, wanted = set(has), set(target)
     if owned - wanted:
         return "revoking"
     if wanted - owned:
@@ -186,7 +193,7 @@ def _phase(epoch: int, assignment_epoch: int, owned: Collection[Any], wanted: Co
     return "stable" if epoch == assignment_epoch else "behind"
 
 
-def _topics(wire: Any) -> Assignment:
+def _topics(wire: consumer_group_describe.Assignment | share_group_describe.Assignment) -> Assignment:
     return assignment_of(
         TopicPartition(entry.topic_name, number)
         for entry in wire.topic_partitions
@@ -216,21 +223,25 @@ def _text(data: bytes) -> str | None:
     return base64.b64encode(data).decode("ascii") if data else None
 
 
-def described(group_id: str, kind: str, protocol_type: str, state: str, **known: Any) -> GroupDescription:
-    """A description with what is known by now, the rest unknown; `members` None for those not told."""
-    members: Sequence[Member] | None = known.get("members")
+def in_order(members: Iterable[Member]) -> tuple[Member, ...]:
+    """Members by name."""
+    return tuple(sorted(members, key=lambda m: (m.name, m.member_id)))
+
+
+def described(group_id: str, kind: str, protocol_type: str, state: str) -> GroupDescription:
+    """A description with what every answer tells, and all else, members too, unknown."""
     return GroupDescription(
         group_id,
         kind,
         protocol_type,
         state,
-        assignor=known.get("assignor"),
+        assignor=None,
         generation=None,
-        group_epoch=known.get("group_epoch"),
-        assignment_epoch=known.get("assignment_epoch"),
+        group_epoch=None,
+        assignment_epoch=None,
         coordinator=None,
         offsets_partition=None,
-        members=None if members is None else tuple(sorted(members, key=lambda m: (m.name, m.member_id))),
+        members=None,
         offsets=(),
         total_lag=None,
     )

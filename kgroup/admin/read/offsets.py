@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
@@ -12,6 +12,15 @@ from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.offset_fetch import (
+        OffsetFetchRequest,
+        OffsetFetchResponseTopic,
+        OffsetFetchResponseTopics,
+    )
+
+    FetchedTopics: TypeAlias = Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 LIST_OFFSETS, OFFSET_FETCH = 2, 9
@@ -42,25 +51,22 @@ def fetched(
     left_s: float,
     *,
     stable: bool = False,
-) -> Answers[Sequence[Any]]:
+) -> Answers[FetchedTopics]:
     """What a broker tells of each group's partitions (None: of all it has committed), topic by topic.
 
     With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
     """
-    from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+    from kgroup.protocol.messages.offset_fetch import OffsetFetchResponse
 
     served = cluster.transport.versions(node, OFFSET_FETCH)
     batches = served is None or served[-1] >= BATCH_VERSION
     lowest = STABLE_SINCE if stable else 2
-    found: Answers[Sequence[Any]] = {}
+    found: Answers[FetchedTopics] = {}
     for batch in (tuple(wanted),) if batches else tuple((group,) for group in wanted):
-        asked = _asked({group: wanted[group] for group in batch}, batches)
-        request = OffsetFetchRequest(require_stable=stable, **asked)
+        request = _request({group: wanted[group] for group in batch}, batches, stable)
         # Version 10 names topics by id, which says nothing of a topic that is deleted.
-        answer = cluster.transport.request(
-            node, request, min_version=lowest, max_version=NAMES_UNTIL, timeout_s=left_s
-        )
-        assert isinstance(answer, OffsetFetchResponse)
+        versions = (lowest, NAMES_UNTIL)
+        answer = cluster.ask(node, request, OffsetFetchResponse, versions=versions, timeout_s=left_s)
         for told in answer.groups if batches else (answer,):
             group = told.group_id if batches else batch[0]  # type: ignore[union-attr]
             if told.error_code:
@@ -70,30 +76,35 @@ def fetched(
     return found
 
 
-def _asked(wanted: Mapping[str, Collection[TopicPartition] | None], batches: bool) -> dict[str, Any]:
-    """The fields of OffsetFetch that name groups and partitions, before version 8 for one group alone."""
+def _request(
+    wanted: Mapping[str, Collection[TopicPartition] | None], batches: bool, stable: bool
+) -> OffsetFetchRequest:
+    """OffsetFetch for groups and partitions, before version 8 (no `batches`) for one group alone."""
     from kgroup.protocol.messages.offset_fetch import (
+        OffsetFetchRequest,
         OffsetFetchRequestGroup,
         OffsetFetchRequestTopic,
         OffsetFetchRequestTopics,
     )
 
-    make = OffsetFetchRequestTopics if batches else OffsetFetchRequestTopic
-    topics = {group: None if of is None else _named(of, make) for group, of in wanted.items()}
-    if batches:
-        return {"groups": tuple(OffsetFetchRequestGroup(group_id=g, topics=t) for g, t in topics.items())}
-    ((group, named),) = topics.items()
-    return {"group_id": group, "topics": named}
+    numbers = {
+        group: None if of is None else {t: tuple(p.partition for p in ps) for t, ps in by_topic(of)}
+        for group, of in wanted.items()
+    }
+    if not batches:
+        ((group, named),) = numbers.items()
+        one = [OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in (named or {}).items()]
+        topics = None if named is None else tuple(one)
+        return OffsetFetchRequest(require_stable=stable, group_id=group, topics=topics)
+    groups = []
+    for group, named in numbers.items():
+        each = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in (named or {}).items()]
+        topics_of = None if named is None else tuple(each)
+        groups.append(OffsetFetchRequestGroup(group_id=group, topics=topics_of))
+    return OffsetFetchRequest(require_stable=stable, groups=tuple(groups))
 
 
-def _named(partitions: Iterable[TopicPartition], make: Callable[..., Any]) -> tuple[Any, ...]:
-    return tuple(
-        make(name=topic, partition_indexes=tuple(p.partition for p in places))
-        for topic, places in by_topic(partitions)
-    )
-
-
-def _committed(topics: Sequence[Any]) -> Committed | KgroupError:
+def _committed(topics: FetchedTopics) -> Committed | KgroupError:
     for topic in topics:
         for p in topic.partitions:
             if p.error_code:

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.offsets import FetchedTopics
+    from kgroup.protocol.messages.describe_transactions import TransactionState
 
 ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -43,7 +47,7 @@ def unstable(
     return cluster.ask_coordinators(partitions, ask, idempotent=True)
 
 
-def _unstable_of(topics: Iterable[Any]) -> frozenset[TopicPartition] | KgroupError:
+def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupError:
     """The partitions held open; the refusal of one that the broker does not tell of."""
     held = set()
     for topic in topics:
@@ -94,13 +98,12 @@ def open_transactions(
 def _listed(cluster: ClusterView, node: int) -> list[str]:
     from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
-    answer = cluster.transport.request(node, ListTransactionsRequest(state_filters=ONGOING))
-    assert isinstance(answer, ListTransactionsResponse)
+    answer = cluster.ask(node, ListTransactionsRequest(state_filters=ONGOING), ListTransactionsResponse)
     check(answer.error_code, f"listing the transactions of broker {node}")
     return [told.transactional_id for told in answer.transaction_states]
 
 
-def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]) -> list[Any]:
+def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]) -> list[TransactionState]:
     """The broker that lists a transaction coordinates it."""
     from kgroup.protocol.messages.describe_transactions import (
         DescribeTransactionsRequest,
@@ -110,6 +113,5 @@ def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]
     if not transactional_ids:
         return []
     request = DescribeTransactionsRequest(transactional_ids=tuple(transactional_ids))
-    answer = cluster.transport.request(node, request)
-    assert isinstance(answer, DescribeTransactionsResponse)
+    answer = cluster.ask(node, request, DescribeTransactionsResponse)
     return [told for told in answer.transaction_states if not told.error_code]

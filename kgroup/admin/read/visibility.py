@@ -8,7 +8,7 @@ answer is complete only where something proves it. This is the one place that as
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
@@ -104,30 +104,30 @@ def sees_every_group(cluster: ClusterView) -> bool:
 
 def _cluster_operations(cluster: ClusterView) -> int:
     """The bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
-    from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
-    from kgroup.protocol.messages.metadata import MetadataRequest
+    from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+    from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
     def ask(left_s: float) -> int:
         if cluster.transport.versions(None, DESCRIBE_CLUSTER) is not None:
             asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
-            answer: Any = cluster.transport.request(None, asked, timeout_s=left_s)
-        else:
-            older = MetadataRequest(
-                topics=(), allow_auto_topic_creation=False, include_cluster_authorized_operations=True
-            )
-            answer = cluster.transport.request(None, older, min_version=4, max_version=10, timeout_s=left_s)
-        operations: int = answer.cluster_authorized_operations
-        return operations
+            told = cluster.ask(None, asked, DescribeClusterResponse, timeout_s=left_s)
+            return told.cluster_authorized_operations
+        older = MetadataRequest(
+            topics=(), allow_auto_topic_creation=False, include_cluster_authorized_operations=True
+        )
+        answer = cluster.ask(None, older, MetadataResponse, versions=(4, 10), timeout_s=left_s)
+        return answer.cluster_authorized_operations
 
     return cluster.retry.call(ask, idempotent=True)
 
 
 def _may_describe_any_group(cluster: ClusterView) -> bool:
     # DescribeGroups and not FindCoordinator, which creates the offsets topic of a fresh cluster.
-    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
-    def ask(left_s: float) -> Any:
-        return cluster.transport.request(None, DescribeGroupsRequest(groups=GROUP_PROBES), timeout_s=left_s)
+    def ask(left_s: float) -> DescribeGroupsResponse:
+        probe = DescribeGroupsRequest(groups=GROUP_PROBES)
+        return cluster.ask(None, probe, DescribeGroupsResponse, timeout_s=left_s)
 
     told = cluster.retry.call(ask, idempotent=True).groups
     return bool(told) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in told)

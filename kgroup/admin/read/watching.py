@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kgroup.admin.models import GroupDescription, ItemError, Member
 from kgroup.admin.read.members import partitions_of
@@ -29,7 +28,7 @@ class Change:
     group_id: str
     member_id: str | None
     instance_id: str | None
-    detail: Mapping[str, Any]
+    detail: Mapping[str, object]
 
 
 def sight_changes(before: Mapping[str, ItemError], now: Mapping[str, ItemError]) -> tuple[Change, ...]:
@@ -62,7 +61,7 @@ def differences(
 
 
 def _of_group(before: GroupDescription, after: GroupDescription, lag: bool) -> Iterator[Change]:
-    pairs: list[tuple[str, Any, Any]] = [
+    pairs: list[tuple[str, object, object]] = [
         (TYPE, before.type, after.type),
         (STATE, before.state, after.state),
         (EPOCH, _epoch(before), _epoch(after)),
@@ -114,5 +113,5 @@ def _assignment(group_id: str, was: Member | None, member: Member) -> Iterator[C
         yield _change(ASSIGNMENT, group_id, member, gained=gained, lost=lost)
 
 
-def _change(event: str, group_id: str, member: Member, **detail: Any) -> Change:
+def _change(event: str, group_id: str, member: Member, **detail: object) -> Change:
     return Change(event, group_id, member.member_id, member.instance_id, detail)

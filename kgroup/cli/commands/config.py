@@ -1,6 +1,6 @@
 """`kgroup config`: kgroup's own settings in force, and the settings of a group."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,13 @@ from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from typer._click import Command
+    from typer._click import Context as AnyContext
+
     from kgroup.admin.settings import Setting
 
 _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
@@ -78,7 +82,8 @@ def get(
     unknown = sorted(set(name or ()) - {setting.name for setting in settings})
     if unknown:
         raise ConfigError(f"no setting {unknown[0]!r}", "one of " + ", ".join(s.name for s in settings))
-    rows = [_row(setting) for setting in settings if not name or setting.name in name]
+    chosen = [setting for setting in settings if not name or setting.name in name]
+    rows = [_row(setting) for setting in chosen]
     data = {"group_id": group, "settings": rows}
     return show(
         env,
@@ -86,7 +91,7 @@ def get(
             data,
             (Table(_COLUMNS, rows),),
             items="settings",
-            names=[r["setting"] for r in rows],
+            names=[setting.name for setting in chosen],
             cluster=where,
         ),
     )
@@ -154,13 +159,13 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _row(setting: "Setting") -> dict[str, Any]:
+def _row(setting: "Setting") -> Document:
     return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
 
 
 def _changed(
     name: str, value: str | None, before: "dict[str, Setting]", now: "dict[str, Setting] | None"
-) -> dict[str, Any]:
+) -> Document:
     after = now.get(name) if now else None
     told = (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
     was = before.get(name)
@@ -170,7 +175,9 @@ def _changed(
 class _ConfigGroup(OptionsInFront):
     """Takes `config GROUP get` for `config get GROUP`: some write it in that order."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: "AnyContext", args: list[str]
+    ) -> "tuple[str | None, Command | None, list[str]]":
         if len(args) > 1 and args[0] not in self.commands and args[1] in ("get", "set"):
             args = [args[1], args[0], *args[2:]]
         return super().resolve_command(ctx, args)

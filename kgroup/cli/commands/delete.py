@@ -1,6 +1,6 @@
 """`kgroup delete`: groups with their committed offsets, exported first."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
+from kgroup.domain import Document
 from kgroup.errors import ConfigError, SafetyRefused
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _stale(
     return stale, listing.errors
 
 
-def _export(admin: "Admin", groups: list[str], file: str | None, where: Any, incomplete: bool) -> str:
+def _export(admin: "Admin", groups: list[str], file: str | None, where: Document, incomplete: bool) -> str:
     """Keep the offsets in a file before they go; the file's name.
 
     SafetyRefused when there may be more of them than are seen, unless `incomplete` allows it.

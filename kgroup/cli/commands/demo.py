@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.errors import KgroupError, Unreachable
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
 
 GROUP, TOPIC = "orders-svc", "orders"
 PARTITIONS, RECORDS = 6, 300
@@ -119,7 +122,7 @@ class _Consumer:
         finally:
             consumer.close()
 
-    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+    def _assigned(self, consumer: "Consumer", partitions: "list[TopicPartition]") -> None:
         self.partitions = len(partitions)
         self.assignments += 1
 

@@ -1,7 +1,7 @@
 """`kgroup describe`: groups in full, whichever protocol they speak."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Table
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _result(
     unseen: "Sequence[ItemError]",
     sections: tuple[str, ...],
     by: str,
-    where: dict[str, Any],
+    where: Document,
 ) -> Result:
     from dataclasses import asdict
 

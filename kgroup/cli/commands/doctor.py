@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,14 @@ from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.diagnose.doctor import Checkup
+    from collections.abc import Sequence
+
+    from kgroup.admin.diagnose.doctor import Checkup, Examined
+    from kgroup.admin.models import ItemError
     from kgroup.cli.output.result import ShownError
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
@@ -83,7 +87,7 @@ def _looks(without: str | None) -> tuple[str, ...]:
     return chosen
 
 
-def _shown(env: Env, found: Any, unseen: Any, where: Any) -> ExitCode:
+def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Document) -> ExitCode:
     from kgroup.cli.output.result import Result, show
     from kgroup.cli.output.tables import Column, Table
     from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
@@ -149,7 +153,7 @@ def _unseen(checkups: "Iterable[Checkup]") -> "list[ShownError]":
     return told
 
 
-def _json(checkup: "Checkup") -> dict[str, Any]:
+def _json(checkup: "Checkup") -> Document:
     return {
         "group_id": checkup.group.group_id,
         "type": checkup.group.type,

@@ -1,7 +1,7 @@
 """`kgroup explain`: what a code or state means."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -63,7 +64,7 @@ def _list_all(env: Env) -> ExitCode:
     return show(env, Result({"entries": rows}, (table,), "entries", [e.name for e in written]))
 
 
-def _json(entry: Entry) -> dict[str, Any]:
+def _json(entry: Entry) -> Document:
     return {**asdict(entry), "next": list(entry.next), "aliases": list(entry.aliases)}
 
 

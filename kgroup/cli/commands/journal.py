@@ -1,6 +1,6 @@
 """`kgroup journal`: the changes kgroup made, and what was there before."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ from kgroup.cli.options import command as make
 from kgroup.cli.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Entry
@@ -54,7 +55,7 @@ def list_entries(
         Column("actor", wide=True),
         Column("reason"),
     )
-    shown = [{**row, "outcome": _outcome(row["results"])} for row in rows]
+    shown = [{**_summary(entry, undone), "outcome": _outcome(_counts(entry))} for entry in chosen]
     ids = [entry.id for entry in chosen]
     return show(env, Result({"entries": rows}, (Table(columns, shown),), items="entries", names=ids))
 
@@ -95,19 +96,16 @@ def show_entry(
 
 def _groups(entry: "Entry") -> list[str]:
     """The groups a change is about, however its plan names them."""
-    named: Any = entry.plan.get("groups") or [entry.plan.get("group_id")]
+    named = entry.plan.get("groups") or [entry.plan.get("group_id")]
     if not isinstance(named, list):
         return []
     names = [each.get("group_id") if isinstance(each, dict) else each for each in named]
     return [str(name) for name in names if name]
 
 
-def _summary(entry: "Entry", undone: dict[str, str]) -> dict[str, Any]:
-    from collections import Counter
-
+def _summary(entry: "Entry", undone: dict[str, str]) -> Document:
     from kgroup.cli.output.times import iso
 
-    counts = None if entry.results is None else Counter(str(r.get("result")) for r in entry.results)
     return {
         "id": entry.id,
         "command": entry.command,
@@ -118,9 +116,16 @@ def _summary(entry: "Entry", undone: dict[str, str]) -> dict[str, Any]:
         "groups": _groups(entry),
         "actor": entry.plan.get("actor"),
         "reason": entry.plan.get("reason"),
-        "results": counts and dict(counts),
+        "results": _counts(entry),
         "undone_by": undone.get(entry.id),
     }
+
+
+def _counts(entry: "Entry") -> dict[str, int] | None:
+    """How many items had each result; None for a change that was cut off."""
+    from collections import Counter
+
+    return None if entry.results is None else dict(Counter(str(r.get("result")) for r in entry.results))
 
 
 def _outcome(counts: dict[str, int] | None) -> str:

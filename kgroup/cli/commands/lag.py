@@ -1,6 +1,6 @@
 """`kgroup lag`: how far groups are behind, in records and in time."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.views.lagging import Limit
 
 
 @make(
@@ -75,7 +78,7 @@ def command(
 _NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"
 
 
-def _limit(text: str) -> dict[str, Any]:
+def _limit(text: str) -> "Limit":
     """A bare number is records here, not milliseconds."""
     if text.strip().isdigit():
         return {"limit": int(text), "unit": "records"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,19 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kgroup.admin.admin import Admin
     from kgroup.admin.discovery import Answers
     from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing
     from kgroup.admin.read.offsets import Committed
     from kgroup.errors import KgroupError
+
+    Key = Callable[[GroupListing], tuple[object, ...]]
 
 TYPES = ("classic", "consumer", "share", "streams")
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
@@ -111,7 +116,7 @@ _NO_INSTANCES = "consumers of that age have no instance ids"
 
 def _in_zookeeper(
     env: Env, zookeeper: str, states: tuple[str, ...], topic: str | None
-) -> "tuple[Listing, dict[str, Any]]":
+) -> "tuple[Listing, Document]":
     wanted = {state.lower() for state in states}
     with open_groups(env, zookeeper) as opened:
         listing = opened.groups.list_groups(topic)
@@ -120,7 +125,7 @@ def _in_zookeeper(
     return replace(listing, groups=tuple(groups)), where
 
 
-def _show(env: Env, listing: "Listing", where: dict[str, Any], key: Any, sort: str) -> ExitCode:
+def _show(env: Env, listing: "Listing", where: Document, key: "Key", sort: str) -> ExitCode:
     from kgroup.cli.output.wording import of_seen, shown_errors
 
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
@@ -129,7 +134,7 @@ def _show(env: Env, listing: "Listing", where: dict[str, Any], key: Any, sort: s
         env,
         Result(
             {"groups": rows},
-            (Table(_columns(), [_row(row) for row in rows]),),
+            (Table(_columns(), [_row(group) for group in groups]),),
             items="groups",
             names=[group.group_id for group in groups],
             errors=shown_errors(listing.errors),
@@ -149,7 +154,7 @@ def _check_types(types: Iterable[str]) -> None:
             raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
 
 
-def _sort_key(sort: str) -> Any:
+def _sort_key(sort: str) -> "Key":
     name = sort.removeprefix("-")
     if name not in SORTS:
         raise ConfigError(f"--sort {name!r} is unknown", "one of " + ", ".join(SORTS))
@@ -250,19 +255,19 @@ def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | Kgrou
     return False if told and not isinstance(offsets, KgroupError) else None
 
 
-def _json(group: "GroupListing") -> dict[str, Any]:
+def _json(group: "GroupListing") -> Document:
     from dataclasses import asdict
 
     return asdict(group)
 
 
-def _row(group: dict[str, Any]) -> dict[str, Any]:
+def _row(group: "GroupListing") -> Document:
     from kgroup.cli.output.wording import UNKNOWN
 
-    node = group["coordinator"]
+    node = group.coordinator
     if node is None:
-        return {**group, "members": UNKNOWN if group["members"] is None else group["members"]}
-    return {**group, "coordinator": f"{node['id']}", "address": f"{node['host']}:{node['port']}"}
+        return {**_json(group), "members": UNKNOWN if group.members is None else group.members}
+    return {**_json(group), "coordinator": f"{node.id}", "address": f"{node.host}:{node.port}"}
 
 
 def _columns() -> tuple[Column, ...]:

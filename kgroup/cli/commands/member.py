@@ -4,8 +4,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from kgroup.cli.schema_ids import schema_id
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
+    from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.domain import TopicPartition
     from kgroup.members.driver import Event
     from kgroup.members.effects import Member
@@ -142,12 +143,12 @@ def _member(
     raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
 
 
-def _assignor(name: str) -> Any:
+def _assignor(name: str) -> "ClientAssignor":
     from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
     from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
 
-    known = dict(
+    known: dict[str, Callable[[], ClientAssignor]] = dict(
         zip(ASSIGNORS, (ClientRangeAssignor, RoundRobinAssignor, CooperativeStickyAssignor), strict=True)
     )
     if name not in known:

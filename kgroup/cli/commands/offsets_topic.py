@@ -1,7 +1,7 @@
 """`kgroup offsets-topic`: what `__consumer_offsets` consists of, and what a key or value in it means."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.cli.inputs.history import Source
+    from kgroup.cli.output.result import ShownError
     from kgroup.history.stats import Statistics, Tally
 
 _FILES = typer.Option(
@@ -110,14 +111,16 @@ def top(
         raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(_SORTS))
     with opened(env, files or [], Selection()) as source:
         found, where = _scan(source), source.cluster
+    counts = {
+        name: {**_tally(tally), "commits": found.commits(name).records}
+        for name, tally in found.by_group().items()
+    }
+    names = sorted(counts, key=lambda name: (-counts[name][by], name))[:limit]
     rows = []
-    for name, tally in found.by_group().items():
-        commits = found.commits(name)
-        rate = commits.per_minute
-        more = {"commits": commits.records, "commits_per_minute": None if rate is None else round(rate, 1)}
-        rows.append({"group_id": name, **_tally(tally), **more})
-    rows.sort(key=lambda row: (-row[by], row["group_id"]))
-    rows = rows[:limit]
+    for name in names:
+        rate = found.commits(name).per_minute
+        told = None if rate is None else round(rate, 1)
+        rows.append({"group_id": name, **counts[name], "commits_per_minute": told})
     columns = (
         Column("group_id", "GROUP"),
         Column("bytes", right=True),
@@ -127,7 +130,6 @@ def top(
         Column("tombstones", right=True),
     )
     errors, code = _damage(found)
-    names = [row["group_id"] for row in rows]
     return show(env, Result({"groups": rows}, (Table(columns, rows),), "groups", names, errors, code, where))
 
 
@@ -184,7 +186,7 @@ def _scan(source: "Source") -> "Statistics":
     return found
 
 
-def _tally(tally: "Tally") -> dict[str, Any]:
+def _tally(tally: "Tally") -> dict[str, int]:
     return {"records": tally.records, "bytes": tally.bytes, "tombstones": tally.tombstones}
 
 
@@ -215,7 +217,7 @@ def _remarks(found: "Statistics") -> list[str]:
     return remarks
 
 
-def _damage(found: "Statistics") -> tuple[list[Any], ExitCode]:
+def _damage(found: "Statistics") -> "tuple[list[ShownError], ExitCode]":
     from kgroup.cli.inputs.history import not_read
     from kgroup.cli.output.result import ShownError
 

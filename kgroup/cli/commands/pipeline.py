@@ -1,7 +1,7 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from kgroup.errors import StorageError
 if TYPE_CHECKING:
     from kgroup.cli.output.result import Result
     from kgroup.pipeline.tables.ingest import RunReport
+    from kgroup.pipeline.tables.store import Store
 
 _TABLES = typer.Argument(help="Folder that `pipeline run` has filled.", metavar="TABLES")
 _MASTER = typer.Option(
@@ -99,7 +100,7 @@ def _told(report: "RunReport") -> str:
     return f"run {report.run}: {report.bytes_read} bytes in {report.splits} splits → {rows}"
 
 
-def _run_result(store: Any, report: "RunReport") -> "Result":
+def _run_result(store: "Store", report: "RunReport") -> "Result":
     from kgroup.cli.inputs.history import coverage_json, coverage_text
     from kgroup.cli.output.result import Result, ShownError
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[in
     return max(logged.session_timeouts.values(), default=None) if logged else None, None
 
 
-def _row(result: "PlanResult") -> dict[str, Any]:
+def _row(result: "PlanResult") -> Document:
     from dataclasses import asdict
 
     row = asdict(result)

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,13 @@ from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.models import GroupDescription, ItemError
     from kgroup.admin.read.conditions import Condition, Looks
     from kgroup.admin.read.watching import Change
+    from kgroup.cli.output.tables import Table
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
 
@@ -120,14 +122,15 @@ class _View:
         self._ndjson = events or env.output.format == "ndjson"
         self._document = env.output.is_document and not events
         self._screen = env.output.terminal and not self._ndjson and not self._document
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[Document] = []
 
     def tell(self, changes: "Iterable[Change]") -> None:
         """Put out what changed, as it is seen."""
         from kgroup.cli.output.result import json_line
 
         for change in changes:
-            row = _json(change)
+            now_ms = time.time_ns() // 1_000_000
+            row = _json(change, now_ms)
             if self._notify:
                 self._post(row)
             if self._document:
@@ -135,7 +138,7 @@ class _View:
             elif self._ndjson:
                 print(json_line("watch", row), flush=True)
             elif not self._screen:
-                print(_line(row), flush=True)
+                print(_line(change, now_ms), flush=True)
 
     def draw(self, now: "Mapping[str, GroupDescription | None]", first: bool) -> None:
         """The groups as they are: on a screen always, in lines of text at first only."""
@@ -144,7 +147,7 @@ class _View:
         from kgroup.cli.output.result import Result, show
         from kgroup.cli.views.description import blocks
 
-        shown: list[Any] = []
+        shown: list[str | Table] = []
         for name, group in now.items():
             shown += [""] if shown else []
             sections = ("summary", "members", "findings")
@@ -156,7 +159,7 @@ class _View:
             sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every look replaces the last; Ctrl-C ends\n\n")
         show(self._env, Result({}, shown))
 
-    def end(self, looks: "Looks", where: Mapping[str, Any], failure: Failure | None) -> None:
+    def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> None:
         """The document, where one was asked for, and what went wrong."""
         from kgroup.cli.output.result import Result, ShownError, show
 
@@ -169,7 +172,7 @@ class _View:
         data = {"events": self._kept, "groups": groups}
         show(self._env, Result(data, items="events", errors=errors, exit_code=code, cluster=where))
 
-    def _post(self, row: Mapping[str, Any]) -> None:
+    def _post(self, row: Mapping[str, object]) -> None:
         from kgroup.cli.webhook import post
 
         assert self._notify is not None
@@ -185,10 +188,9 @@ def _state(looks: "Looks", name: str) -> str | None:
     return group.state if group else None
 
 
-def _json(change: "Change") -> dict[str, Any]:
+def _json(change: "Change", now_ms: int) -> Document:
     from kgroup.cli.output.times import iso
 
-    now_ms = time.time_ns() // 1_000_000
     return {
         "time_ms": now_ms,
         "time": iso(now_ms),
@@ -200,21 +202,21 @@ def _json(change: "Change") -> dict[str, Any]:
     }
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _line(change: "Change", now_ms: int) -> str:
     from kgroup.cli.escaping import clean
+    from kgroup.cli.output.times import day_and_clock
 
-    who = row["instance_id"] or row["member_id"]
-    detail = row["detail"]
+    _, clock = day_and_clock(now_ms)
+    who = change.instance_id or change.member_id
+    detail = change.detail
     if "before" in detail:
         text = f"{_value(detail['before'])} → {_value(detail['after'])}"
     else:
         text = "  ".join(f"{key} {_value(value)}" for key, value in detail.items() if value not in ([], None))
-    return clean(
-        f"{row['time'][11:-1]}  {row['group_id']}  {row['event']}  {who + '  ' if who else ''}{text}"
-    )
+    return clean(f"{clock}  {change.group_id}  {change.event}  {who + '  ' if who else ''}{text}")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if value is None:
         return "unknown"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -6,9 +6,10 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.setting_names import BOOTSTRAP, KNOWN, LOCAL, SECRETS, TIMEOUT, Resolved
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def load_config(path: Path | None = None) -> Config:
     return Config(path, _text(document, "current-context", str(path)), contexts)
 
 
-def _parse(text: str, path: Path) -> dict[str, Any]:
+def _parse(text: str, path: Path) -> Document:
     import yaml
 
     try:
@@ -126,7 +127,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     return document
 
 
-def _context(name: str, value: Any, path: Path) -> Context:
+def _context(name: str, value: object, path: Path) -> Context:
     if not isinstance(value, dict):
         raise ConfigError(f"context {name!r} in {path} is not a mapping")
     unknown = sorted(str(k) for k in value.keys() - _CONTEXT_KEYS)
@@ -149,7 +150,7 @@ def _context(name: str, value: Any, path: Path) -> Context:
     )
 
 
-def _servers(value: dict[str, Any], where: str) -> str | None:
+def _servers(value: Document, where: str) -> str | None:
     """`bootstrap-servers`, which may be a list as well as the usual text."""
     servers = value.get("bootstrap-servers")
     if not isinstance(servers, list):
@@ -159,7 +160,7 @@ def _servers(value: dict[str, Any], where: str) -> str | None:
     return ",".join(servers)
 
 
-def _properties(value: dict[str, Any], where: str) -> dict[str, str]:
+def _properties(value: Document, where: str) -> dict[str, str]:
     given = value.get("properties") or {}
     if not isinstance(given, dict):
         raise ConfigError(f"properties of {where} is not a mapping of settings")
@@ -170,7 +171,7 @@ def _properties(value: dict[str, Any], where: str) -> dict[str, str]:
     return properties
 
 
-def _text(value: Mapping[Any, Any], key: Any, where: str) -> str | None:
+def _text(value: Document, key: str, where: str) -> str | None:
     """A single value as text: YAML makes numbers and booleans of what looks like them."""
     found = value.get(key)
     if found is None or isinstance(found, str):

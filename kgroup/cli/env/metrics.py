@@ -1,10 +1,12 @@
 """The metrics of the cluster a command works on, from wherever that cluster shows them."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -13,7 +15,7 @@ REMOTE = "Kafka tells its metrics over JMX only, not to its clients"
 NO_ENDPOINT = "the cluster is served without --metrics"
 
 
-def metrics_of(env: Env, admin: "Admin") -> tuple[list[dict[str, Any]] | None, str | None]:
+def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | None]:
     """Kafka's names and the numbers, or None and why there are none.
 
     KgroupError when the process that serves the cluster announced an endpoint that does not answer.
@@ -36,7 +38,7 @@ def metrics_of(env: Env, admin: "Admin") -> tuple[list[dict[str, Any]] | None, s
     return _scraped(owner.metrics, env.settings().timeout_s()), None
 
 
-def _scraped(address: str, timeout_s: float) -> list[dict[str, Any]]:
+def _scraped(address: str, timeout_s: float) -> list[Document]:
     import json
     from http.client import HTTPConnection, HTTPException
 
@@ -45,7 +47,7 @@ def _scraped(address: str, timeout_s: float) -> list[dict[str, Any]]:
     connection = HTTPConnection(address, timeout=timeout_s)
     try:
         connection.request("GET", "/metrics.json")
-        found: list[dict[str, Any]] = json.loads(connection.getresponse().read())
+        found: list[Document] = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(f"the metrics at {address} cannot be read: {error}") from None
     finally:
@@ -53,7 +55,7 @@ def _scraped(address: str, timeout_s: float) -> list[dict[str, Any]]:
     return found
 
 
-def in_words(metric: dict[str, Any]) -> dict[str, Any]:
+def in_words(metric: Mapping[str, Any]) -> Document:
     """A metric as a row of the table: its name with its tags behind it."""
     tags = ",".join(f"{key}={value}" for key, value in metric["tags"].items())
     return {**metric, "metric": metric["name"] + (f"{{{tags}}}" if tags else "")}

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def open_admin(env: Env, *, within_s: float = float("inf")) -> Iterator["Admin"]
         yield Admin(transport, timeout_s=env.settings().timeout_s())
 
 
-def identity(admin: "Admin", env: Env, *, ask: bool = True) -> dict[str, Any]:
+def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
     """The envelope's `cluster`: its id, and the addresses it was reached by, null when in process.
 
     Without `ask` the id is null when no answer has told it so far.

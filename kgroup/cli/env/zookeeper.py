@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Opened:
     session: "Session"
     ensemble: "Ensemble"
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Document:
         """The envelope's `cluster`: reached by its ZooKeeper, not by an address of a broker."""
         return {"id": self.groups.cluster_id(), "bootstrap": None, "zookeeper": str(self.ensemble)}
 
@@ -68,7 +69,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
         yield Opened(groups, session, ensemble)
 
 
-def refuse(where: str | None, **given: Any) -> None:
+def refuse(where: str | None, **given: tuple[object, str]) -> None:
     """ConfigError for an option given that means nothing for groups in ZooKeeper, with the reason."""
     for name, told in given.items():
         value, why = told

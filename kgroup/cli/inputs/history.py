@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
+from kgroup.domain import Document
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Source:
     logs: "list[PartitionLog]"
     topic_names: dict[bytes, str]
     admin: "Admin | None" = None
-    cluster: dict[str, Any] | None = None
+    cluster: Document | None = None
     sizes: list[int] = field(default_factory=list)
     env: Env | None = None
     partitions: int = 0
@@ -179,7 +180,7 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
         )
 
 
-def event_json(event: "Event") -> dict[str, Any]:
+def event_json(event: "Event") -> Document:
     """One event as it is printed; names as docs/json-output.md fixes them."""
     consumer = event.protocol == "consumer"
     return {
@@ -208,7 +209,7 @@ def event_json(event: "Event") -> dict[str, Any]:
     }
 
 
-def coverage_json(covered: "Coverage") -> dict[str, Any]:
+def coverage_json(covered: "Coverage") -> Document:
     """What is complete from where, of one partition of the topic."""
     return {
         "partition": covered.partition,

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.inputs.group_names import is_glob, matches
 from kgroup.cli.output.times import Span, iso, parse_span
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Selection:
         untimed = sum(e.last_ms < 0 for e in every)
         return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
 
-    def span_json(self, events: "Sequence[Event]") -> dict[str, Any] | None:
+    def span_json(self, events: "Sequence[Event]") -> Document | None:
         """The span in a document, with how many events lie outside; None where none was asked for."""
         if not self.span.bounded:
             return None

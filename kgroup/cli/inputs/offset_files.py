@@ -4,9 +4,9 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import Document, TopicPartition
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,9 +65,16 @@ def _number(cell: str, where: str) -> int:
         raise ConfigError(f"{where}: {cell!r} is not a number") from None
 
 
+class Exported(TypedDict):
+    """A group in an export."""
+
+    group_id: str
+    offsets: list[Document]
+
+
 def offsets_document(
     groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]],
-) -> list[dict[str, Any]]:
+) -> list[Exported]:
     """Committed offsets by group as the JSON of `offsets export`: nothing is lost."""
     return [
         {

@@ -25,6 +25,7 @@ from kgroup.cli.output.tables import (
     wrapped,
 )
 from kgroup.cli.schema_ids import schema_id
+from kgroup.domain import Document
 from kgroup.errors import ConfigError, KgroupError
 
 
@@ -54,13 +55,13 @@ class Result:
     `main` is the table for CSV and `--columns`, by default the first of `blocks`.
     """
 
-    data: Mapping[str, Any]
+    data: Mapping[str, object]
     blocks: Sequence[str | Table] = ()
     items: str | None = None
     names: Sequence[str] = ()
     errors: Sequence[ShownError] = ()
     exit_code: ExitCode = ExitCode.OK
-    cluster: Mapping[str, Any] | None = None
+    cluster: Mapping[str, object] | None = None
     main: Table | None = None
 
     @property
@@ -89,7 +90,7 @@ def show(env: Env, result: Result) -> ExitCode:
 _STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "partial"}
 
 
-def envelope(env: Env, result: Result) -> dict[str, Any]:
+def envelope(env: Env, result: Result) -> Document:
     """The JSON document: names and their order as docs/json-output.md fixes them."""
     return {
         "schema": schema_id(env.command),
@@ -116,7 +117,7 @@ def _print_json(env: Env, result: Result) -> None:
     print(_visible(json.dumps(envelope(env, result), indent=2, ensure_ascii=False)))
 
 
-def json_line(command: str, row: Mapping[str, Any]) -> str:
+def json_line(command: str, row: Mapping[str, object]) -> str:
     """A row of a command as one line of JSON, with the schema in front."""
     import json
 
@@ -148,7 +149,7 @@ def _print_yaml(env: Env, result: Result) -> None:
     print(document, end="")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     # safe_dump refuses tuples, mapping proxies and enum members, which JSON takes.
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
@@ -182,7 +183,7 @@ def _print_csv(env: Env, result: Result) -> None:
         writer.writerow([_csv_cell(value, env.output.terminal) for value in values])
 
 
-def _csv_cell(value: Any, terminal: bool) -> Any:
+def _csv_cell(value: object, terminal: bool) -> object:
     """A name as it is, so that a program reads the same name again; escaped where a person looks on."""
     if value is None or value == () or value == []:
         return ""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kgroup.cli.escaping import clean
 from kgroup.errors import ConfigError
@@ -33,7 +32,7 @@ class Table:
     """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell."""
 
     columns: tuple[Column, ...]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, object]]
 
     def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
         """The columns to show; ConfigError names the ones there are when a wanted one is missing."""
@@ -52,7 +51,7 @@ def _normal(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def cell_text(value: Any) -> str:
+def cell_text(value: object) -> str:
     """A value as a table cell: one line, control characters escaped so that no name moves the cursor."""
     if value is None or value == "" or value == ():
         return "-"

@@ -1,15 +1,15 @@
 """JSON Schemas of what the commands print with `-o json`: an interface, tested against real output."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from kgroup.cli.schema_ids import schema_id
 from kgroup.cli.schemas.local import LOCAL
+from kgroup.domain import Document
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _known() -> Mapping[str, Mapping[str, Any]]:
+def _known() -> Mapping[str, Mapping[str, object]]:
     from kgroup.cli.schemas.groups import GROUPS
     from kgroup.cli.schemas.history import HISTORY
     from kgroup.cli.schemas.migrate import MIGRATE
@@ -24,7 +24,7 @@ def commands() -> tuple[str, ...]:
     return tuple(sorted(_known()))
 
 
-def schema_for(command: str) -> dict[str, Any] | None:
+def schema_for(command: str) -> Document | None:
     """The schema of the whole envelope a command prints; None for a command without one.
 
     A failed command prints `data: null`; otherwise `data` is as described here.

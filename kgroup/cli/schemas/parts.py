@@ -1,8 +1,10 @@
 """Building blocks of the schemas. Objects allow further fields: fields only get added within a version."""
 
-from typing import Any
+from typing import TypeAlias
 
-Schema = dict[str, Any]
+from kgroup.domain import Document
+
+Schema: TypeAlias = Document
 
 STRING: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}

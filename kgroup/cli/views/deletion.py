@@ -1,8 +1,7 @@
 """What a deletion of groups would do, or did, as a table and JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from kgroup.admin.models import GroupResult, ItemError
 from kgroup.cli.exit_codes import of_batch
@@ -15,7 +14,7 @@ from kgroup.cli.views.lagging import duration_text
 def deletion(
     items: Sequence[GroupResult],
     ages: dict[str, int | None],
-    where: Any,
+    where: Mapping[str, object] | None,
     journal_id: str | None,
     file: str | None,
     unseen: Sequence[ItemError] = (),

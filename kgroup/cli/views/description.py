@@ -1,7 +1,6 @@
 """A described group as text and tables."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
 from kgroup.admin.read.lag import total
@@ -17,7 +16,7 @@ from kgroup.cli.output.wording import (
     short_member_id,
     tasks_text,
 )
-from kgroup.domain import TopicPartition
+from kgroup.domain import Document, TopicPartition
 
 _GROUP = Column("group_id", "GROUP", wide=True)
 MEMBER_COLUMNS = (
@@ -116,7 +115,7 @@ def _count(group: GroupDescription) -> str:
     return str(len(group.members)) + (f" ({static} static)" if static else "")
 
 
-def member_rows(group: GroupDescription, by: str, short: bool) -> list[dict[str, Any]]:
+def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]:
     """A row for each member, by instance id (dynamic members last) or by member id.
 
     A member's lag is unknown when that of one of its partitions is, or what it owns.
@@ -138,7 +137,7 @@ def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str 
     return UNKNOWN if behind.unknown else behind.lag
 
 
-def _member_row(group_id: str, member: Member, lag: int | str | None, short: bool) -> dict[str, Any]:
+def _member_row(group_id: str, member: Member, lag: int | str | None, short: bool) -> Document:
     subscribed = list(member.subscribed_topics or ())
     if member.subscribed_regex:
         subscribed.append(f"/{member.subscribed_regex}/")
@@ -179,7 +178,7 @@ def _target(member: Member) -> str | None:
     return "=" if member.target_assignment == member.assignment else assignment_text(member.target_assignment)
 
 
-def offset_rows(group: GroupDescription, short: bool) -> list[dict[str, Any]]:
+def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
     """A row for each partition that has a committed offset or an owner."""
     return [
         {

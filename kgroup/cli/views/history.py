@@ -33,6 +33,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
+    from kgroup.history.items import BadRange
     from kgroup.history.replay import At, Story
 
 _EVENT_COLUMNS = (
@@ -63,7 +64,7 @@ def show_story(
     story: "Story",
     selection: Selection,
     html: Path | None = None,
-    cluster: Mapping[str, Any] | None = None,
+    cluster: Mapping[str, object] | None = None,
 ) -> ExitCode:
     """A story that was told already, by this process or by Spark."""
     strangers = foreign(story)
@@ -214,7 +215,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
     from kgroup.history.raw import raw_rows
 
-    bad: list[Any] = []
+    bad: list[BadRange] = []
     read, without_time = False, 0
     as_json, span = _prints_json(env, "--raw"), selection.span
     for log in source.logs:

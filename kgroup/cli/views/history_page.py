@@ -3,15 +3,19 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.cli.inputs.history import LIMITS, coverage_text, event_json
+from kgroup.domain import Document
 from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.folding import Holdings
     from kgroup.history.replay import Story
+
+Bar: TypeAlias = list[int | str]
+"""From, to, what was held, state."""
 
 
 def write_page(path: Path, events: "Sequence[Event]", story: "Story") -> None:
@@ -45,18 +49,18 @@ def page(events: "Sequence[Event]", story: "Story") -> str:
     return template.replace("@DATA@", text)
 
 
-def _event(event: "Event") -> dict[str, Any]:
+def _event(event: "Event") -> Document:
     row = event_json(event)
     names = ("timestamp_ms", "offset", "event", "detail", "cause", "proven", "suspicious", "unowned_ms")
     return {name: row[name] for name in names}
 
 
-def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[dict[str, Any]]:
+def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[Document]:
     """Bars by member: [from, to, what was held, state]; a replaced static member keeps its lane."""
     from kgroup.history.fold.events import partitions_text
 
-    lanes: dict[str, list[list[Any]]] = {}
-    open_: dict[str, list[Any]] = {}
+    lanes: dict[str, list[Bar]] = {}
+    open_: dict[str, Bar] = {}
     for held in history:
         now = {m.label: (partitions_text(m.holds), m.state) for m in held.members}
         for name in [n for n in open_ if n not in now or now[n] != tuple(open_[n][2:])]:

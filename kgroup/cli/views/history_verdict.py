@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -12,10 +12,12 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import shown_errors
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.models import ItemError
     from kgroup.history.fold.state import GroupState
+    from kgroup.history.replay import Reader
 
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
@@ -92,7 +94,7 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
 
 
 def _table(found: Comparison) -> Table:
-    rows: list[dict[str, Any]] = [
+    rows: list[Document] = [
         {
             "group_id": name,
             "verdict": verdict.word,
@@ -141,7 +143,7 @@ def _summary(found: Comparison) -> str:
     return f"{told}; there may be groups that were not seen" if found.unseen else told
 
 
-def _compare(source: Source, readers: Sequence[Any], selection: Selection) -> Comparison:
+def _compare(source: Source, readers: "Sequence[Reader]", selection: Selection) -> Comparison:
     """How each group of the log or the cluster differs; one that changes meanwhile is compared again."""
     found = Comparison()
     for tries_left in reversed(range(_VERIFY_TRIES)):
@@ -198,7 +200,7 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
     return found
 
 
-def _verdict(state: "GroupState | None", said: Mapping[str, Any]) -> Verdict:
+def _verdict(state: "GroupState | None", said: Mapping[str, object]) -> Verdict:
     from kgroup.history.fold.state import SHARE
     from kgroup.history.verify import differences, hidden_positions, uncompared
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from kgroup.admin.models import DEAD, EMPTY, ItemError
 from kgroup.admin.read.lag import counted, total
@@ -11,6 +11,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import exit_codes, lag_text, of_seen, shown_errors
+from kgroup.domain import Document
 
 _RATES = (
     Column("consumed_per_s", "READ/S", right=True),
@@ -20,12 +21,34 @@ NOTED = 5
 _TIME = Column("time_lag", right=True)
 
 
+class Limit(TypedDict):
+    """What --fail-above names: a number of `unit`, records or ms."""
+
+    limit: int
+    unit: str
+
+
+class NoVerdict(TypedDict):
+    """A group of which no verdict can be given, and why."""
+
+    group_id: str
+    reason: str
+    never_committed: bool
+
+
+class Verdict(Limit):
+    """The groups over the limit, and those of which that cannot be told."""
+
+    over: list[str]
+    unknown: list[NoVerdict]
+
+
 def result(
     measured: LagReport,
-    verdict: Mapping[str, Any] | None,
+    verdict: Verdict | None,
     by_topic: bool,
     in_time: bool,
-    where: Mapping[str, Any] | None,
+    where: Mapping[str, object] | None,
     unseen: Sequence[ItemError] = (),
 ) -> Result:
     """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
@@ -64,9 +87,10 @@ def result(
     )
 
 
-def verdict_of(measured: LagReport, limit: Mapping[str, Any]) -> dict[str, Any]:
+def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
     """The groups over the limit, and those of which that cannot be told, with the reason."""
-    over, unknown = [], []
+    over: list[str] = []
+    unknown: list[NoVerdict] = []
     for group in measured.groups:
         records = limit["unit"] == "records"
         least = group.lag_at_least if records else group.time_lag_at_least_ms
@@ -171,7 +195,7 @@ def _columns(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple
     return tuple(columns)
 
 
-def _rows(group: GroupLag, by_topic: bool) -> Iterable[dict[str, Any]]:
+def _rows(group: GroupLag, by_topic: bool) -> Iterable[Document]:
     if not by_topic:
         return [
             {
@@ -184,43 +208,45 @@ def _rows(group: GroupLag, by_topic: bool) -> Iterable[dict[str, Any]]:
             for row in group.offsets
         ]
     return [
-        {"group_id": group.group_id, **topic, "time_lag": duration_text(topic["max_time_lag_ms"])}
-        for topic in _topics(group)
+        {"group_id": group.group_id, **topic, "time_lag": duration_text(oldest)}
+        for topic, oldest in _topics(group)
     ]
 
 
-def _topics(group: GroupLag) -> list[dict[str, Any]]:
+def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
+    """Each topic as it is printed, and the age of its oldest unread record; None where that is not known."""
     by_topic: dict[str, list[PartitionLag]] = {}
     for row in group.offsets:
         by_topic.setdefault(row.topic, []).append(row)
-    told = []
+    told: list[tuple[Document, int | None]] = []
     for topic, rows in by_topic.items():
         those = counted(rows)
         summed = total(those)
         oldest, all_ages = oldest_of(those)
-        told.append(
-            {
-                "topic": topic,
-                "partitions": len(rows),
-                "lag": summed.lag,
-                "lag_at_least": summed.at_least,
-                "unknown_partitions": summed.unknown,
-                "max_time_lag_ms": oldest if all_ages else None,
-                "consumed_per_s": rate_of(row.consumed_per_s for row in those),
-                "produced_per_s": rate_of(row.produced_per_s for row in those),
-            }
-        )
+        age = oldest if all_ages else None
+        document: Document = {
+            "topic": topic,
+            "partitions": len(rows),
+            "lag": summed.lag,
+            "lag_at_least": summed.at_least,
+            "unknown_partitions": summed.unknown,
+            "max_time_lag_ms": age,
+            "consumed_per_s": rate_of(row.consumed_per_s for row in those),
+            "produced_per_s": rate_of(row.produced_per_s for row in those),
+        }
+        told.append((document, age))
     return told
 
 
-def _json(group: GroupLag) -> dict[str, Any]:
-    document = {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": _topics(group)}
+def _json(group: GroupLag) -> Document:
+    topics = [topic for topic, _ in _topics(group)]
+    document = {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": topics}
     del document["errors"]  # they are the envelope's
     return document
 
 
-def _over(group: GroupLag, verdict: Mapping[str, Any]) -> ShownError:
-    limit: int = verdict["limit"]
+def _over(group: GroupLag, verdict: Verdict) -> ShownError:
+    limit = verdict["limit"]
     least = ""
     if verdict["unit"] == "records":
         least = "" if group.total_lag is not None else "at least "

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.migrate.models import BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.execute import Conversion, RollStep
@@ -31,7 +32,7 @@ _ORDER = (
 )
 
 
-def planned(plan: MigrationPlan, where: Mapping[str, Any] | None) -> Result:
+def planned(plan: MigrationPlan, where: Mapping[str, object] | None) -> Result:
     """The plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
     rows = [_row(check) for check in plan.checks]
     blocks: list[str | Table] = [headline(plan), ""]
@@ -89,7 +90,7 @@ def headline(plan: MigrationPlan) -> str:
     return f"{plan.group_id}   {start} → {end}   {plan.type}, {plan.state}      VERDICT  {verdict}"
 
 
-def _row(check: Check) -> dict[str, Any]:
+def _row(check: Check) -> Document:
     return {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
 
 
@@ -108,7 +109,7 @@ def _lines(check: Check) -> list[str]:
 def outcome(
     plan: MigrationPlan,
     action: str,
-    where: Mapping[str, Any] | None,
+    where: Mapping[str, object] | None,
     done: "Conversion | None" = None,
     order: "Sequence[RollStep]" = (),
 ) -> Result:

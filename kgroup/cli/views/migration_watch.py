@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgroup.admin.migrate.watch import DONE, WATCHING, Look
 from kgroup.cli.env.durations import parse_duration
@@ -13,6 +13,7 @@ from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import assignment_text
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -86,7 +87,7 @@ def _live(looks: Iterator[Look], env: Env) -> Look:
     return look
 
 
-def look_json(look: Look) -> dict[str, Any]:
+def look_json(look: Look) -> Document:
     """A look as it is printed; names as docs/json-output.md fixes them."""
     row = asdict(look)
     return {"timestamp_ms": row.pop("timestamp_ms"), "timestamp": iso(look.timestamp_ms), **row}

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import kgroup
 from kgroup.admin.change.offset_plans import ABSENT, CommittedOffset, GroupNow
@@ -14,7 +13,7 @@ from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen, shown_errors
 from kgroup.cli.schema_ids import schema_id
-from kgroup.domain import TopicPartition
+from kgroup.domain import Document, TopicPartition
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 
@@ -22,7 +21,7 @@ CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 def result(
     now: Mapping[str, GroupNow],
     chosen: CommittedOffsets,
-    where: Mapping[str, Any] | None,
+    where: Mapping[str, object] | None,
     unseen: Sequence[ItemError] = (),
 ) -> Result:
     """The committed offsets chosen; groups that are not there or cannot be read are errors of their own.
@@ -74,9 +73,9 @@ def result(
     )
 
 
-def document_text(groups: CommittedOffsets, where: Mapping[str, Any] | None) -> str:
+def document_text(groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:
     """The same document that `offsets export -o json` prints, for a file."""
-    document: dict[str, Any] = {
+    document: Document = {
         "schema": schema_id("offsets export"),
         "kgroup_version": kgroup.__version__,
         "cluster": where,
@@ -88,7 +87,7 @@ def document_text(groups: CommittedOffsets, where: Mapping[str, Any] | None) -> 
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, Any] | None) -> str:
+def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:
     """Keep the offsets of groups that are about to go in a file, by default a new one; the file's name."""
     import time
     from pathlib import Path

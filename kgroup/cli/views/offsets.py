@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import (
@@ -19,6 +18,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
+from kgroup.domain import Document
 
 _GROUP = Column("group_id", "GROUP")
 _ROWS = (
@@ -33,7 +33,7 @@ _NON_EMPTY = "NON_EMPTY_GROUP"
 _CSV = (Column("topic"), Column("partition"), Column("offset"))
 
 
-def planned(plan: OffsetsPlan, where: Mapping[str, Any] | None, *, csv: bool = False) -> Result:
+def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool = False) -> Result:
     """What would be done, and why not where it would be refused now: then REFUSED."""
     refused = {group.group_id for group in plan.refused}
     counted = [item for item in plan.items if item.result == PLANNED and item.group_id not in refused]
@@ -64,7 +64,11 @@ def planned(plan: OffsetsPlan, where: Mapping[str, Any] | None, *, csv: bool = F
 
 
 def executed(
-    done: OffsetsExecution, where: Mapping[str, Any] | None, *, csv: bool = False, notes: Sequence[str] = ()
+    done: OffsetsExecution,
+    where: Mapping[str, object] | None,
+    *,
+    csv: bool = False,
+    notes: Sequence[str] = (),
 ) -> Result:
     """What was done, item by item."""
     wrong = [item for item in done.items if item.result in (REFUSED, FAILED)]
@@ -88,7 +92,7 @@ def executed(
     )
 
 
-def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | None) -> dict[str, Any]:
+def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | None) -> Document:
     return {
         "plan": {
             "id": plan.id,
@@ -104,7 +108,7 @@ def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | No
     }
 
 
-def _row(item: OffsetChange) -> dict[str, Any]:
+def _row(item: OffsetChange) -> Document:
     before, after = item.before, item.after
     return {
         "group_id": item.group_id,
@@ -146,7 +150,7 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
     return [Table(columns, [_shown(item) for item in items])]
 
 
-def _shown(item: OffsetChange) -> dict[str, Any]:
+def _shown(item: OffsetChange) -> Document:
     row = _row(item)
     if row["change"] is not None:
         row["change"] = f"{row['change']:+d}" if row["change"] else "0"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
+from kgroup.domain import Document
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,12 +35,12 @@ def query_result(
         "more": more,
         "rows": told,
     }
-    names = sorted({row["group_id"] for row in told if row.get("group_id")})
+    names = sorted({row["group_id"] for row in rows if row.get("group_id")})
     return Result(data, (shown,), "rows", names)
 
 
-def _told(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _told(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> Document:
+    found: Document = {}
     for name in names:
         value = row[name]
         if name in stamps:
@@ -50,7 +51,7 @@ def _told(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> dic
     return found
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """Lists of partitions as a person writes them."""
     if not isinstance(value, list):
         return value

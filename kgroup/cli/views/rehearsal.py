@@ -16,6 +16,7 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 if TYPE_CHECKING:
     from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
     from kgroup.cli.inputs.history import Source
+    from kgroup.history.sources.logs import PartitionLog
 
 READABLE = 100
 """Records hold hundreds of characters: as text they are broken to lines of this length."""
@@ -136,7 +137,7 @@ def _made_up(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
-def _log_with(source: "Source", group: str) -> Any:
+def _log_with(source: "Source", group: str) -> "PartitionLog":
     """The one log that may hold the group: live it is the only one, among files the first that has it."""
     from kgroup.history.raw import raw_rows
 
@@ -146,7 +147,7 @@ def _log_with(source: "Source", group: str) -> Any:
     raise ConfigError(f"no record of group {group} in these files")
 
 
-def _result(done: "Rehearsal", where: Mapping[str, Any] | None) -> Result:
+def _result(done: "Rehearsal", where: Mapping[str, object] | None) -> Result:
     refused = "refused" in (done.upgrade, done.downgrade)
     rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
     return Result(

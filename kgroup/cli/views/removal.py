@@ -8,6 +8,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges
+from kgroup.domain import Document
 
 _PLANNED = (
     Column("instance_id", "INSTANCE"),
@@ -25,7 +26,7 @@ _DONE = (
 )
 
 
-def planned(plan: Plan, where: Mapping[str, Any] | None) -> Result:
+def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """What would be done; NOT_FOUND when none of the members asked for is in the group."""
     absent = [item for item in plan.items if item.result == "not_found"]
     count = len(plan.items) - len(absent)
@@ -48,7 +49,7 @@ def executed(
     plan: Plan,
     items: tuple[ItemResult, ...],
     journal_id: str | None,
-    where: Mapping[str, Any] | None,
+    where: Mapping[str, object] | None,
     waited: str | ShownError | None = None,
 ) -> Result:
     """What was done, item by item; `waited` tells how waiting for the group ended."""
@@ -77,7 +78,7 @@ def executed(
     )
 
 
-def _data(plan: Plan, items: tuple[ItemResult, ...], *, executed: bool) -> dict[str, Any]:
+def _data(plan: Plan, items: tuple[ItemResult, ...], *, executed: bool) -> Document:
     return {
         "group_id": plan.group_id,
         "plan": {"id": plan.id, "valid_while": dict(plan.valid_while)},
@@ -93,20 +94,20 @@ def _headline(plan: Plan) -> str:
     return f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{count})   plan {plan.id} · valid while {valid}"
 
 
-def _members(plan: Plan) -> dict[str, Any]:
+def _members(plan: Plan) -> dict[str, Mapping[str, Any]]:
     """The members as they were when the plan was made; none for a plan that comes from a file."""
-    members: Any = plan.before.get("members") or ()
-    return {member["member_id"]: member for member in members}
+    members = plan.before.get("members")
+    return {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
 
 
-def _planned_row(item: ItemResult, seen: Mapping[str, Any]) -> dict[str, Any]:
+def _planned_row(item: ItemResult, seen: Mapping[str, Mapping[str, Any]]) -> Document:
     member = seen.get(item.member_id or "")
     told = member["assignment"] if member else ()
     owned = UNKNOWN if told is None else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in told)
     return {**_done_row(item), "host": member and member["host"], "partitions": owned}
 
 
-def _done_row(item: ItemResult) -> dict[str, Any]:
+def _done_row(item: ItemResult) -> Document:
     return {
         "instance_id": item.instance_id,
         "member_id": item.member_id,

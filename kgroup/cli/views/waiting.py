@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from kgroup import shell
 from kgroup.admin.models import ItemError
@@ -19,7 +18,7 @@ def result(
     condition: Condition,
     words: str,
     limit_s: float,
-    where: Mapping[str, Any] | None,
+    where: Mapping[str, object] | None,
 ) -> Result:
     """The report; `exit_code` says whether time was up or something was not seen.
 

@@ -32,7 +32,7 @@ class Script:
         self.sent.append(body)
         return len(self.sent) - 1
 
-    def answer(self, ticket: int) -> Any:
+    def answer(self, ticket: int, response: type[Message], /) -> Any:
         return self.answers[ticket]
 
 
