@@ -77,16 +77,15 @@ def command(
         if stale_for or export:
             raise ConfigError("--restore goes with no other choice of groups or files")
         refuse(zookeeper, restore=(restore, "committed offsets go back into Kafka: leave --zookeeper out"))
-        return _restore(env, restore, group or [], execute, yes, reason, wait_empty)
+        return _restore(env, restore, group or [], Consent(execute, yes), reason, wait_empty)
     refuse(zookeeper, wait_empty=(wait_empty, "ask again once its consumers are stopped"))
     if not group and stale_s is None:
         raise ConfigError("no group named", "kgroup delete GROUP, or --stale-for 7d")
     if zookeeper is not None:
-        from kgroup.cli.zookeeper_delete import delete
+        from kgroup.cli.zookeeper_delete import Deleting, delete
 
-        return show(
-            env, delete(env, zookeeper, group, stale_s, export, incomplete, Consent(execute, yes), reason)
-        )
+        wanted_there = Deleting(group, stale_s, export, incomplete, Consent(execute, yes), reason)
+        return show(env, delete(env, zookeeper, wanted_there))
     with open_admin(env) as admin:
         named = expand(admin, group or [], change=True)
         names = list(named.groups)
@@ -114,15 +113,14 @@ def _restore(
     env: Env,
     file: str,
     groups: list[str],
-    execute: bool,
-    yes: bool,
+    consent: Consent,
     reason: str | None,
     wait_empty: bool,
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.offset_files import parse_offsets
-    from kgroup.cli.offset_changes import import_plan, run
+    from kgroup.cli.offset_changes import import_plan, once_empty, run
 
     wanted = parse_offsets(read_text(file), groups, file)
     with open_admin(env) as admin:
@@ -130,10 +128,8 @@ def _restore(
             env,
             admin,
             lambda: import_plan(admin, wanted, f"restore {file}", reason),
-            execute=execute,
-            yes=yes,
-            wait_empty=wait_empty,
-            groups=list(wanted),
+            consent,
+            before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
 
 

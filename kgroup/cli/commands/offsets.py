@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Execute, Reason, Yes, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
@@ -96,7 +96,7 @@ def import_(
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.offset_files import parse_offsets
-    from kgroup.cli.offset_changes import import_plan, run
+    from kgroup.cli.offset_changes import import_plan, once_empty, run
 
     scope = scope_of(topic, topic is None)
     wanted = {
@@ -107,10 +107,8 @@ def import_(
             env,
             admin,
             lambda: import_plan(admin, wanted, f"import {file}", reason),
-            execute=execute,
-            yes=yes,
-            wait_empty=wait_empty,
-            groups=list(wanted),
+            Consent(execute, yes),
+            before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
 
 
@@ -135,7 +133,7 @@ def delete(
 
     `reset-offsets --undo` brings them back.
     """
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.group_names import expand
     from kgroup.cli.offset_changes import run, unseen_of
@@ -151,11 +149,11 @@ def delete(
             drafts = {
                 name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
             }
-            spec = "delete offsets"
-            return make_plan("offsets delete", spec, now, drafts, reason=reason, needs_empty=False)
+            purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
+            return make_plan(purpose, now, drafts)
 
         unseen = [*named.unseen, *(unseen_of(admin, named.groups) if all_topics else ())]
-        return run(env, admin, plan, execute=execute, yes=yes, unseen=unseen)
+        return run(env, admin, plan, Consent(execute, yes), unseen=unseen)
 
 
 @make(
@@ -177,9 +175,9 @@ def clone(
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
     """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
     from kgroup.cli.env.session import open_admin
-    from kgroup.cli.offset_changes import run, unseen_of
+    from kgroup.cli.offset_changes import once_empty, run, unseen_of
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")
@@ -190,12 +188,11 @@ def clone(
             now = admin.look([source, target])
             _refuse_if_nothing_known(now[source])
             drafts = {target: {p: Draft(at) for p, at in _within(now[source].committed, scope).items()}}
-            return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
+            return make_plan(Purpose("offsets clone", f"clone {source}", reason), now, drafts)
 
         unseen = unseen_of(admin, [source]) if scope.all_topics else ()
-        return run(
-            env, admin, plan, execute=execute, yes=yes, wait_empty=wait_empty, groups=[target], unseen=unseen
-        )
+        before = once_empty(env, admin, [target] if wait_empty else ())
+        return run(env, admin, plan, Consent(execute, yes), before=before, unseen=unseen)
 
 
 def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> "Iterable[ItemError]":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Execute, Reason, Yes, read_plan, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, write_plan
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
@@ -90,7 +90,7 @@ def command(
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.offset_changes import run, unseen_of
+    from kgroup.cli.offset_changes import run, unseen_of, wait_until_empty
 
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")
@@ -125,18 +125,34 @@ def command(
             plan = _made(admin, affected, spec, scope, reason)
             if scope.all_topics or (spec.group and not scope.topics):
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
+
+        def before() -> Sequence[str]:
+            notes = _remove_static(admin, affected, reason) if remove_static else ()
+            if wait_empty or remove_static:
+                wait_until_empty(env, admin, affected)
+            return notes
+
         return run(
             env,
             admin,
-            plan,
-            execute=execute,
-            yes=yes,
-            wait_empty=wait_empty or remove_static,
-            groups=affected,
-            plan_out=plan_out,
+            _kept(plan, plan_out),
+            Consent(execute, yes),
+            before=before,
             unseen=unseen,
-            before=lambda: _remove_static(admin, affected, reason) if remove_static else (),
         )
+
+
+def _kept(make_plan: "Callable[[], OffsetsPlan]", file: str | None) -> "Callable[[], OffsetsPlan]":
+    """`make_plan`, with the plan written to a file where one is named."""
+    from kgroup.admin.change.offset_plans import plan_document
+
+    def make() -> "OffsetsPlan":
+        plan = make_plan()
+        if file:
+            write_plan(file, plan_document(plan))
+        return plan
+
+    return make
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":

@@ -99,9 +99,15 @@ def command(
     """
     if seed is not None:
         shaped = {
-            "--scenario": scenario, "--protocol": protocol, "--static": static, "--members": members,
-            "--partitions": partitions, "--session-timeout": session_timeout, "--like": like, "--html": html,
-        }  # fmt: skip
+            "--scenario": scenario,
+            "--protocol": protocol,
+            "--static": static,
+            "--members": members,
+            "--partitions": partitions,
+            "--session-timeout": session_timeout,
+            "--like": like,
+            "--html": html,
+        }
         _refuse_with_seed([name for name, value in shaped.items() if value is not None])
         return _replay(env, seed)
     from kgroup.simulation.play.planning import compare

@@ -3,14 +3,12 @@
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env.invocation import Env
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kgroup.domain import TopicPartition
     from kgroup.pipeline.ask.timeline import Ends, Timeline
     from kgroup.pipeline.tables.store import Store
@@ -58,7 +56,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
     return ask
 
 
-def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
+def draw(spark: Any, store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
     """The timeline of a group; Failure if the tables hold nothing of it."""
     from kgroup.cli.exit_codes import ExitCode, Failure
     from kgroup.cli.inputs.history import coverage_text
