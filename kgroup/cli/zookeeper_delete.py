@@ -55,7 +55,7 @@ def delete(env: Env, where: str, told: Deleting) -> Result:
 
 
 def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
-    """The groups that nobody reads with and that wrote no offset for that long, with how long."""
+    """The groups without consumers that wrote no offset for `limit_ms`, and for how long."""
     now_ms = time.time_ns() // 1_000_000
     written = opened.groups.silent_since_ms(named.groups)
     ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}

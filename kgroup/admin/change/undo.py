@@ -43,7 +43,7 @@ _Steps = dict[str, dict[TopicPartition, _Step]]
 def plan_undo(
     cluster: ClusterView, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
 ) -> OffsetsPlan:
-    """How to bring back what was before a journal entry: offsets, leader epochs and metadata, to the bit.
+    """How to bring back what was before a journal entry: offsets, leader epochs and metadata, exactly.
 
     LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not
     undone. Only `group_ids` of the entry when given. Commit times cannot be brought back. SafetyRefused

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgroup.admin.models import ItemError
     from kgroup.domain import TopicPartition
 
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition the group has committed.")]
 
 
 @make(
@@ -30,8 +30,8 @@ AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has
     examples=(
         ("kgroup offsets export orders -o json > orders.json", "everything: offset, leader epoch, metadata"),
         ("kgroup offsets export orders -o csv --no-headers", "as Kafka's tool exports"),
-        ("kgroup offsets export 'pay*' --topic pay -o ndjson", "several groups, one a line"),
-        ("kgroup offsets export orders --zookeeper zk:2181/kafka -o json > orders.json", "out of ZooKeeper"),
+        ("kgroup offsets export 'pay*' --topic pay -o ndjson", "several groups, one per line"),
+        ("kgroup offsets export orders --zookeeper zk:2181/kafka -o json > orders.json", "from ZooKeeper"),
     ),
 )
 def export(
@@ -43,7 +43,7 @@ def export(
     """Print the committed offsets of groups, so that `offsets import` can bring them back.
 
     Brokers leave out offsets of topics that the principal may not describe: an export that may lack some
-    says so and ends with 6, one of groups that cannot all be seen with 5. A group in ZooKeeper that has live
+    says so and exits with 6, or with 5 if not all groups can be seen. A group in ZooKeeper that has live
     consumers is refused: they would go on committing there. A name with * ? [ is a pattern; '[*]' is the
     group called *.
     """
@@ -82,7 +82,7 @@ def import_(
     file: Annotated[str, typer.Argument(help="An export: JSON, ndjson or CSV; - is stdin.", metavar="FILE")],
     to: Annotated[
         list[str] | None,
-        typer.Option("--to", metavar="GROUP", help="Only this group of the file; repeatable."),
+        typer.Option("--to", metavar="GROUP", help="Only this group from the file; repeatable."),
     ] = None,
     topic: Topics = None,
     execute: Execute = False,
@@ -92,7 +92,7 @@ def import_(
 ) -> ExitCode:
     """Commit the offsets of an export exactly as they were; offsets not in the file stay as they are.
 
-    Unlike `reset-offsets --from-file` offsets are not moved into the log.
+    Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.offset_files import parse_offsets
@@ -115,7 +115,7 @@ def import_(
 @make(
     "offsets delete",
     examples=(
-        ("kgroup offsets delete orders --topic old-orders", "show what would be forgotten"),
+        ("kgroup offsets delete orders --topic old-orders", "show what would be deleted"),
         ("kgroup offsets delete orders --topic old-orders --execute", "the group may go on with its topics"),
         ("kgroup offsets delete 'pay*' --topic pay:7 --execute", "one partition, of several groups"),
     ),
@@ -129,7 +129,7 @@ def delete(
     yes: Yes = False,
     reason: Reason = None,
 ) -> ExitCode:
-    """Delete committed offsets; the group may have members, if none subscribes to the topic.
+    """Delete committed offsets; the group may have members if none of them subscribes to the topic.
 
     `reset-offsets --undo` brings them back.
     """
@@ -160,7 +160,7 @@ def delete(
     "offsets clone",
     examples=(
         ("kgroup offsets clone orders orders-v2", "show what the new group would start from"),
-        ("kgroup offsets clone orders orders-v2 --execute", "make it so: a second group at the same place"),
+        ("kgroup offsets clone orders orders-v2 --execute", "and do it: a second group at the same offsets"),
         ("kgroup offsets clone orders orders-v2 --topic orders --execute", "one topic only"),
     ),
 )

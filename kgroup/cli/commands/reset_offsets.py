@@ -52,7 +52,8 @@ def command(
         int | None, _value("--shift-by", "N", "So many records further, or back if negative.")
     ] = None,
     by_duration: Annotated[
-        str | None, _value("--by-duration", "P…|2h", "The first record since so long ago (ISO-8601).")
+        str | None,
+        _value("--by-duration", "P…|2h", "The first record after this long ago (2h, or ISO-8601)."),
     ] = None,
     to_datetime: Annotated[
         str | None, _value("--to-datetime", "TIME", "The first record since then; UTC unless it says so.")
@@ -62,10 +63,12 @@ def command(
     ] = None,
     to_group: Annotated[str | None, _value("--to-group", "GROUP", "Where another group is.")] = None,
     undo: Annotated[
-        str | None, _value("--undo", "LAST|ID", "Back to before this journal entry, to the bit.")
+        str | None, _value("--undo", "LAST|ID", "Restore exactly what was there before this journal entry.")
     ] = None,
     topic: Topics = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="Every partition the group has committed.")
+    ] = False,
     execute: Execute = False,
     yes: Yes = False,
     reason: Reason = None,
@@ -83,10 +86,10 @@ def command(
     groups: Annotated[list[str] | None, typer.Option("--group", help="As GROUP.", hidden=True)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The default.", hidden=True)] = False,
 ) -> ExitCode:
-    """Move the committed offsets of groups; the plan first, nothing without --execute.
+    """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
 
-    Offsets outside the log are moved to its nearer end, times after the last record to the end. Refused
-    (exit code 4) while a group has members. What was before goes into the journal: --undo restores it.
+    Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
+    code 4) while a group has members. The journal keeps what was there before, and --undo restores it.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.group_names import expand
@@ -195,7 +198,7 @@ def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
 
 def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
     if not groups:
-        raise ConfigError("no group named", "kgroup reset-offsets GROUP --topic T --to-earliest")
+        raise ConfigError("no group is named", "kgroup reset-offsets GROUP --topic T --to-earliest")
     if not scoped and kind not in ("--from-file", "--to-group"):
         raise ConfigError("which partitions?", "--all-topics for all committed, or --topic T[:0,1]")
 
