@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from typer import Context
 from typer.core import TyperCommand, TyperGroup
 
 from kgroup.cli.registry import COMMANDS, PANELS, CommandEntry
@@ -121,6 +120,3 @@ def walk() -> list[KgroupCommand]:
         else:
             found += [sub for sub in command.commands.values() if isinstance(sub, KgroupCommand)]
     return found
-
-
-__all__ = ["CONTEXT_SETTINGS", "Context", "KgroupCommand", "RootGroup", "load", "walk"]

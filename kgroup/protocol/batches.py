@@ -53,12 +53,9 @@ class EndMarker(NamedTuple):
     coordinator_epoch: int
 
 
-class BatchHead(TypedDict, total=False):
-    """What a batch says of its records, besides where they lie; what is left out is as in `_PLAIN`."""
+class ProducerHead(TypedDict, total=False):
+    """What a batch says of its producer; `encode_batch` says what stands for what is left out."""
 
-    timestamp_ms: int
-    leader_epoch: int
-    compression: Compression
     producer_id: int
     producer_epoch: int
     base_sequence: int
@@ -66,16 +63,12 @@ class BatchHead(TypedDict, total=False):
     control: bool
 
 
-_PLAIN = BatchHead(
-    timestamp_ms=NO_TIMESTAMP,
-    leader_epoch=0,
-    compression=Compression.NONE,
-    producer_id=NO_PRODUCER_ID,
-    producer_epoch=-1,
-    base_sequence=-1,
-    transactional=False,
-    control=False,
-)
+class BatchHead(ProducerHead, total=False):
+    """What a batch says of its records, besides where they lie."""
+
+    timestamp_ms: int
+    leader_epoch: int
+    compression: Compression
 
 
 class Batch:
@@ -261,36 +254,41 @@ def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
     return BatchReader(data, start, origin)
 
 
-def encode_batch(records: Sequence[LogRecord], *, base_offset: int = 0, **head: Unpack[BatchHead]) -> bytes:
+def encode_batch(
+    records: Sequence[LogRecord],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    compression: Compression = Compression.NONE,
+    **producer: Unpack[ProducerHead],
+) -> bytes:
     """One batch with these records at `base_offset` and on; their own offsets are not looked at.
 
-    `timestamp_ms` stands in for records that have none.
+    `timestamp_ms` stands in for records that have none. What is not said of the producer is -1, or False.
     """
     if not records:
         raise ValueError("a batch holds at least one record")
-    said = _PLAIN | head
     first = records[0].timestamp_ms
     if first < 0:
-        first = said["timestamp_ms"]
-    body, latest = encode_records(records, range(len(records)), first, said["timestamp_ms"])
-    attributes = int(codec := said["compression"])
-    if said["transactional"]:
-        attributes |= TRANSACTIONAL
-    if said["control"]:
-        attributes |= _CONTROL
+        first = timestamp_ms
     count = len(records)
-    checked = _CHECKED.pack(
-        attributes,
-        count - 1,
-        first,
-        latest,
-        said["producer_id"],
-        said["producer_epoch"],
-        said["base_sequence"],
-        count,
-    ) + (compress(body, codec) if codec else body)
+    body, latest = encode_records(records, range(count), first, timestamp_ms)
+    attributes = int(compression)
+    producer_id = epoch = sequence = NO_PRODUCER_ID
+    if producer:  # what the coordinator writes has none, and is most of what is encoded
+        if producer.get("transactional"):
+            attributes |= TRANSACTIONAL
+        if producer.get("control"):
+            attributes |= _CONTROL
+        producer_id = producer.get("producer_id", NO_PRODUCER_ID)
+        epoch = producer.get("producer_epoch", -1)
+        sequence = producer.get("base_sequence", -1)
+    if compression:
+        body = compress(body, compression)
+    checked = _CHECKED.pack(attributes, count - 1, first, latest, producer_id, epoch, sequence, count) + body
     length = len(checked) + CRC_START - LENGTH_OFFSET
-    return _PREFIX.pack(base_offset, length, said["leader_epoch"], _MAGIC, crc32c(checked)) + checked
+    return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(checked)) + checked
 
 
 def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: int | None = None) -> bytes:

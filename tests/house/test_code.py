@@ -12,6 +12,8 @@ from tests.house.repository import PACKAGE, ROOT, imported, modules, name_of, tr
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
+MAX_PARAMETERS = 6
+OF_THE_COMMAND_LINE = ("cli", "admin", "client", "zkgroups")
 LONGER = {
     # A listing of record layouts, one class a record: nothing in it is worth a file of its own.
     "kgroup/protocol/group_records.py",
@@ -41,6 +43,31 @@ def test_no_function_is_longer_than_60_lines():
                 if length > MAX_FUNCTION_LINES and name not in LONGER:
                     long[name] = length
     assert long == {}
+
+
+def _many_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    given = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    # A command's function, which begins with `env`, and the options all share have what the command has.
+    is_command = given[:1] == ["env"] and bool(node.args.defaults) or node.name == "_shared"
+    return len([name for name in given if name not in ("self", "cls")]) > MAX_PARAMETERS and not is_command
+
+
+def test_no_function_of_the_command_line_has_more_than_six_parameters():
+    many = [
+        f"{name_of(path)}:{node.name}"
+        for room in OF_THE_COMMAND_LINE
+        for path in modules()
+        if path.is_relative_to(PACKAGE / room)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _many_parameters(node)
+    ]
+    assert many == []
+
+
+def test_the_formatter_has_the_last_word_in_the_command_line():
+    rooms = [PACKAGE / room for room in OF_THE_COMMAND_LINE]
+    own = [path for path in modules() if any(path.is_relative_to(room) for room in rooms)]
+    assert [name_of(path) for path in own if "# fmt: " in path.read_text(encoding="utf-8")] == []
 
 
 @pytest.mark.parametrize(("library", "package"), ONLY_IN.items())

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 def command(
     env: Env,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", help="First port on 127.0.0.1; 0 takes free ones.", min=0)
+        int, typer.Option("--port", metavar="N", help="First port on 127.0.0.1; 0 picks free ones.", min=0)
     ] = 9092,
     brokers: Annotated[
         int, typer.Option("--brokers", metavar="N", help="Brokers, each on its own port.", min=1)
     ] = 1,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", metavar="N", help="Partitions of __consumer_offsets; once set, fixed."),
+        typer.Option(
+            "--partitions", metavar="N", help="Partitions of __consumer_offsets; fixed once created."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
