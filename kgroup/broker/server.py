@@ -8,10 +8,9 @@ import errno
 import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.broker.connection import Connection
@@ -166,25 +165,19 @@ class Server:
 
 
 def serve(
-    data: Path | None,
+    cluster: Cluster,
     *,
     port: int = 0,
-    brokers: int = 1,
-    partitions: int | None = None,
-    settings: Mapping[str, str] | None = None,
     metrics_port: int | None = None,
     legacy: LegacyOptions | None = None,
     say: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a cluster until SIGTERM or SIGINT, then end it cleanly.
+    """Serve a cluster until SIGTERM or SIGINT, then end it cleanly; it is closed in any case.
 
     `legacy` gives each broker a coordinator of the ZooKeeper era beside its own. `say` is given the lines
     that tell where the metrics and those coordinators are and, last, that clients may come. KgroupError for
-    a folder that is locked, a port in use, or a setting that makes no sense.
+    a port in use.
     """
-    cluster = Cluster(
-        data, brokers=brokers, config=settings, offsets_partitions=partitions, owner="kgroup serve"
-    )
     try:
         asyncio.run(_serve(cluster, port, metrics_port, legacy, say or _print))
     finally:

@@ -76,6 +76,8 @@ def command(
     """
     from kgroup.broker.server import serve
     from kgroup.cli.env.config import LocalTarget
+    from kgroup.runtime.claim import Claim
+    from kgroup.runtime.cluster import Cluster
 
     if memory and env.flags.get("local"):
         raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")
@@ -97,15 +99,10 @@ def command(
         import logging
 
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    serve(
-        None if memory or target is None else target.directory,
-        port=port,
-        brokers=brokers,
-        partitions=partitions,
-        settings=settings,
-        metrics_port=metrics,
-        legacy=_legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None,
-    )
+    coordinators = _legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None
+    claim = None if memory or target is None else Claim(target.directory, "kgroup serve")
+    cluster = Cluster(claim, brokers=brokers, config=settings, offsets_partitions=partitions)
+    serve(cluster, port=port, metrics_port=metrics, legacy=coordinators)
     return ExitCode.OK
 
 

@@ -20,7 +20,9 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kgroup.runtime.shard import Shard
+from kgroup.runtime.clock import SystemClock
+from kgroup.runtime.complaints import Complaints
+from kgroup.runtime.shard import Shard, Telemetry
 from kgroup.schedule import Schedule
 from kgroup.simulation.world.network import Connection, InFlight, Network
 
@@ -276,7 +278,8 @@ class Brokers:
             return
         seed = self._seed + (partition.number << 32) + (incarnation << 40)
         partition.loading = False
-        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image, self.counters)
+        telemetry = Telemetry(self.counters, Complaints(SystemClock()))
+        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image, telemetry)
         partition.loaded_ms = self.now_ms(partition.leader)
         partition.shard.load(partition.loaded_ms)
         self.watcher.loaded(partition)
