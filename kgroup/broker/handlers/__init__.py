@@ -16,6 +16,8 @@ from kgroup.broker.handlers import (
     produce,
     producer_ids,
     reassignments,
+    sasl,
+    scram_users,
     topics,
     transactions,
     txn_markers,
@@ -39,4 +41,6 @@ ALL: tuple[AnyApi, ...] = (
     *alter_configs.APIS,
     *features.APIS,
     *log_dirs.APIS,
+    *sasl.APIS,
+    *scram_users.APIS,
 )
