@@ -172,11 +172,11 @@ def policy(found: Evidence, direction: str) -> Check:
 
 
 def _foreign(found: Evidence) -> Check | None:
-    """The one check of a group that is none of consumers: it stays what it is."""
+    """The only check of a group that is not a consumer group: it stays what it is."""
     kind = found.group.protocol_type
     evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
     if kind not in ("", CONSUMER):
-        message = f"the protocol type is {kind!r}, not consumer: this is no group of consumers."
+        message = f"the protocol type is {kind!r}, not consumer: this is not a group of consumers."
         message += "" if found.group.state == EMPTY else f" {REFUSAL}"
         return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
     if found.kind.name != KAFKA_STREAMS:
