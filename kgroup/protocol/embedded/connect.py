@@ -89,29 +89,37 @@ class ConnectWorker:
 
 
 @message
-class _Tasks(Struct):
+class ConnectorAssignment(Struct):
+    """A connector and numbers of its tasks, CONNECTOR among them for itself."""
+
     connector: String
     tasks: tuple[Int32, ...] = ()
 
 
 @message
-class _State(Message):
-    VERSIONS = range(1)
+class ConfigState(Message):
+    """How far in the config topic the worker behind a URL is."""
+
+    VERSIONS = range(NEWEST + 1)
 
     url: String
     config_offset: Int64
 
 
 @message
-class _Allocation(Message):
-    VERSIONS = range(1)
+class Allocation(Message):
+    """The assignment a worker had, in the bytes of one."""
+
+    VERSIONS = range(NEWEST + 1)
 
     assignment: Bytes | None = None
 
 
 @message
-class _Assignment(Message):
-    VERSIONS = range(1)
+class RawAssignment(Message):
+    """What begins an assignment."""
+
+    VERSIONS = range(NEWEST + 1)
 
     error: Int16
     leader: String
@@ -120,15 +128,19 @@ class _Assignment(Message):
 
 
 @message
-class _Given(Message):
-    VERSIONS = range(1)
+class Tasks(Message):
+    """Connectors with tasks: given, or revoked."""
 
-    given: tuple[_Tasks, ...] | None = None
+    VERSIONS = range(NEWEST + 1)
+
+    given: tuple[ConnectorAssignment, ...] | None = None
 
 
 @message
-class _Delay(Message):
-    VERSIONS = range(1)
+class ScheduledDelay(Message):
+    """What ends an assignment."""
+
+    VERSIONS = range(NEWEST + 1)
 
     delay_ms: Int32 = 0
 
@@ -173,7 +185,7 @@ def worker_id(url: str) -> str:
     """The host and port of a worker's URL, as Connect's REST API names the worker; else the URL as it is."""
     try:
         parts = urlsplit(url)
-        return f"{parts.hostname}:{parts.port}" if parts.hostname and parts.port else url
+        return parts.netloc.rpartition("@")[2] if parts.port else url
     except ValueError:
         return url
 
@@ -217,12 +229,12 @@ def _version(data: bytes) -> int:
 def _state(data: bytes) -> tuple[int, str, int, Work | None]:
     """Version, URL, config offset, and what the worker ran."""
     version = _version(data)
-    told, at = _State.decode_prefix(data, _VERSION.size, 0)
+    told, at = ConfigState.decode_prefix(data, _VERSION.size, version)
     if version == EAGER:
         return version, told.url, told.config_offset, None
     before = Work()
     if at < len(data):
-        allocation, _ = _Allocation.decode_prefix(data, at, 0)
+        allocation, _ = Allocation.decode_prefix(data, at, version)
         # A worker that runs nothing, or has just come, sends none.
         if allocation.assignment is not None:
             before = _assignment(allocation.assignment).given
@@ -231,18 +243,18 @@ def _state(data: bytes) -> tuple[int, str, int, Work | None]:
 
 def _assignment(data: bytes) -> ConnectAssignment:
     version = _version(data)
-    told, at = _Assignment.decode_prefix(data, _VERSION.size, 0)
+    told, at = RawAssignment.decode_prefix(data, _VERSION.size, version)
     parts = [Work(), Work()]
     for number in range(1 if version == EAGER else 2):
         if at == len(data) and version != EAGER:
             break
-        found, at = _Given.decode_prefix(data, at, 0)
+        found, at = Tasks.decode_prefix(data, at, version)
         if found.given is None and version == EAGER:
             raise DecodeError("the assignment is null")
         parts[number] = _work((each.connector, n) for each in found.given or () for n in each.tasks)
     delay = 0
     if version != EAGER and at < len(data):
-        delay = _Delay.decode_prefix(data, at, 0)[0].delay_ms
+        delay = ScheduledDelay.decode_prefix(data, at, version)[0].delay_ms
     error = ERRORS.get(told.error, f"error {told.error}")
     given, revoked = parts
     return ConnectAssignment(

@@ -117,24 +117,30 @@ class StreamsThread:
 
 
 @message
-class _TaskId(Struct):
+class TaskId(Struct):
+    """A task, before sums of offsets came."""
+
     subtopology: Int32
     partition: Int32
 
 
 @message
-class _PartitionSum(Struct):
+class PartitionToOffsetSum(Struct):
+    """A sum of offsets by partition, before named topologies came."""
+
     partition: Int32
     offset_sum: Int64
 
 
 @message
-class _TaskSum(Struct):
+class TaskOffsetSum(Struct):
+    """How far the state of a task is, or of several of a subtopology."""
+
     subtopology: Int32
     partition: Annotated[Int32, Since(NAMED_TOPOLOGIES)] = 0
     offset_sum: Annotated[Int64, Since(NAMED_TOPOLOGIES)] = 0
     topology: Annotated[String | None, Since(NAMED_TOPOLOGIES)] = None
-    partitions: Annotated[tuple[_PartitionSum, ...], Until(NAMED_TOPOLOGIES - 1)] = ()
+    partitions: Annotated[tuple[PartitionToOffsetSum, ...], Until(NAMED_TOPOLOGIES - 1)] = ()
 
 
 @message
@@ -144,16 +150,18 @@ class _Tag(Struct):
 
 
 @message
-class _Subscription(Message):
+class SubscriptionInfo(Message):
+    """The user data of a subscription as it travels."""
+
     VERSIONS = range(OLDEST, NEWEST + 1)
 
     version: Int32
     latest_version: Annotated[Int32, Since(TELLS_NEWEST)] = -1
     process_id: Uuid
-    active: Annotated[tuple[_TaskId, ...], Until(SUMS - 1)] = ()
-    standby: Annotated[tuple[_TaskId, ...], Until(SUMS - 1)] = ()
+    active: Annotated[tuple[TaskId, ...], Until(SUMS - 1)] = ()
+    standby: Annotated[tuple[TaskId, ...], Until(SUMS - 1)] = ()
     user_endpoint: Annotated[Bytes, Since(2)] = b""
-    sums: Annotated[tuple[_TaskSum, ...], Since(SUMS)] = ()
+    sums: Annotated[tuple[TaskOffsetSum, ...], Since(SUMS)] = ()
     unique_field: Annotated[Int8, Since(8)] = 0
     error: Annotated[Int32, Since(9)] = 0
     client_tags: Annotated[tuple[_Tag, ...], Since(11)] = ()
@@ -210,7 +218,7 @@ def _version(data: bytes) -> int:
 
 def _subscription(data: bytes) -> StreamsSubscription:
     version = _version(data)
-    told, _ = _Subscription.decode_prefix(data, 0, version)
+    told, _ = SubscriptionInfo.decode_prefix(data, 0, version)
     return StreamsSubscription(
         version=version,
         latest_version=told.latest_version if version >= TELLS_NEWEST else None,
@@ -223,7 +231,7 @@ def _subscription(data: bytes) -> StreamsSubscription:
     )
 
 
-def _previous(told: _Subscription, version: int) -> list[PreviousTask]:
+def _previous(told: SubscriptionInfo, version: int) -> list[PreviousTask]:
     if version < SUMS:
         roles = (("active", told.active), ("standby", told.standby))
         return [PreviousTask(task_name(t.subtopology, t.partition), r, None) for r, ts in roles for t in ts]
