@@ -150,6 +150,15 @@ class Member:
             return None
         return sum(len(entry.partitions) for entry in self.assignment)
 
+    @property
+    def work_known(self) -> bool:
+        """Whether it is told what the member does: partitions, or the work of an application known here."""
+        worker, instance = self.connect, self.schema_registry
+        if worker is not None or instance is not None:
+            elected = instance is not None and instance.election is not None
+            return elected or (worker is not None and worker.running is not None)
+        return self.assignment is not None
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetRow:

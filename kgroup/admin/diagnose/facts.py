@@ -245,7 +245,7 @@ _LOOKS = (
 def _untold(facts: Facts) -> None:
     """What the group's description leaves unknown without a failure that says so."""
     group = facts.group
-    opaque = [m for m in group.known_members if m.assignment is None]
+    opaque = [m for m in group.known_members if not m.work_known]
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
         count = f"{len(opaque)} of {group.member_count} members"
         facts.unseen.append(
