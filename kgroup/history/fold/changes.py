@@ -18,6 +18,7 @@ def tell_changes(step: Step, carry: Carry) -> list[Event]:
     """All events of a step, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
     members = Membership.between(before, after)
+    carry.absences.take(members, step.timestamp_ms, step.first_offset)
     # One group that goes on (KIP-848, "Supporting Online Consumer Group Upgrade"), not a removal and another.
     if before.kind == CLASSIC and after.kind == CONSUMER:
         _converted(step, carry, members, Kind.UPGRADED)
