@@ -107,6 +107,7 @@ def test_a_registrys_election() -> None:
     ],
 )
 def test_threads_by_their_client_ids(client_id: str, thread: str | None) -> None:
+    """SM-77: client.id or process id, the thread's number, and what its consumer is for."""
     assert thread_name(client_id) == thread
 
 
