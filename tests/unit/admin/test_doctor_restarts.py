@@ -41,9 +41,10 @@ def test_the_figures_are_told() -> None:
     assert told.hint == (
         "session.timeout.ms of the clients above 22 s, longer than a restart takes; kgroup explain static"
     )
-    assert told.evidence == (
-        "a was back at 1970-01-01T00:15:00Z, 22 s after its last sign of life: 12 s after the end of a session "
-        "of 10 s, unless an admin had removed it (log offset 7)",
+    (evidence,) = told.evidence
+    assert evidence == (
+        "a was back at 1970-01-01T00:15:00Z, 22 s after its last sign of life: 12 s after the end of a "
+        "session of 10 s, unless an admin had removed it (log offset 7)"
     )
 
 
