@@ -137,6 +137,8 @@ class Authentication:
         code = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = SaslHandshakeResponse(error_code=code, mechanisms=tuple(lock.exchanges))
         out = encoded(route, correlation, answer)
+        if not known and self._before is not None:
+            return Step(Then.CLOSED, why=f"the mechanism {self._mechanism[:40]!r} in a session")
         if not known:
             return Step(Then.REFUSED, out, f"the mechanism {self._mechanism[:40]!r}, which is not enabled")
         if self._before is not None and self._before.mechanism != self._mechanism:

@@ -131,8 +131,11 @@ def test_kafkas_own_tool_changes_users(locked: Locked) -> None:
         told = locked.tool("kafka-configs", "--entity-type", "users", *arguments, check=check)
         return told.stdout + told.stderr
 
-    both = "SCRAM-SHA-256=[iterations=8192,password=dave-secret],SCRAM-SHA-512=[password=dave-secret]"
-    assert "Completed updating" in configs("--entity-name", "dave", "--alter", "--add-config", both)
+    for one in ("SCRAM-SHA-256=[iterations=8192,password=dave-pw]", "SCRAM-SHA-512=[password=dave-pw]"):
+        assert "Completed updating" in configs("--entity-name", "dave", "--alter", "--add-config", one)
+    both = "SCRAM-SHA-256=[password=x],SCRAM-SHA-512=[password=x]"
+    told = configs("--entity-name", "eve", "--alter", "--add-config", both, check=False)
+    assert "A user credential cannot be altered twice in the same request" in told
     told = configs("--describe")
     assert "SCRAM credential configs for user-principal 'dave' are" in told
     assert "SCRAM-SHA-256=iterations=8192" in told and "SCRAM-SHA-512=iterations=4096" in told

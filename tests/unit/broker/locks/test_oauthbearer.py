@@ -131,12 +131,12 @@ NOW = int(time.time())
     ("said", "how"),
     [
         ({}, {}),
-        ({"exp": NOW - 10}, {}),  # within the clock skew
+        ({"exp": NOW - 10, "iat": NOW - 20}, {}),  # within the clock skew
         ({"aud": "brokers"}, {"audiences": ("others", "brokers")}),
         ({"aud": ["x", "brokers"]}, {"audiences": ("brokers",)}),
         ({"iss": "me"}, {"issuer": "me"}),
         ({"sub": None, "email": "alice"}, {"subject_claim": "email"}),
-        ({"iat": NOW + 3600}, {}),  # Kafka only wants it to be there
+        ({"iat": NOW + 3600, "exp": NOW + 7200}, {}),  # Kafka does not mind
     ],
 )
 def test_tokens_that_hold(said: dict[str, Any], how: dict[str, Any], tmp_path: Path) -> None:
@@ -147,9 +147,13 @@ def test_tokens_that_hold(said: dict[str, Any], how: dict[str, Any], tmp_path: P
     ("said", "how"),
     [
         ({"exp": NOW - 100}, {}),
-        ({"exp": NOW - 10}, {"skew_s": 0}),
+        ({"exp": NOW - 10, "iat": NOW - 20}, {"skew_s": 0}),
         ({"exp": None}, {}),
         ({"iat": None}, {}),
+        ({"iat": "then"}, {}),
+        ({"iat": NOW + 3600}, {}),
+        ({"exp": NOW - 10}, {}),
+        ({"exp": NOW + 5, "nbf": NOW + 10}, {}),
         ({"nbf": NOW + 3600}, {}),
         ({"exp": "soon"}, {}),
         ({"sub": None}, {}),
