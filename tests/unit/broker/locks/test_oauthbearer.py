@@ -105,6 +105,7 @@ def test_a_token_that_does_not_hold_is_refused_in_two_steps(tmp_path: Path) -> N
         b"\xff\xff",
         initial(made(), "bob"),
     ],
+    ids=range(10),
 )
 def test_first_messages_that_are_refused(said: bytes, tmp_path: Path) -> None:
     async def test(server: Server) -> None:
