@@ -53,6 +53,15 @@ func start(r *request) (*member, error) {
 	if m.client, err = kgo.NewClient(options...); err != nil {
 		return nil, err
 	}
+	if len(r.Config) > 0 {
+		// who is kept out tries for ever, and tells nobody
+		asked, enough := context.WithTimeout(context.Background(), patience)
+		defer enough()
+		if err := m.client.Ping(asked); err != nil {
+			m.client.Close()
+			return nil, err
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	go m.poll(ctx)
