@@ -25,7 +25,12 @@ from kgroup.members.effects import (
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgroup.protocol.messages.join_group import JoinGroupRequest
-from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 
 FIND_COORDINATOR = 10
@@ -200,7 +205,17 @@ class Driver:
         self._look_up_ms = self._clock_ms() + METADATA_MAX_AGE_MS
         for name in tuple(self._topics) if names is None else names:
             self._topics.pop(name, None)
+        racks = {broker.node_id: broker.rack for broker in found.brokers}
         for topic in found.topics:
             if topic.name is not None and not topic.error_code:
-                self._topics[topic.name] = Topic(topic.name, topic.topic_id, len(topic.partitions))
+                self._topics[topic.name] = _topic(topic, racks)
         self._take(self._member.update_topics(self._topics, self._clock_ms()))
+
+
+def _topic(told: MetadataResponseTopic, racks: Mapping[int, str | None]) -> Topic:
+    """A topic with the racks of its replicas, () where no broker has one."""
+    placed = sorted(told.partitions, key=lambda entry: entry.partition_index)
+    replicas = tuple(
+        tuple(sorted({rack for node in entry.replica_nodes if (rack := racks.get(node))})) for entry in placed
+    )
+    return Topic(str(told.name), told.topic_id, len(placed), replicas if any(replicas) else ())

@@ -123,7 +123,8 @@ class OffsetsPlan:
 class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
-    `unseen` says that there may be more committed offsets, of topics that this principal may not see.
+    `unseen` says that there may be more committed offsets, of topics that this principal may not see;
+    `no_offsets` why there are none, where a group of its kind has none.
     """
 
     group_id: str
@@ -134,6 +135,7 @@ class GroupNow:
     away: int = 0
     error: KgroupError | None = None
     unseen: ItemError | None = None
+    no_offsets: str | None = None
 
 
 def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
@@ -154,9 +156,17 @@ def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             found[group_id] = GroupNow(group_id, None, state, members, known, 0, error, unseen)
         else:
-            away = sum(member.state == "left" for member in group.known_members)
+            none = None if known else group.no_offsets
             found[group_id] = GroupNow(
-                group_id, group.type, group.state, group.member_count, known, away, error, unseen
+                group_id,
+                group.type,
+                group.state,
+                group.member_count,
+                known,
+                away=sum(member.state == "left" for member in group.known_members),
+                error=error,
+                unseen=None if none else unseen,
+                no_offsets=none,
             )
     return found
 
@@ -170,6 +180,8 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
             f"{group.group_id} is a share group: it has no committed offsets",
             "Kafka's own tool resets it",
         )
+    if group.no_offsets is not None:
+        return f"{group.group_id} has no committed offsets: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
         return None
     count = "1 member" if group.members == 1 else f"{group.members} members"
@@ -277,7 +289,7 @@ def item_from(item: Mapping[str, Any]) -> OffsetChange:
 
 def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
     refusal, hint = None, None
-    if needs_empty or group.error or group.type == SHARE:
+    if needs_empty or group.error or group.type == SHARE or group.no_offsets is not None:
         refusal, hint = refusal_of(group) or (None, None)
     return PlannedGroup(
         group.group_id,

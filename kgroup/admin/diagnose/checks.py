@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
 from kgroup.domain import TopicPartition
@@ -22,6 +23,7 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
     "KG111": Meaning(WARN, "The group rebalances repeatedly"),
     "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
+    "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
@@ -51,7 +53,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
-    for check in (_stuck, _held_open, _deleted_unread, _flapping, _restless, _expiring):
+    for check in (_stuck, _held_open, _deleted_unread, _flapping, _restless, _slow_restarts, _expiring):
         yield from check(facts)
 
 
@@ -259,6 +261,11 @@ def _restless(facts: Facts) -> Iterator[Diagnosis]:
             f"{command('replay-log', facts.group.group_id, options='--since 1h')} tells each",
             [f"{count} times: {cause}" for cause, count in causes],
         )
+
+
+def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:
+    for message, hint, evidence in slow_restarts(facts):
+        yield _diagnosis("KG113", message, hint, evidence)
 
 
 def _expiring(facts: Facts) -> Iterator[Diagnosis]:

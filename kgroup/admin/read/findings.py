@@ -18,6 +18,7 @@ from kgroup.admin.models import (
     REBALANCING,
     SHARE,
     STABLE,
+    STREAM_ASSIGNOR,
     Finding,
     GroupDescription,
     Member,
@@ -27,7 +28,6 @@ from kgroup.domain import TopicPartition
 from kgroup.shell import command, list_item, word
 
 INFO, WARN, ERROR = "info", "warn", "error"
-STREAM_ASSIGNOR = "stream"
 SHOWN = 5
 
 

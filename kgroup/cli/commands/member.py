@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from typing import Protocol as Shape
 
 import typer
@@ -58,6 +58,10 @@ ForGood = Annotated[
     typer.Option("--leave", help="Leave for good at the end; otherwise a static member keeps its place."),
 ]
 
+Rack = Annotated[
+    str | None,
+    typer.Option("--rack", metavar="RACK", help="Where it runs (client.rack); range goes by it (KIP-881)."),
+]
 Legacy = Annotated[
     str | None,
     typer.Option(
@@ -116,6 +120,7 @@ def run(
     for_good: ForGood = False,
     legacy: Legacy = None,
     session_timeout: SessionTimeout = None,
+    rack: Rack = None,
 ) -> ExitCode:
     """Join a group as one synthetic member, and show which partitions it gains and loses.
 
@@ -127,12 +132,12 @@ def run(
 
     stop = _Stop(parse_duration(duration) if duration else None)
     if legacy is not None:
-        given = {"--instance-id": instance_id, "--assignor": assignor}
+        given = {"--instance-id": instance_id, "--assignor": assignor, "--rack": rack}
         _refuse_with_legacy([name for name, value in given.items() if value is not None], protocol)
         return _run_legacy(env, group_id, topic, legacy, session_timeout, stop)
     if session_timeout is not None:
         raise ConfigError("--session-timeout goes with --legacy", "other members have Kafka's defaults")
-    member = _member(group_id, topic, protocol, instance_id, assignor)
+    member = _member(group_id, topic, protocol, Settings(instance_id, assignor, rack))
     events = _Events(env, member)
     with open_admin(env) as admin:
         _prepare(admin, stop)
@@ -184,13 +189,20 @@ def _run_legacy(
     return ExitCode.OK
 
 
-def _member(
-    group_id: str, topics: list[str], protocol: str, instance_id: str | None, assignor: str | None
-) -> "Member":
+class Settings(NamedTuple):
+    """What a member may be told beside group and topics."""
+
+    instance_id: str | None
+    assignor: str | None
+    rack: str | None
+
+
+def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "Member":
     if protocol == "classic":
         from kgroup.members.classic import ClassicMember
 
-        return ClassicMember(group_id, topics, [_assignor(assignor or "range")], instance_id=instance_id)
+        assignor = _assignor(own.assignor or "range")
+        return ClassicMember(group_id, topics, [assignor], instance_id=own.instance_id, rack=own.rack)
     if protocol == "consumer":
         import uuid
 
@@ -198,7 +210,14 @@ def _member(
         from kgroup.members.consumer import ConsumerMember
 
         member_id = uuid_text(uuid.uuid4().bytes)
-        return ConsumerMember(group_id, member_id, topics, instance_id=instance_id, server_assignor=assignor)
+        return ConsumerMember(
+            group_id,
+            member_id,
+            topics,
+            instance_id=own.instance_id,
+            rack=own.rack,
+            server_assignor=own.assignor,
+        )
     raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
 
 

@@ -65,6 +65,9 @@ def export(
             now = admin.look(named.groups)
             unseen = [*named.unseen, *_left_out(admin, now, scope)]
             where = identity(admin, env)
+    for found in now.values():
+        if found.no_offsets is not None:
+            env.note(f"{found.group_id} has no committed offsets: {found.no_offsets}")
     chosen = {name: _within(found.committed, scope) for name, found in now.items() if not found.error}
     return show(env, result(now, chosen, where, unseen))
 

@@ -70,6 +70,7 @@ class Exported(TypedDict):
 
     group_id: str
     offsets: list[Document]
+    no_offsets: str | None
 
 
 def offsets_document(
@@ -89,6 +90,7 @@ def offsets_document(
                 }
                 for partition, stored in sorted(offsets.items(), key=lambda pair: pair[0])
             ],
+            "no_offsets": None,
         }
         for group_id, offsets in groups.items()
     ]

@@ -92,6 +92,8 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
     over: list[str] = []
     unknown: list[NoVerdict] = []
     for group in measured.groups:
+        if group.no_offsets is not None:
+            continue  # nothing in it can be behind
         records = limit["unit"] == "records"
         least = group.lag_at_least if records else group.time_lag_at_least_ms
         told = group.total_lag if records else group.max_time_lag_ms
@@ -125,6 +127,8 @@ def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
 
 def notes(group: GroupLag) -> Iterator[str]:
     """Why partitions are unknown or left out, for a person: the first few of them."""
+    if group.no_offsets is not None:
+        yield f"{group.group_id}: no committed offsets: {group.no_offsets}"
     untold = [row for row in group.offsets if row.error or row.reason]
     for row in untold[:NOTED]:
         left = "left out: " if row.gone else ""
@@ -159,7 +163,7 @@ def _no_verdict(group: GroupLag, reason: str) -> ShownError:
 def _headline(group: GroupLag) -> str:
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
-    parts = [group.group_id, group.state, lag]
+    parts = [group.group_id, group.state, lag if group.no_offsets is None else "no committed offsets, no lag"]
     if group.time_lag_at_least_ms is not None:
         least = "" if group.max_time_lag_ms is not None else "at least "
         parts.append(f"oldest unread {least}{duration_text(group.time_lag_at_least_ms)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kgroup.domain import TopicPartition
+from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
 from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
@@ -15,6 +16,7 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
     """All events of a step, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
     members = Membership.between(before, after)
+    carry.absences.take(members, step.timestamp_ms, step.first_offset)
     # One group that goes on (KIP-848, "Supporting Online Consumer Group Upgrade"), not a removal and another.
     if before.kind == CLASSIC and after.kind == CONSUMER:
         _converted(step, carry, members, Kind.UPGRADED)
@@ -128,6 +130,8 @@ def _conversion_members(step: GroupStep, carry: Carry, members: Membership) -> N
 
 def _left(step: GroupStep, member: Member, carry: Carry) -> None:
     held = f", held {partitions_text(member.holds)}" if member.holds else ""
+    if share := applications.share(step.before, member):
+        held += f" ({share})"
     since = carry.revoking.pop(member.member_id, None)
     if since is not None:
         # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
@@ -249,7 +253,10 @@ def _classic_rebalance(step: GroupStep) -> str:
     after, skipped = step.after, step.after.epoch - step.before.epoch - 1
     count = len(after.members)
     text = f"generation {after.epoch}, {count} member{'' if count == 1 else 's'}, {after.assignor}"
-    parts = [f"{m.label} {partitions_text(m.assigned)}" for m in after.members.values()]
+    parts = [
+        applications.share(after, m) or f"{m.label} {partitions_text(m.assigned)}"
+        for m in after.members.values()
+    ]
     text += ": " + "; ".join(sorted(parts)[:8]) + ("; …" if count > 8 else "")
     # From value version 2 on (SM-19) the record says when its state began: the last join was in then.
     if after.state_timestamp_ms >= 0 and step.timestamp_ms - after.state_timestamp_ms > 1000:

@@ -16,6 +16,7 @@ from kgroup.history.fold.commits import Spans, epoch_of, rewound
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
+from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, View, renamed
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.topic_names import TopicNames
@@ -98,6 +99,11 @@ class Fold:
     def states(self) -> dict[str, GroupState]:
         """The state of each group of which something is left."""
         return {name: g.state for name, g in self.groups.items() if g.state.kind}
+
+    def restarts(self, group_id: str) -> tuple[Restart, ...]:
+        """The static members of a group that came back after their session had ended, in order."""
+        group = self.groups.get(group_id)
+        return () if group is None else tuple(group.carry.absences.restarts)
 
     def apply(self, item: Item) -> list[Event]:
         """Take in the next item; the events that it completes, in order."""

@@ -36,8 +36,9 @@ class Member:
 
     `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
     `revoking` (still held, to be given up); `target` is None where the group has none (classic).
-    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with, as it
-    came, and `joined_with` the same, decoded: None if it is not the consumer protocol's.
+    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with and
+    `assignment` what it was given, as they came; `joined_with` is the metadata decoded: None if it is not the
+    consumer protocol's.
     """
 
     member_id: str
@@ -63,6 +64,7 @@ class Member:
     given: bytes | None = None
     """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
     metadata: bytes = b""
+    assignment: bytes = b""
     joined_with: Subscription | None = None
 
     @property
@@ -329,6 +331,7 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, Member]:
             user_data=len(given.user_data or b"") if given is not None else 0,
             given=m.assignment if given is None else None,
             metadata=m.subscription,
+            assignment=m.assignment,
             joined_with=joined,
         )
     return found

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
+from kgroup.history.fold.restarts import Absences
 from kgroup.history.fold.state import Member, View
 
 Fields: TypeAlias = dict[str, Any]
@@ -23,6 +24,7 @@ class Carry:
     conversion: str | None = None
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that have to give partitions up, and since when (ms)."""
+    absences: Absences = field(default_factory=Absences)
 
 
 @dataclass(slots=True)

@@ -336,11 +336,14 @@ def test_a_lag_that_is_not_known_makes_no_healthy_group() -> None:
     assert examine(fake.cluster(), "g", left_out=["lag"]).verdict == "healthy"
 
 
-def test_assignments_of_another_protocol_make_no_healthy_group() -> None:
+@pytest.mark.parametrize(
+    ("protocol_type", "unseen"), [("other", ["assignments"]), ("connect", ["members", "members"])]
+)
+def test_assignments_of_another_protocol_make_no_healthy_group(protocol_type: str, unseen: list[str]) -> None:
     worker = dg.DescribedGroupMember(member_id="w", member_metadata=b"\1\2", member_assignment=b"\3")
-    connect = classic_group("g", worker, protocol_type="connect")
+    connect = classic_group("g", worker, protocol_type=protocol_type)
     found = examine(cluster({}, connect).cluster(), "g")
-    assert (found.verdict, [each.look for each in found.unseen]) == ("unknown", ["assignments"])
+    assert (found.verdict, [each.look for each in found.unseen]) == ("unknown", unseen)
 
 
 def test_a_group_that_cannot_be_described_is_an_error_beside_the_others() -> None:
