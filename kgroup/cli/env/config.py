@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.setting_names import BOOTSTRAP, KNOWN, LOCAL, SECRETS, TIMEOUT, Resolved
+from kgroup.cli.env.setting_names import BOOTSTRAP, GUARDED, KNOWN, LOCAL, TIMEOUT, Resolved
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -106,7 +106,7 @@ def load_config(path: Path | None = None) -> Config:
     if not isinstance(raw, dict):
         raise ConfigError(f"contexts in {path} is not a mapping of names")
     contexts = {str(name): _context(str(name), value, path) for name, value in raw.items()}
-    if any(SECRETS & c.properties.keys() for c in contexts.values()):
+    if any(GUARDED & c.properties.keys() for c in contexts.values()):
         _refuse_if_readable_by_others(path)
     return Config(path, _text(document, "current-context", str(path)), contexts)
 
@@ -226,21 +226,18 @@ def target_of(resolved: Resolved) -> Target:
 
 def connection_to(addresses: tuple[tuple[str, int], ...], resolved: Resolved) -> "ConnectionSettings":
     """How to reach brokers at these addresses, with the security and the limits that the settings name."""
+    from kgroup.client.security import PLAINTEXT
     from kgroup.client.settings import ConnectionSettings
 
-    get = resolved.get
-    identification = get("ssl.endpoint.identification.algorithm")
+    security = PLAINTEXT
+    if (resolved.get("security.protocol") or "PLAINTEXT").upper() != "PLAINTEXT":
+        from kgroup.cli.env.secrets import given
+        from kgroup.client.properties.security import security_of
+
+        security = security_of(given(resolved))
     return ConnectionSettings(
         bootstrap=addresses,
-        security_protocol=(get("security.protocol") or "PLAINTEXT").upper(),
-        sasl_mechanism=get("sasl.mechanism"),
-        sasl_username=get("sasl.username"),
-        sasl_password=get("sasl.password"),
-        ssl_ca_location=get("ssl.ca.location"),
-        ssl_certificate_location=get("ssl.certificate.location"),
-        ssl_key_location=get("ssl.key.location"),
-        ssl_key_password=get("ssl.key.password"),
-        ssl_endpoint_identification=identification not in ("", "none"),
-        client_id=get("client.id") or "kgroup",
+        security=security,
+        client_id=resolved.get("client.id") or "kgroup",
         request_timeout_s=resolved.timeout_s(),
     )
