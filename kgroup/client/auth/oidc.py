@@ -16,7 +16,7 @@ from urllib.parse import quote_plus, urlsplit
 from kgroup.client.auth.bounded import until
 from kgroup.client.auth.credentials import ClientCredentials, TokenEndpoint
 from kgroup.client.auth.exchanges import not_authenticated
-from kgroup.client.auth.tokens import Token, read_token
+from kgroup.client.auth.token import Token, read_token
 from kgroup.errors import KgroupError, Unreachable
 
 if TYPE_CHECKING:

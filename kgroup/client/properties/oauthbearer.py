@@ -20,6 +20,7 @@ from kgroup.client.auth.credentials import (
     TokenSource,
     UnsecuredToken,
 )
+from kgroup.client.properties.aws import aws_login
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.tls import https_of
 from kgroup.errors import ConfigError
@@ -57,8 +58,6 @@ def _source(given: Given, options: Mapping[str, str]) -> TokenSource:
     if (command := given.get(TOKEN + "-command")) is not None:
         return TokenCommand(tuple(shlex.split(command)), given.named(TOKEN + "-command"))
     if (given.get(_CALLBACK) or "").endswith(MSK_TOKENS):
-        from kgroup.client.properties.sasl import aws_login
-
         return AwsToken(aws_login(options))
     if (url := given.get(URL)) is not None:
         return _from_url(given, options, url.strip())

@@ -9,11 +9,11 @@ from kgroup.client.auth.credentials import (
     MECHANISMS,
     MSK_IAM,
     OAUTHBEARER,
-    AwsLogin,
     Credentials,
     Kerberos,
     Password,
 )
+from kgroup.client.properties.aws import aws_login
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.jaas import Jaas, parse
 from kgroup.errors import ConfigError
@@ -78,17 +78,6 @@ def _password(given: Given, options: Mapping[str, str], mechanism: str) -> Passw
             "set sasl.username and sasl.password, or sasl.jaas.config",
         )
     return Password(mechanism, user, password, options.get("tokenauth", "").lower() == "true")
-
-
-def aws_login(options: Mapping[str, str]) -> AwsLogin:
-    """Whom AWS knows us as, from IAMLoginModule's options."""
-    return AwsLogin(
-        profile=options.get("awsProfileName"),
-        role_arn=options.get("awsRoleArn"),
-        role_session=options.get("awsRoleSessionName"),
-        external_id=options.get("awsRoleExternalId"),
-        sts_region=options.get("awsStsRegion"),
-    )
 
 
 def _kerberos(given: Given, jaas: Jaas) -> Kerberos:

@@ -16,7 +16,8 @@ import trustme
 from kgroup.client.auth import oauthbearer
 from kgroup.client.auth.credentials import Bearer, GivenToken, Renewal
 from kgroup.client.auth.login import Login
-from kgroup.client.auth.tokens import Token, Tokens, fetch, read_token, renewal_time
+from kgroup.client.auth.token import Token, read_token
+from kgroup.client.auth.tokens import Tokens, fetch, renewal_time
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.sasl import credentials_of
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
