@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import uuid
 from pathlib import Path
@@ -20,9 +19,8 @@ def assertion_of(assertion: str | SignedAssertion, now: float) -> str:
     header: dict[str, object] = {}
     payload: dict[str, object] = dict(assertion.claims)
     if assertion.template_location:
-        more = _template(assertion.template_location)
-        header, payload = {**header, **more[0]}, {**payload, **more[1]}
-    header |= {"alg": assertion.algorithm, "typ": "JWT"}
+        header, more = _template(assertion.template_location)
+        payload |= more
     payload |= {
         "iat": int(now),
         "exp": int(now) + assertion.lives_s,
@@ -30,8 +28,7 @@ def assertion_of(assertion: str | SignedAssertion, now: float) -> str:
     }
     if assertion.with_id:
         payload["jti"] = str(uuid.uuid4())
-    signed = f"{_encoded(json.dumps(header).encode())}.{_encoded(json.dumps(payload).encode())}"
-    return f"{signed}.{_encoded(_signature(assertion, signed.encode()))}"
+    return _signed(assertion, header, payload)
 
 
 def _template(location: str) -> tuple[dict[str, object], dict[str, object]]:
@@ -44,11 +41,9 @@ def _template(location: str) -> tuple[dict[str, object], dict[str, object]]:
         raise ConfigError(f"{named}: {location} is no JSON with a header and a payload") from None
 
 
-def _signature(assertion: SignedAssertion, signed: bytes) -> bytes:
+def _signed(assertion: SignedAssertion, header: dict[str, object], payload: dict[str, object]) -> str:
+    import jwt
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
-    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-    from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     text = _text(assertion.key_location, _KEY)
@@ -60,15 +55,13 @@ def _signature(assertion: SignedAssertion, signed: bytes) -> bytes:
             f"{_KEY}: no private key can be read from {assertion.key_location}",
             "it must be PEM; is it encrypted? then check sasl.oauthbearer.assertion.private.key.passphrase",
         ) from None
-    if assertion.algorithm == "RS256" and isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(signed, padding.PKCS1v15(), SHA256())
-    if assertion.algorithm == "ES256" and isinstance(key, ec.EllipticCurvePrivateKey):
-        r, s = decode_dss_signature(key.sign(signed, ec.ECDSA(SHA256())))
-        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
-    raise ConfigError(
-        f"{_KEY}: {assertion.key_location} is no key for {assertion.algorithm}",
-        "RS256 wants RSA, ES256 a P-256 key",
-    )
+    try:
+        return jwt.encode(payload, key, assertion.algorithm, header)  # type: ignore[arg-type]
+    except (jwt.PyJWTError, TypeError, ValueError):
+        raise ConfigError(
+            f"{_KEY}: {assertion.key_location} is no key for {assertion.algorithm}",
+            "RS256 wants RSA, ES256 a P-256 key",
+        ) from None
 
 
 def _text(location: str, named: str) -> str:
@@ -77,7 +70,3 @@ def _text(location: str, named: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigError(f"{named}: {location} cannot be read: {said}") from None
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
