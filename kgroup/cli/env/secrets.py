@@ -13,15 +13,19 @@ from kgroup.errors import ConfigError
 
 _RENEWED = "sasl.oauthbearer.token" + FROM_COMMAND
 """Run anew for each token, so not here."""
+_LEFT = "left where it is"
 
 
-def given(resolved: Resolved) -> Given:
-    """The settings for the client, secrets fetched from where they are; ConfigError when one cannot be."""
+def given(resolved: Resolved, *, fetch: bool = True) -> Given:
+    """The settings for the client, secrets fetched from where they are; ConfigError when one cannot be.
+
+    Without `fetch` they are left there, and something stands in their place.
+    """
     settings = resolved.settings
     values = {name: setting.value for name, setting in settings.items()}
     origins = {name: setting.origin for name, setting in settings.items()}
     for name in SECRETS & {_secret(name) for name in settings}:
-        if name not in values and (found := secret(resolved, name)) is not None:
+        if name not in values and (found := secret(resolved, name) if fetch else _LEFT) is not None:
             values[name] = found
             source = settings.get(name + FROM_COMMAND) or settings[name + FROM_ENVIRONMENT]
             origins[name] = source.origin
