@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,13 +18,14 @@ from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
-from kgroup.errors import BrokerRefused, KgroupError
+from kgroup.errors import BrokerRefused, ConfigError, KgroupError, Unreachable
 from tests.token_server import TokenServer
 
 from . import kdc as realms
 from .conftest import require
 from .kafka import CLUSTER_ID, USERS
 from .locked_kafka import Issuer, LockedKafka
+from .server import free_port
 
 pytestmark = pytest.mark.interop
 SASL = ("SASL_PLAINTEXT", "SASL_SSL")
@@ -226,13 +227,13 @@ def test_librdkafkas_names_for_a_keytab(world: World) -> None:
             "not found in Kerberos database",
             "sasl.kerberos.service.name",
         ),
-        ({"keytab": "/no/such.keytab"}, "(?i)key ?tab", "keytab"),
+        ({"principal": "bob"}, "Kerberos gives no ticket for kafka on 127.0.0.1", "keytab"),
     ],
 )
 def test_kerberos_that_gives_no_ticket(world: World, change: dict[str, str], words: str, hint: str) -> None:
     given = kerberos(world)
-    if "keytab" in change:
-        given["sasl.jaas.config"] = given["sasl.jaas.config"].replace(str(world.keytab), change["keytab"])
+    if "principal" in change:
+        given["sasl.jaas.config"] = given["sasl.jaas.config"].replace("alice@", "bob@")
     else:
         given |= change
     with pytest.raises(KgroupError, match=words) as caught:
@@ -337,3 +338,23 @@ def test_the_file_of_a_java_client_is_enough_for_the_command_line(world: World, 
     )
     assert ran.returncode == 0 and ran.stderr == ""
     assert json.loads(ran.stdout)["cluster"]["id"] == CLUSTER_ID
+
+
+def test_a_keytab_that_is_not_there(world: World) -> None:
+    given = kerberos(world)
+    given["sasl.jaas.config"] = given["sasl.jaas.config"].replace(str(world.keytab), "/no/such.keytab")
+    with pytest.raises(ConfigError, match="the keytab /no/such.keytab cannot be read: No such file"):
+        reached(settings(world, "SASL_PLAINTEXT", **given))
+
+
+def test_a_kdc_that_is_down_ends_with_the_timeout(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = kerberos(world)
+    assert world.realm is not None
+    elsewhere = world.realm.config.read_text().replace(str(world.realm.port), str(free_port()))
+    config = world.realm.folder / "elsewhere.conf"
+    config.write_text(elsewhere)
+    monkeypatch.setenv("KRB5_CONFIG", str(config))
+    made = replace(settings(world, "SASL_PLAINTEXT", **given), request_timeout_s=5.0)
+    with pytest.raises((BrokerRefused, Unreachable)) as caught:
+        reached(made)
+    assert "KDC" in f"{caught.value} {caught.value.hint}"

@@ -99,7 +99,8 @@ class Env:
 def _property(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"-X {text!r} is not KEY=VALUE", "for example -X security.protocol=SASL_SSL")
+        # The text is not quoted: it may be a secret whose name was forgotten.
+        raise ConfigError("an argument of -X is not KEY=VALUE", "for example -X security.protocol=SASL_SSL")
     return key.strip(), value.strip()
 
 

@@ -59,7 +59,7 @@ def _context(login: Kerberos, target: gssapi.Name) -> gssapi.SecurityContext:
         credentials = _credentials(login)
         return gssapi.SecurityContext(name=target, creds=credentials, flags=flags, usage="initiate")
     except gssapi.exceptions.GSSError as error:
-        raise _failed(error, login, str(target)) from None
+        raise _failed(error, login, str(target).partition("@")[2]) from None
 
 
 def _credentials(login: Kerberos) -> gssapi.Credentials | None:
@@ -68,6 +68,7 @@ def _credentials(login: Kerberos) -> gssapi.Credentials | None:
 
     store = {}
     if login.keytab:
+        _check_readable(login.keytab)
         # Into a cache of this process alone, so that nobody's default ticket is replaced.
         store = {"client_keytab": login.keytab, "ccache": f"MEMORY:kgroup-{id(login)}"}
     elif login.cache:
@@ -76,6 +77,15 @@ def _credentials(login: Kerberos) -> gssapi.Credentials | None:
     if not store and name is None:
         return None
     return gssapi.Credentials(usage="initiate", name=name, store=store or None)
+
+
+def _check_readable(keytab: str) -> None:
+    """ConfigError for a keytab that is not there: Kerberos would speak of a missing ticket instead."""
+    try:
+        with open(keytab, "rb"):
+            return
+    except OSError as error:
+        raise ConfigError(f"the keytab {keytab} cannot be read: {error.strerror}") from None
 
 
 def _failed(error: gssapi.exceptions.GSSError, login: Kerberos, host: str) -> KgroupError:

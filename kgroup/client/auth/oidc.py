@@ -39,7 +39,7 @@ class _Answer:
 def fetch_token(source: ClientCredentials, within_s: float, wall: Callable[[], float] = time.time) -> Token:
     """A fresh token; Unreachable when the endpoint cannot be asked, BrokerRefused when it refuses."""
     headers, body = _request(source, wall())
-    answer = _asked(source.endpoint, headers, body, time.monotonic() + within_s)
+    answer = _asked(source, headers, body, time.monotonic() + within_s)
     said = _fields(answer.body)
     text = next(
         (value.strip() for key in ("access_token", "id_token") if isinstance(value := said.get(key), str)), ""
@@ -91,10 +91,12 @@ def _request(source: ClientCredentials, now: float) -> tuple[dict[str, str], str
     return headers, body
 
 
-def _asked(endpoint: TokenEndpoint, headers: dict[str, str], body: str, deadline: float) -> _Answer:
+def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadline: float) -> _Answer:
     """The endpoint's answer of success; asks again, with doubled pauses, while that may help."""
     import httpx
 
+    endpoint = source.endpoint
+    secrets = [part for part in (source.client_secret, headers.get("Authorization")) if part]
     where, last = shown_url(endpoint.url), min(deadline, time.monotonic() + endpoint.longest_s)
     pause = endpoint.backoff_s
     failure: KgroupError | None = None
@@ -109,7 +111,7 @@ def _asked(endpoint: TokenEndpoint, headers: dict[str, str], body: str, deadline
             else:
                 if answer.status in (200, 201) and answer.body:
                     return answer
-                refusal = _refused(where, answer)
+                refusal = _refused(where, answer, secrets)
                 if answer.status in _FINAL:
                     raise refusal
                 failure = failure or refusal
@@ -150,13 +152,16 @@ def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
     return client_context(endpoint.tls or Tls())
 
 
-def _refused(where: str, answer: _Answer) -> KgroupError:
+def _refused(where: str, answer: _Answer, secrets: list[str]) -> KgroupError:
     said = _fields(answer.body)
     error, more = (
         said.get("error", said.get("errorCode")),
         said.get("error_description", said.get("errorSummary")),
     )
     told = ": ".join(str(part)[:200] for part in (error, more) if isinstance(part, str) and part)
+    # An endpoint may say back what it was sent.
+    for part in secrets:
+        told = told.replace(part, "…")
     message = f"the token endpoint {where} answered {answer.status}" + (f": {told}" if told else "")
     if answer.status in _REFUSALS:
         return not_authenticated(message, "check the client id, its secret and the scope")

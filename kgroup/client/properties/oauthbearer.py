@@ -72,10 +72,13 @@ def _source(given: Given, options: Mapping[str, str]) -> TokenSource:
 
 
 def _from_url(given: Given, options: Mapping[str, str], url: str) -> TokenSource:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme.lower() == "file":
         return TokenFile(unquote(parts.path))
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not _has_port(url):
         raise ConfigError(
             f"{given.named(URL)} is no address of a token endpoint", "https://HOST/PATH, or file:///PATH"
         )
@@ -98,6 +101,14 @@ def _from_url(given: Given, options: Mapping[str, str], url: str) -> TokenSource
             f"the token endpoint has to be told who asks: {missing} is not set", f"set {missing}"
         )
     return made
+
+
+def _has_port(url: str) -> bool:
+    """Whether the port is a number, or left out."""
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def _endpoint(given: Given, options: Mapping[str, str], url: str) -> TokenEndpoint:

@@ -180,11 +180,11 @@ def test_what_cannot_be_used_is_named_with_a_way_out(
 def test_damaged_stores_are_refused_without_a_traceback(tmp_path: Path) -> None:
     for name in ("trust.jks", "client.jks", "client.p12"):
         whole = (STORES / name).read_bytes()
-        for end in range(1, len(whole), 37):
+        for end in range(1, len(whole), 97):
             (tmp_path / name).write_bytes(whole[:end])
-            refused({"ssl.keystore.location": str(tmp_path / name), "ssl.keystore.password": OPEN})
+            refused({**CA, **keys(name), "ssl.keystore.location": str(tmp_path / name)})
             with pytest.raises(ConfigError):
-                client_context(tls_of(Given({"ssl.keystore.location": str(tmp_path / name)})))
+                client_context(tls_of(Given({**CA, "ssl.keystore.location": str(tmp_path / name)})))
 
 
 def test_an_identity_in_memory_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
