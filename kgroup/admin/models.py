@@ -99,7 +99,8 @@ class Member:
     `raw_metadata` and `raw_assignment` (base64) are bytes that could not be read. `user_data_bytes` is what
     a custom assignor put into the assignment. `instance_id` None is a dynamic member only where
     `instance_id_known`: brokers before Kafka 2.4 do not tell instance ids. `tasks` are set in streams
-    groups, whose `assignment` is the source partitions of the active ones.
+    groups, whose `assignment` is the source partitions of the active ones. `session_timeout_ms` and
+    `failed_pings` (in a row) are of a coordinator elected in ZooKeeper; no API of Kafka's tells either.
     """
 
     member_id: str
@@ -121,6 +122,8 @@ class Member:
     instance_id_known: bool = True
     tasks: Tasks | None = None
     target_tasks: Tasks | None = None
+    session_timeout_ms: int | None = None
+    failed_pings: int | None = None
 
     @property
     def name(self) -> str:

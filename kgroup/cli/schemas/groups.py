@@ -27,6 +27,8 @@ MEMBER = record(
     instance_id_known=BOOLEAN,
     tasks=nullable(TASKS),
     target_tasks=nullable(TASKS),
+    session_timeout_ms=nullable(INTEGER),
+    failed_pings=nullable(INTEGER),
 )
 OFFSET = record(
     topic=STRING,

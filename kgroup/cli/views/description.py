@@ -35,6 +35,11 @@ MEMBER_COLUMNS = (
     Column("lag", right=True),
     Column("subscribed", wide=True),
 )
+PUSHED_COLUMNS = (
+    *MEMBER_COLUMNS,
+    Column("session_timeout_ms", "SESSION-MS", right=True),
+    Column("failed_pings", "MISSED", right=True),
+)
 STREAMS_COLUMNS = (*MEMBER_COLUMNS, Column("tasks"), Column("target_tasks"))
 OFFSET_COLUMNS = (
     _GROUP,
@@ -74,8 +79,12 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
 
 
 def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
-    """The columns of members: with their tasks where one of the groups is a streams group."""
-    return STREAMS_COLUMNS if any(group.type == STREAMS for group in groups) else MEMBER_COLUMNS
+    """The columns of members: with tasks for streams groups, pings for those of an elected coordinator."""
+    shown = list(groups)
+    if any(group.type == STREAMS for group in shown):
+        return STREAMS_COLUMNS
+    pinged = any(m.session_timeout_ms is not None for group in shown for m in group.known_members)
+    return PUSHED_COLUMNS if pinged else MEMBER_COLUMNS
 
 
 def _headline(group: GroupDescription) -> str:
@@ -159,6 +168,8 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "target_assignment": _target(member),
         "lag": lag,
         "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
+        "session_timeout_ms": member.session_timeout_ms,
+        "failed_pings": member.failed_pings,
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
