@@ -55,6 +55,15 @@ def command(
         int | None,
         typer.Option("--legacy-port", metavar="N", help="Its first port; by default free ones.", min=0),
     ] = None,
+    tree_port: Annotated[
+        int | None,
+        typer.Option(
+            "--tree-port",
+            metavar="N",
+            help="Where its tree in this process answers as ZooKeeper does; by default a free one.",
+            min=0,
+        ),
+    ] = None,
     legacy_set: Annotated[
         list[str] | None,
         typer.Option("--legacy-set", metavar="KEY=VALUE", help="One of its settings; repeatable."),
@@ -87,10 +96,17 @@ def command(
             "--local DIR or --memory says where serve keeps its data",
         )
     settings = dict(_pair(text) for text in set_ or ())
-    given = {"--legacy-port": legacy_port, "--legacy-set": legacy_set, "--zookeeper": zookeeper}
+    given = {
+        "--legacy-port": legacy_port,
+        "--legacy-set": legacy_set,
+        "--tree-port": tree_port,
+        "--zookeeper": zookeeper,
+    }
     for name, value in given.items():
         if value is not None and not legacy:
             raise ConfigError(f"{name} is for the coordinator of the ZooKeeper era", "give --legacy, too")
+    if tree_port is not None and zookeeper is not None:
+        raise ConfigError("--tree-port and --zookeeper name two trees", "give one of them")
     if env.verbose:
         import logging
 
@@ -102,18 +118,21 @@ def command(
         partitions=partitions,
         settings=settings,
         metrics_port=metrics,
-        legacy=_legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None,
+        legacy=_legacy(env, (legacy_port or 0, tree_port or 0), legacy_set or [], zookeeper)
+        if legacy
+        else None,
     )
     return ExitCode.OK
 
 
-def _legacy(env: Env, port: int, pairs: list[str], zookeeper: str | None) -> "LegacyOptions":
+def _legacy(env: Env, ports: tuple[int, int], pairs: list[str], zookeeper: str | None) -> "LegacyOptions":
     from kgroup.broker.legacy.brokers import LegacyOptions
     from kgroup.legacy.coordinator.config import read_settings
 
     config = read_settings(dict(_pair(text, "--legacy-set") for text in pairs))
+    port, tree_port = ports
     if zookeeper is None:
-        return LegacyOptions(port, config=config)
+        return LegacyOptions(port, config=config, tree_port=tree_port)
     from kgroup.cli.env.zookeeper import named
 
     ensemble, security, timeout_s = named(env, zookeeper)

@@ -38,6 +38,7 @@ class Nodes:
 
     def __init__(self, made):
         self._tree = made.tree
+        self.where = made.tree_at
 
     async def data(self, path):
         return next((node.data.decode() for name, node in self._tree.walk(path) if name == path), None)
