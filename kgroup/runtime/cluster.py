@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
@@ -23,15 +22,13 @@ from kgroup.runtime.changes import Changes
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, told
-from kgroup.runtime.partition_folders import all_there, discard, open_partition
+from kgroup.runtime.credentials import Credentials
+from kgroup.runtime.partition_folders import all_there, discard, held, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
 from kgroup.runtime.shard import Shard
 from kgroup.runtime.topic_settings import TopicSettings
-
-if TYPE_CHECKING:
-    from kgroup.log.directory import DataDirectory
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +63,7 @@ class Cluster:
         self.clock: Clock = clock or SystemClock()
         self.complaints = Complaints(self.clock)
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
+        self.scheme = ""
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
@@ -77,13 +75,14 @@ class Cluster:
         self.counters = Counters()
         self.load_times_ms: list[int] = []
         self.folder = data
-        self._directory = _locked(data, owner)
+        self._directory = held(data, owner)
         self.cluster_id = (
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
         )
         try:
             new = self._directory is None or self._directory.created
             self.catalog = Catalog(data, self.cluster_id, new=new)
+            self.credentials = Credentials(data, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
             self._open(config or {}, offsets_partitions)
@@ -96,11 +95,15 @@ class Cluster:
         """The settings of the process, as they are now."""
         return self.in_force.process
 
-    def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "") -> None:
-        """Where the brokers listen now, for clients and for whoever finds the folder in use."""
+    def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "", scheme: str = "") -> None:
+        """Where the brokers listen now, for clients and for whoever finds the folder in use.
+
+        `scheme`, as "SASL_SSL://", tells that a plain connection is not taken there.
+        """
         self.endpoints.update(endpoints)
+        self.scheme = scheme
         if self._directory is not None:
-            listeners = ",".join(f"{host}:{port}" for host, port in endpoints.values())
+            listeners = ",".join(f"{scheme}{host}:{port}" for host, port in endpoints.values())
             self._directory.announce(listeners, metrics)
 
     def live_shards(self) -> Iterator[Shard]:
@@ -388,11 +391,3 @@ class Cluster:
         with self.together():
             assert self._changes is not None
             yield self._changes
-
-
-def _locked(data: Path | None, owner: str) -> DataDirectory | None:
-    if data is None:
-        return None
-    from kgroup.log.directory import DataDirectory
-
-    return DataDirectory(data, command=owner)

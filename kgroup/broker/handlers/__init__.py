@@ -18,6 +18,8 @@ from kgroup.broker.handlers import (
     produce,
     producer_ids,
     reassignments,
+    sasl,
+    scram_users,
     topics,
     transactions,
     txn_markers,
@@ -41,4 +43,6 @@ ALL: tuple[Api[Any], ...] = (
     *alter_configs.APIS,
     *features.APIS,
     *log_dirs.APIS,
+    *sasl.APIS,
+    *scram_users.APIS,
 )

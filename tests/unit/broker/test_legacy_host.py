@@ -22,6 +22,7 @@ from kgroup.legacy.coordinator.events import Zk, ZkDone, ZkFired
 from kgroup.legacy.wire.codec import Wire
 from kgroup.legacy.wire.messages import PingRequest
 from kgroup.runtime.cluster import Cluster
+from kgroup.zkgroups.records import broker_of
 from kgroup.zookeeper.names import parse_ensemble
 from kgroup.zookeeper.operations import Change, Create, Delete, Failure, Get
 from kgroup.zookeeper.session import Security
@@ -91,6 +92,27 @@ def test_what_others_wrote_into_the_tree_stays(caplog):
     said = " ".join(record.getMessage() for record in caplog.records)
     assert "another process has registered this broker" in said
     assert "with other partitions than the cluster's 2" in said
+
+
+@pytest.mark.parametrize(("scheme", "wanted"), [("", "PLAINTEXT"), ("SASL_SSL://", "SASL_SSL")])
+def test_a_brokers_node_says_by_which_protocol_it_is_reached(scheme, wanted):
+    """LC-36: a broker with locks is not taken for a plain one by whoever reads the tree."""
+
+    async def test():
+        cluster = Cluster(None, offsets_partitions=1)
+        cluster.announce({0: ("127.0.0.1", 9093)}, scheme=scheme)
+        made = LegacyBrokers(cluster, LegacyOptions(config=FAST))
+        (address,) = await made.start()
+        try:
+            await until(lambda: paths.broker("0") in dump(made))
+            told = broker_of("0", dump(made)[paths.broker("0")].encode())
+            host, _, port = address.rpartition(":")
+            assert told.listeners == {wanted: ("127.0.0.1", 9093), "LEGACY": (host, int(port))}
+        finally:
+            await made.stop()
+            cluster.close()
+
+    asyncio.run(test())
 
 
 def test_garbage_ends_a_connection_and_nothing_else():
