@@ -444,3 +444,10 @@ def test_members_nobody_could_ask_for_are_unknown(ask, asked_coordinator):
     assert "Connection refused" in told.err
     listed = ask(asked_coordinator("stable"), "list", "-o", "json").document["data"]["groups"]
     assert {g["group_id"]: (g["state"], g["members"]) for g in listed}["pushed"] == ("Stable", 1)
+
+
+def test_what_all_groups_hides_is_said_once(ask):
+    world = World()
+    world.old.offset("idle", "t1", 0, "12a")
+    told = ask(world, "describe", "--all-groups")
+    assert told.code == PARTIAL and told.err.count("it is no offset: '12a'") == 1
