@@ -63,7 +63,7 @@ LEGACY: tuple[Entry, ...] = (
         cause="A member answers pings and no Stop or Start, or ZooKeeper refuses the writes. Consumers of "
         "0.8 met it when the old owner's session outlived all their attempts: retries times backoff must be "
         "longer than the session.",
-        next=(MEMBERS, "kgroup describe GROUP --zookeeper HOST:PORT"),
+        next=(MEMBERS,),
         aliases=("ConsumerRebalanceFailed",),
     ),
 )
