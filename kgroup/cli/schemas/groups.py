@@ -2,6 +2,13 @@
 
 from collections.abc import Mapping
 
+from kgroup.cli.schemas.applications import (
+    APPLICATION,
+    CONNECT_WORKER,
+    REGISTRY_INSTANCE,
+    STREAMS_THREAD,
+    UNDECODED,
+)
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
@@ -29,6 +36,10 @@ MEMBER = record(
     target_tasks=nullable(TASKS),
     session_timeout_ms=nullable(INTEGER),
     failed_pings=nullable(INTEGER),
+    connect=nullable(CONNECT_WORKER),
+    streams=nullable(STREAMS_THREAD),
+    schema_registry=nullable(REGISTRY_INSTANCE),
+    undecoded=array(UNDECODED),
 )
 OFFSET = record(
     topic=STRING,
@@ -68,6 +79,8 @@ GROUP = record(
     lag_at_least=nullable(INTEGER),
     unknown_partitions=INTEGER,
     coordinator_epoch=nullable(INTEGER),
+    application=nullable(APPLICATION),
+    no_offsets=nullable(STRING),
     findings=array(FINDING),
 )
 
