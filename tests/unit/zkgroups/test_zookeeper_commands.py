@@ -450,4 +450,4 @@ def test_what_all_groups_hides_is_said_once(ask):
     world = World()
     world.old.offset("idle", "t1", 0, "12a")
     told = ask(world, "describe", "--all-groups")
-    assert told.code == PARTIAL and told.err.count("it is no offset: '12a'") == 1
+    assert told.code == PARTIAL and told.err.count("is not an offset: '12a'") == 1
