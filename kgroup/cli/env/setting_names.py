@@ -23,6 +23,20 @@ _OF_ZOOKEEPER = (
     "zookeeper.ssl.key.password",
     "zookeeper.ssl.endpoint.identification.algorithm",
 )
+FILE_SUFFIX = ".file"
+NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
+NEVER_IN_ARGV = frozenset({NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN, "rest.ssl.key.password"})
+_OF_REST = (
+    "rest.username",
+    REST_PASSWORD,
+    REST_PASSWORD + FILE_SUFFIX,
+    REST_TOKEN,
+    REST_TOKEN + FILE_SUFFIX,
+    "rest.ssl.ca.location",
+    "rest.ssl.certificate.location",
+    "rest.ssl.key.location",
+    "rest.ssl.key.password",
+)
 SECRETS = frozenset(
     {
         "sasl.password",
@@ -30,6 +44,7 @@ SECRETS = frozenset(
         "sasl.jaas.config",
         "zookeeper.sasl.password",
         "zookeeper.ssl.key.password",
+        *NEVER_IN_ARGV,
     }
 )
 KNOWN = frozenset(
@@ -47,6 +62,9 @@ KNOWN = frozenset(
         "client.id",
         "request.timeout.ms",
         *_OF_ZOOKEEPER,
+        *_OF_REST,
+        NOTIFY_SECRET,
+        NOTIFY_SECRET + FILE_SUFFIX,
     }
 )
 

@@ -15,6 +15,10 @@ from kgroup.cli.env.setting_names import (
     CONTEXT,
     KNOWN,
     LOCAL,
+    NEVER_IN_ARGV,
+    NOTIFY_SECRET,
+    REST_PASSWORD,
+    REST_TOKEN,
     TIMEOUT,
     ZOOKEEPER,
     Resolved,
@@ -39,6 +43,10 @@ _ENVIRONMENT = {
     "KGROUP_LOCAL": LOCAL,
     "KGROUP_CONTEXT": CONTEXT,
     "KGROUP_COMMAND_CONFIG": COMMAND_CONFIG,
+    "KGROUP_NOTIFY_SECRET": NOTIFY_SECRET,
+    "KGROUP_REST_USERNAME": "rest.username",
+    "KGROUP_REST_PASSWORD": REST_PASSWORD,
+    "KGROUP_REST_TOKEN": REST_TOKEN,
 }
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
 _ALIASES = {
@@ -133,6 +141,10 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
         from kgroup.cli.env.properties import parse_jaas
 
         values |= parse_jaas(values.pop("sasl.jaas.config"), "-X")
+    for name in sorted(values.keys() & NEVER_IN_ARGV):
+        variable = f"KGROUP_{name.upper().replace('.', '_')}"
+        where = f"set {variable}" if variable in _ENVIRONMENT else "write it into the config file"
+        raise ConfigError(f"-X {name}: every process may read a command line", f"{where}, or name a file")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
         from difflib import get_close_matches
