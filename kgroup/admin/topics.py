@@ -10,6 +10,7 @@ from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
 from kgroup.admin.refusals import item_error, refused
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.security.rights import CREATE, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.create_topics import CreateTopicsRequest
@@ -83,7 +84,8 @@ def create_topic(
         assert isinstance(answer, CreateTopicsResponse)
         for told in answer.topics:
             if told.error_code:
-                raise refused(told.error_code, f"creating topic {name}", told.error_message)
+                needs = [on_topic(CREATE, name)]
+                raise refused(told.error_code, f"creating topic {name}", told.error_message, needs)
 
     cluster.retry.call(ask, idempotent=False)
     return _once_known(cluster, name)

@@ -12,6 +12,7 @@ from kgroup.admin.read.offsets import EARLIEST, leader_of, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
+from kgroup.security.rights import READ, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.fetch import PartitionData
@@ -67,7 +68,9 @@ def _advance(
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             before_start.append(partition)
         elif answer.error_code:
-            found[partition] = refused(answer.error_code, str(partition))
+            found[partition] = refused(
+                answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
+            )
         else:
             try:
                 told, after = _first_time(answer.records or b"", asked[partition])
