@@ -18,7 +18,7 @@ OPERATION_CODES = {
     DESCRIBE_CONFIGS: 10,
     ALTER_CONFIGS: 11,
 }
-"""Kafka's AclOperation by its name in kafka-acls; also the bits in which brokers tell authorized operations."""
+"""Kafka's AclOperation by its name in kafka-acls; the bits, too, in which brokers tell what is allowed."""
 GROUP, TOPIC, CLUSTER, TRANSACTIONAL_ID = "Group", "Topic", "Cluster", "TransactionalId"
 EVERY = "*"
 """The name of a resource in an ACL for every resource of the kind."""

@@ -82,12 +82,10 @@ def _share(told: share_group_describe.DescribedGroup) -> GroupDescription:
 def _refusal(
     told: share_group_describe.DescribedGroup | streams_group_describe.DescribedGroup,
 ) -> KgroupError | None:
-    what = f"group {told.group_id}"
-    return (
-        refused(told.error_code, what, told.error_message, describing(told.group_id))
-        if told.error_code
-        else None
-    )
+    if not told.error_code:
+        return None
+    needs = describing(told.group_id)
+    return refused(told.error_code, f"group {told.group_id}", told.error_message, needs)
 
 
 def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
