@@ -47,10 +47,17 @@ def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) 
     Where a right is missing it says which of those that the request `needs`.
     """
     known = ErrorCode(code) if code in _CODES else None
-    meaning = lacking(code, *needs) or detail or (_MEANINGS.get(known) if known is not None else None)
+    meaning = _lacking(code, needs, detail) or detail or (_MEANINGS.get(known) if known is not None else None)
     name = ErrorCode.name_of(code)
     text = f"{what}: {name}" + (f": {meaning}" if meaning else "")
     return BrokerRefused(code, text, detail=detail, hint=HINTS.get(known) if known is not None else None)
+
+
+def _lacking(code: int, needs: Needs, detail: str | None) -> str | None:
+    """The right that is missing; which one of many brokers do not tell, so their own words go along."""
+    missing = lacking(code, *needs)
+    any_of = any(right.name == EVERY for right in needs)
+    return f"{missing} ({detail})" if missing and detail and any_of else missing
 
 
 _CODES = frozenset(int(code) for code in ErrorCode)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
-from kgroup.admin.refusals import item_error, refused
+from kgroup.admin.refusals import check, item_error, refused
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import CREATE, on_topic
 
@@ -89,6 +90,16 @@ def create_topic(
 
     cluster.retry.call(ask, idempotent=False)
     return _once_known(cluster, name)
+
+
+def check_topic(cluster: ClusterView, name: str) -> None:
+    """Ask whether the broker would create a topic, and have none created; BrokerRefused as `create_topic`."""
+    from kgroup.protocol.messages.create_topics import CreateTopicsResponse
+
+    made = _create_request(name, 1, 1, {}, cluster.retry.timeout_s)
+    request = replace(made, validate_only=True)
+    for told in cluster.ask(None, request, CreateTopicsResponse, versions=(2, None)).topics:
+        check(told.error_code, f"creating topic {name}", told.error_message, [on_topic(CREATE, name)])
 
 
 def _create_request(

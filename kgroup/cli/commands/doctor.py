@@ -32,6 +32,8 @@ LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignment
         ("kgroup doctor 'pay*' -q || echo not healthy", "exit code 8 when a finding is an error"),
         ("kgroup doctor --all-groups --window 24h -o json", "with a day of history, for a script"),
         ("kgroup doctor orders --without history,settings", "as one who may see the group and its topics"),
+        ("kgroup doctor orders --rights", "which commands this login can use on the group"),
+        ("kgroup doctor orders --rights --for reset-offsets", "and the ACLs to ask for, as kafka-acls lines"),
     ),
 )
 def command(
@@ -58,16 +60,38 @@ def command(
             help="How long to look again at a group that rebalances or has offsets held open.",
         ),
     ] = "10s",
+    rights: Annotated[
+        bool, typer.Option("--rights", help="Which commands this principal can use here; changes nothing.")
+    ] = False,
+    for_: Annotated[
+        list[str] | None,
+        typer.Option("--for", metavar="COMMAND", help="With --rights: only these, and the ACLs to ask for."),
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="TOPIC", help="With --rights: about this topic alone.")
+    ] = None,
+    principal: Annotated[
+        str | None,
+        typer.Option("--principal", metavar="TYPE:NAME", help="With --rights: whom the ACLs are for."),
+    ] = None,
 ) -> ExitCode:
     """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.
 
     Healthy, exit code 0, is a group of which all was looked at and no finding is an error; with one the code
     is 8. What could not be looked at makes it unknown: code 6 for lack of rights, 7 when nobody answers, 5
     else, or of some groups only. Uses what describe shows, settings, and the history in __consumer_offsets.
+    With --rights it looks at this principal instead: 6 when a command named by --for lacks a right, 5 when
+    that is not known.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import every, expand
 
+    if rights:
+        from kgroup.cli.views.rights import Question
+        from kgroup.cli.views.rights import examine as examine_rights
+
+        return examine_rights(env, Question(group or (), topic, for_ or (), principal))
+    _refuse_without_rights(for_=for_, topic=topic, principal=principal)
     left_out = _looks(without)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
@@ -77,6 +101,12 @@ def command(
         found = admin.examine(named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s)
         where = identity(admin, env)
     return _shown(env, found, named.unseen, where)
+
+
+def _refuse_without_rights(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"--{name.rstrip('_')} is about rights", "add --rights")
 
 
 def _looks(without: str | None) -> tuple[str, ...]:
