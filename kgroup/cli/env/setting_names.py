@@ -23,6 +23,7 @@ _OF_ZOOKEEPER = (
     "zookeeper.ssl.key.password",
     "zookeeper.ssl.endpoint.identification.algorithm",
 )
+REST = "rest.url"
 FILE_SUFFIX = ".file"
 NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
 NEVER_IN_ARGV = frozenset({NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN, "rest.ssl.key.password"})
@@ -70,7 +71,7 @@ KNOWN = frozenset(
 
 
 HIDDEN = "********"
-_HARMLESS = (KNOWN - SECRETS) | {LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT}
+_HARMLESS = (KNOWN - SECRETS) | {LOCAL, ZOOKEEPER, REST, CONTEXT, COMMAND_CONFIG, TIMEOUT}
 
 
 def shown(name: str, value: str) -> str:

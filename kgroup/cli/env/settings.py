@@ -17,6 +17,7 @@ from kgroup.cli.env.setting_names import (
     LOCAL,
     NEVER_IN_ARGV,
     NOTIFY_SECRET,
+    REST,
     REST_PASSWORD,
     REST_TOKEN,
     TIMEOUT,
@@ -34,6 +35,7 @@ _FLAGS = {
     "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
     "local": (LOCAL, "--local"),
     "zookeeper": (ZOOKEEPER, "--zookeeper"),
+    "rest": (REST, "--rest"),
     "context": (CONTEXT, "--context"),
     "command_config": (COMMAND_CONFIG, "--command-config"),
     "timeout": (TIMEOUT, "--timeout"),
@@ -102,7 +104,7 @@ def _layers(
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
-    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER))
+    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST))
 
 
 def _context(

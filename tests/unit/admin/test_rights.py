@@ -1,4 +1,4 @@
-"""What `doctor --rights` makes of what brokers tell: rights held, missing or not known; nothing is changed."""
+"""What `doctor --rights` makes of what brokers tell: held, missing or not known; nothing is changed."""
 
 from __future__ import annotations
 
