@@ -52,6 +52,12 @@ class Place:
     base: str
     cluster_id: str | None = None
 
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        parts = urlsplit(self.base)
+        return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
 
 def place_of(url: str) -> Place:
     """The API and the cluster that a URL names: `…`, `…/v3` or `…/v3/clusters/ID`; ConfigError for others."""
@@ -176,10 +182,14 @@ class Api:
 
 def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
     """A client that sends the login to the addresses it is asked for and follows no redirection."""
+    import ssl
+
     import httpx
 
     headers = {"accept": "application/json", **login.headers()}
-    return httpx.Client(headers=headers, verify=True if context is None else context, follow_redirects=False)
+    # Where nothing is encrypted no authority is asked, and loading them all takes its time.
+    verify = context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.Client(headers=headers, verify=verify, follow_redirects=False)
 
 
 def _refusal(answer: httpx.Response, url: str) -> BrokerRefused | KgroupError:

@@ -60,7 +60,7 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
     plain = place.base.startswith("http:")
     if plain and login.headers():
         env.note(f"warning: the login for {place.base} goes unencrypted; https keeps it from being read")
-    with client(login, None if plain else _tls(settings)) as opened:
+    with client(login, None if plain else _tls(settings, place.address)) as opened:
         api = Api(place, opened, Retry(timeout_s=settings.timeout_s() + longer_s))
         yield Opened(Groups(api), api)
 
@@ -97,14 +97,14 @@ def _login(settings: "Resolved") -> "Login":
     return Login(token, username, password)
 
 
-def _tls(settings: "Resolved") -> "ssl.SSLContext":
+def _tls(settings: "Resolved", address: tuple[str, int]) -> "ssl.SSLContext":
     """What is trusted, and the certificate that is shown, as for brokers; ConfigError for unusable files."""
     from kgroup.client.settings import ConnectionSettings
     from kgroup.client.tls import client_context
 
     return client_context(
         ConnectionSettings(
-            (),
+            (address,),
             security_protocol="SSL",
             ssl_ca_location=settings.get("rest.ssl.ca.location"),
             ssl_certificate_location=settings.get("rest.ssl.certificate.location"),
