@@ -98,7 +98,7 @@ _NO_TIME = Untimed("the record there has no time")
 
 
 def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
-    """The timestamp of the first record from `offset` on, and where to look next if there is none."""
+    """The timestamp of the first record from `offset` on, and where to look next if it is not there."""
     from kgroup.protocol.batches import batches_in
 
     after = offset

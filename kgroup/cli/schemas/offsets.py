@@ -134,6 +134,7 @@ OFFSETS: Mapping[str, Schema] = {
             record(
                 group_id=STRING,
                 type=TYPE,
+                no_offsets=nullable(STRING),
                 state=STRING,
                 total_lag=nullable(INTEGER),
                 lag_at_least=nullable(INTEGER),
@@ -161,6 +162,7 @@ OFFSETS: Mapping[str, Schema] = {
         groups=array(
             record(
                 group_id=STRING,
+                no_offsets=nullable(STRING),
                 offsets=array(
                     record(
                         topic=STRING,
