@@ -52,12 +52,6 @@ class Place:
     base: str
     cluster_id: str | None = None
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port."""
-        parts = urlsplit(self.base)
-        return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-
 
 def place_of(url: str) -> Place:
     """The API and the cluster that a URL names: `…`, `…/v3` or `…/v3/clusters/ID`; ConfigError for others."""

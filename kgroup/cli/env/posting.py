@@ -45,7 +45,9 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
 
 
 def _secret(env: Env, file: Path | None) -> str | None:
-    from kgroup.cli.env.secrets import read_secret, secret
+    from kgroup.cli.env.secret_files import read_secret, secret_or_file
     from kgroup.cli.env.setting_names import NOTIFY_SECRET
 
-    return read_secret(file.expanduser()) if file is not None else secret(env.settings(), NOTIFY_SECRET)
+    if file is not None:
+        return read_secret(file.expanduser())
+    return secret_or_file(env.settings(), NOTIFY_SECRET)

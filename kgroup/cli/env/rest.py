@@ -60,7 +60,7 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
     plain = place.base.startswith("http:")
     if plain and login.headers():
         env.note(f"warning: the login for {place.base} goes unencrypted; https keeps it from being read")
-    with client(login, None if plain else _tls(settings, place.address)) as opened:
+    with client(login, None if plain else _tls(settings)) as opened:
         api = Api(place, opened, Retry(timeout_s=settings.timeout_s() + longer_s))
         yield Opened(Groups(api), api)
 
@@ -79,11 +79,12 @@ def refuse(url: str | None, **given: tuple[object, str]) -> None:
 
 
 def _login(settings: "Resolved") -> "Login":
-    from kgroup.cli.env.secrets import secret
+    from kgroup.cli.env.secret_files import secret_or_file
     from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN
     from kgroup.rest.api import Login
 
-    token, password = secret(settings, REST_TOKEN), secret(settings, REST_PASSWORD)
+    token = secret_or_file(settings, REST_TOKEN)
+    password = secret_or_file(settings, REST_PASSWORD)
     username = settings.get("rest.username")
     if token is not None and (username is not None or password is not None):
         raise ConfigError("rest.token and rest.username are two logins", "keep one of them")
@@ -97,18 +98,16 @@ def _login(settings: "Resolved") -> "Login":
     return Login(token, username, password)
 
 
-def _tls(settings: "Resolved", address: tuple[str, int]) -> "ssl.SSLContext":
+def _tls(settings: "Resolved") -> "ssl.SSLContext":
     """What is trusted, and the certificate that is shown, as for brokers; ConfigError for unusable files."""
-    from kgroup.client.settings import ConnectionSettings
-    from kgroup.client.tls import client_context
+    from kgroup.cli.env.secrets import secret
+    from kgroup.client.properties.given import Given
+    from kgroup.client.properties.tls import tls_of
+    from kgroup.client.stores.context import client_context
 
-    return client_context(
-        ConnectionSettings(
-            (address,),
-            security_protocol="SSL",
-            ssl_ca_location=settings.get("rest.ssl.ca.location"),
-            ssl_certificate_location=settings.get("rest.ssl.certificate.location"),
-            ssl_key_location=settings.get("rest.ssl.key.location"),
-            ssl_key_password=settings.get("rest.ssl.key.password"),
-        )
-    )
+    named = {
+        name: settings.get(f"rest.{name}")
+        for name in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+    }
+    named["ssl.key.password"] = secret(settings, "rest.ssl.key.password")
+    return client_context(tls_of(Given({name: value for name, value in named.items() if value is not None})))

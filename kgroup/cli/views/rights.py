@@ -86,14 +86,17 @@ def examine(env: Env, question: Question) -> ExitCode:
 
 def _principal(env: Env) -> str | None:
     """Who the brokers take us for; None where only they know, as with certificates and tokens."""
-    if isinstance(env.target(), LocalTarget):
+    from kgroup.client.auth.credentials import Password
+
+    target = env.target()
+    if isinstance(target, LocalTarget):
         return "User:ANONYMOUS"
-    settings = env.settings()
-    protocol = (settings.get("security.protocol") or "PLAINTEXT").upper()
-    if protocol == "PLAINTEXT":
+    security = target.connection.security
+    if security.protocol == "PLAINTEXT":
         return "User:ANONYMOUS"
-    name = settings.get("sasl.username") if protocol.startswith("SASL") else None
-    return f"User:{name}" if name else None
+    login = security.credentials
+    # The owner of a delegation token is another than the token's id.
+    return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
 
 
 def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
