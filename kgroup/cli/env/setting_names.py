@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgroup.cli.env.durations import parse_duration
+from kgroup.client.properties import catalogue
+from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 
 BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",
@@ -23,36 +25,51 @@ _OF_ZOOKEEPER = (
     "zookeeper.ssl.key.password",
     "zookeeper.ssl.endpoint.identification.algorithm",
 )
-SECRETS = frozenset(
-    {
-        "sasl.password",
-        "ssl.key.password",
-        "sasl.jaas.config",
-        "zookeeper.sasl.password",
-        "zookeeper.ssl.key.password",
-    }
+REST = "rest.url"
+FILE_SUFFIX = ".file"
+NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
+NEVER_IN_ARGV = frozenset({NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN, "rest.ssl.key.password"})
+"""Secrets of kgroup's own, which no other tool's habit puts into a command line."""
+_OF_REST = (
+    "rest.username",
+    REST_PASSWORD,
+    REST_PASSWORD + FILE_SUFFIX,
+    REST_TOKEN,
+    REST_TOKEN + FILE_SUFFIX,
+    "rest.ssl.ca.location",
+    "rest.ssl.certificate.location",
+    "rest.ssl.key.location",
+    "rest.ssl.key.password",
+    NOTIFY_SECRET,
+    NOTIFY_SECRET + FILE_SUFFIX,
 )
-KNOWN = frozenset(
-    {
-        BOOTSTRAP,
-        "security.protocol",
-        "sasl.mechanism",
-        "sasl.username",
-        "sasl.password",
-        "ssl.ca.location",
-        "ssl.certificate.location",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.endpoint.identification.algorithm",
-        "client.id",
-        "request.timeout.ms",
-        *_OF_ZOOKEEPER,
-    }
-)
+SECRETS = catalogue.SECRET | {"zookeeper.sasl.password", "zookeeper.ssl.key.password"} | NEVER_IN_ARGV
+GUARDED = SECRETS - catalogue.CERTIFICATES_ONLY
+"""What makes a file its owner's alone."""
+KNOWN = catalogue.KNOWN | {
+    BOOTSTRAP,
+    "client.id",
+    "request.timeout.ms",
+    *_OF_ZOOKEEPER,
+    *_OF_REST,
+    *(name + suffix for name in SECRETS for suffix in (FROM_COMMAND, FROM_ENVIRONMENT)),
+}
 
 
 HIDDEN = "********"
-_HARMLESS = (KNOWN - SECRETS) | {LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT}
+_HARMLESS = catalogue.HARMLESS | {
+    BOOTSTRAP,
+    "client.id",
+    "request.timeout.ms",
+    *(name for name in (*_OF_ZOOKEEPER, *_OF_REST) if name not in SECRETS),
+    *(name + FROM_ENVIRONMENT for name in SECRETS),
+    LOCAL,
+    ZOOKEEPER,
+    REST,
+    CONTEXT,
+    COMMAND_CONFIG,
+    TIMEOUT,
+}
 
 
 def shown(name: str, value: str) -> str:

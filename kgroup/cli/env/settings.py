@@ -9,17 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgroup.cli.env.overruling import without_overruled
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTEXT,
     KNOWN,
     LOCAL,
+    NEVER_IN_ARGV,
+    NOTIFY_SECRET,
+    REST,
+    REST_PASSWORD,
+    REST_TOKEN,
     TIMEOUT,
     ZOOKEEPER,
     Resolved,
     Setting,
 )
+from kgroup.client.properties.catalogue import ALIASES
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ _FLAGS = {
     "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
     "local": (LOCAL, "--local"),
     "zookeeper": (ZOOKEEPER, "--zookeeper"),
+    "rest": (REST, "--rest"),
     "context": (CONTEXT, "--context"),
     "command_config": (COMMAND_CONFIG, "--command-config"),
     "timeout": (TIMEOUT, "--timeout"),
@@ -39,13 +47,12 @@ _ENVIRONMENT = {
     "KGROUP_LOCAL": LOCAL,
     "KGROUP_CONTEXT": CONTEXT,
     "KGROUP_COMMAND_CONFIG": COMMAND_CONFIG,
+    "KGROUP_NOTIFY_SECRET": NOTIFY_SECRET,
+    "KGROUP_REST_USERNAME": "rest.username",
+    "KGROUP_REST_PASSWORD": REST_PASSWORD,
+    "KGROUP_REST_TOKEN": REST_TOKEN,
 }
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
-_ALIASES = {
-    "metadata.broker.list": BOOTSTRAP,
-    "sasl.mechanisms": "sasl.mechanism",
-    "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,7 @@ def resolve(
         for name, value in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, value, origin, rank))
-    return Resolved(settings, named)
+    return Resolved(without_overruled(settings), named)
 
 
 def _layers(
@@ -94,7 +101,7 @@ def _layers(
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
-    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER))
+    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST))
 
 
 def _context(
@@ -124,15 +131,15 @@ def _file_layer(path: Path) -> _Layer:
 
 
 def _canonical(values: Mapping[str, str]) -> dict[str, str]:
-    return {_ALIASES.get(key, key): value for key, value in values.items()}
+    return {ALIASES.get(key, key): value for key, value in values.items()}
 
 
 def _checked(properties: Mapping[str, str]) -> dict[str, str]:
     values = _canonical(properties)
-    if "sasl.jaas.config" in values:
-        from kgroup.cli.env.properties import parse_jaas
-
-        values |= parse_jaas(values.pop("sasl.jaas.config"), "-X")
+    for name in sorted(values.keys() & NEVER_IN_ARGV):
+        variable = f"KGROUP_{name.upper().replace('.', '_')}"
+        where = f"set {variable}" if variable in _ENVIRONMENT else "write it into the config file"
+        raise ConfigError(f"-X {name}: every process may read a command line", f"{where}, or name a file")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
         from difflib import get_close_matches
