@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
 from kgroup.protocol.codec import Message
 from kgroup.security.principals import ANONYMOUS, Principal
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=Message, covariant=True)
+"""Whoever takes a call of any class at all takes a `Call[Message]`."""
 
 
 def _nobody(response: Message | None) -> None:
@@ -20,7 +21,7 @@ def _nobody(response: Message | None) -> None:
 
 @dataclass(slots=True)
 class Call(Request, Generic[R]):
-    """A request of class R that `principal` sent to broker `node`.
+    """A request of class R that `principal` sent to broker `node`, by the listener of that name.
 
     `answer` takes the response of a call that was parked, once, and never while the handler still runs;
     None says that no response is to be sent. `forget`, if the handler set it, is called when the peer is
@@ -32,11 +33,19 @@ class Call(Request, Generic[R]):
     answer: Callable[[Message | None], None] = _nobody
     forget: Callable[[], None] | None = field(default=None)
     principal: Principal = ANONYMOUS
+    listener: str = ""
 
-    def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Any]:
+    def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Message]:
         """A request of its own for a part of this one."""
         return Call(
-            body, self.version, self.client_id, self.client_host, self.node, answer, principal=self.principal
+            body,
+            self.version,
+            self.client_id,
+            self.client_host,
+            self.node,
+            answer,
+            principal=self.principal,
+            listener=self.listener,
         )
 
 

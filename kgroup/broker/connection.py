@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from typing import Any, Protocol
+from typing import Protocol
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
@@ -20,6 +20,7 @@ from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.runtime.complaints import Complaints
+from kgroup.security.principals import ANONYMOUS
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +55,15 @@ class Connection(asyncio.Protocol):
     before it is another's turn. Bytes that are no request close this connection and touch nothing else.
     """
 
-    def __init__(self, server: Host, node: int) -> None:
+    def __init__(self, server: Host, node: int, listener: str = "") -> None:
         self._server = server
         self._dispatcher = server.dispatcher
         self._routes = server.routes
         self._limit = server.dispatcher.cluster.settings.request_max_bytes
         self._longest = min(self._limit, PLAIN_REQUEST_BYTES)
         self._node = node
+        self._listener = listener
+        self._principal = ANONYMOUS
         self._host = ""
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -70,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the peer sends nothing more
         self._out: list[bytes | bytearray] = []
         self._out_size = 0
-        self._parked: tuple[Route, int, Call[Any]] | None = None
+        self._parked: tuple[Route, int, Call[Message]] | None = None
         self._write_paused = False  # the peer does not read its answers
         self._read_paused = False  # we do not read its requests
         self._on_answer = self._answered
@@ -86,7 +89,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_AHEAD)
         peer = transport.get_extra_info("peername")
-        self._host = f"/{peer[0]}" if peer else "/"
+        self._host = f"/{_as_java_writes(peer[0])}" if peer else "/"
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,7 +188,17 @@ class Connection(asyncio.Protocol):
         except DecodeError as error:
             self._give_up(f"bytes that are no request ({error})")
             return
-        call = Call(body, route.version, client_id, self._host, self._node, self._on_answer)
+        call = Call(
+            body,
+            route.version,
+            client_id,
+            self._host,
+            self._node,
+            self._on_answer,
+            None,
+            self._principal,
+            self._listener,
+        )
         answer = self._dispatcher.handle(call)
         if answer is None:
             self._parked = route, correlation, call
@@ -195,7 +208,7 @@ class Connection(asyncio.Protocol):
         else:
             self._send(route, correlation, call, answer)
 
-    def _send(self, route: Route, correlation: int, call: Call[Any], answer: Message) -> None:
+    def _send(self, route: Route, correlation: int, call: Call[Message], answer: Message) -> None:
         try:
             out = encoded(route, correlation, answer)
         except Exception as error:
@@ -203,7 +216,7 @@ class Connection(asyncio.Protocol):
             return
         self._queue_out(out)
 
-    def _send_refusal(self, route: Route, correlation: int, call: Call[Any], error: Exception) -> None:
+    def _send_refusal(self, route: Route, correlation: int, call: Call[Message], error: Exception) -> None:
         """In place of an answer that has no encoding, as one with a string longer than strings can be."""
         name = registry.name_of(call.body.API)
         self._server.complaints.say(
@@ -290,3 +303,15 @@ class Connection(asyncio.Protocol):
             self._flush()
         self._buffer.clear()
         self.close()
+
+
+def _as_java_writes(address: str) -> str:
+    """An IP address as Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it."""
+    if ":" not in address:
+        return address
+    from ipaddress import IPv6Address
+
+    ip = IPv6Address(address.partition("%")[0])
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return ":".join(f"{int(part, 16):x}" for part in ip.exploded.split(":"))

@@ -13,8 +13,8 @@ from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offset_store import OffsetStore
 from kgroup.coordinator.outcome import Producer, Record, Reply, Request, Ticket
-from kgroup.coordinator.streams.sticky import AssignTasks
-from kgroup.coordinator.streams.sticky import assign as assign_tasks
+from kgroup.coordinator.tasks.sticky import AssignTasks
+from kgroup.coordinator.tasks.sticky import assign as assign_tasks
 from kgroup.domain import EndMarker, Topic, TopicImage
 from kgroup.protocol.codec import Message
 from kgroup.protocol.record_kinds import RecordKey, RecordValue

@@ -1,4 +1,4 @@
-"""The folders of partitions in a data folder: opened, found to be gone, deleted."""
+"""A data folder and the folders of partitions in it: held, opened, found to be gone, deleted."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ SAID = "broker:9092"
 OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
-    r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|kgroup\["
+    r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|pip install"
 )
 """What needs Spark, a process of its own for the cluster, ZooKeeper, or is played by tests/simulation.
 
@@ -145,6 +145,7 @@ class World:
         (folder / "topics.txt").write_text("pay\norders\n")
         (folder / "gone.tsv").write_text("orders-1\t10.0.9.1\norders-7\t10.0.9.2\n")
         (folder / "plan.csv").write_text("orders,0,1\n")
+        (folder / "server.properties").write_text("group.initial.rebalance.delay.ms=0\n")
         config = folder / "config" / "kgroup" / "config.yaml"
         config.parent.mkdir(parents=True)
         clusters = "".join(

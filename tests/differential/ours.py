@@ -17,9 +17,10 @@ from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.offset_store import GroupOffsets
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import HeldTasks, Tasks, TaskSet
-from kgroup.coordinator.streams.sticky import Placed, TaskKind
-from kgroup.coordinator.streams.sticky import assign as assign_tasks
+from kgroup.coordinator.streams.member import HeldTasks
+from kgroup.coordinator.tasks.sticky import Placed, TaskKind
+from kgroup.coordinator.tasks.sticky import assign as assign_tasks
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.coordinator.timer_kinds import SWEEP, TimerKind
 from kgroup.domain import Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.timers import TimerKey, Timers

@@ -1,8 +1,6 @@
 """What a broker does for each API: one file a concern, each with its table of APIs."""
 
-from typing import Any
-
-from kgroup.broker.dispatch import Api
+from kgroup.broker.dispatch import AnyApi
 from kgroup.broker.handlers import (
     alter_configs,
     api_versions,
@@ -18,13 +16,15 @@ from kgroup.broker.handlers import (
     produce,
     producer_ids,
     reassignments,
+    sasl,
+    scram_users,
     streams,
     topics,
     transactions,
     txn_markers,
 )
 
-ALL: tuple[Api[Any], ...] = (
+ALL: tuple[AnyApi, ...] = (
     *produce.APIS,
     *fetch.APIS,
     *offsets_of_logs.APIS,
@@ -43,4 +43,6 @@ ALL: tuple[Api[Any], ...] = (
     *alter_configs.APIS,
     *features.APIS,
     *log_dirs.APIS,
+    *sasl.APIS,
+    *scram_users.APIS,
 )

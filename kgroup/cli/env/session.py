@@ -49,12 +49,23 @@ def connection_of(env: Env) -> "ConnectionSettings | Path":
     """How to reach the cluster over the network; the folder of an embedded one that nobody serves."""
     target = env.target()
     if not isinstance(target, LocalTarget):
+        if target.connection.security.protocol != "PLAINTEXT":
+            from kgroup.cli.env.exposure import warnings
+
+            for line in warnings(env.settings()):
+                env.note(line)
         return target.connection
     if not env.settings().names_cluster:
         _say_that_no_kafka_is_asked(env, target.directory)
     served = _served_at(target.directory)
     if served is None:
         return target.directory
+    if "://" in served:
+        raise ConfigError(
+            f"the embedded cluster in {target.directory} is served behind a lock, at {served}",
+            "reach it as its clients do: -b HOST:PORT --command-config FILE; or give it a PLAINTEXT listener"
+            " on loopback, too",
+        )
     from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 
     return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import StreamsMember, Tasks, TaskSet
+from kgroup.coordinator.streams.member import StreamsMember
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.protocol import streams_records as r
 from kgroup.protocol.messages.streams_group_describe import (
     Assignment,

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kgroup.coordinator.streams.member import NO_TASK_SET, HeldTasks, StreamsMember, TaskSet
+from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
 from kgroup.coordinator.streams.topology import ConfiguredTopology, required_topics
+from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology
 
 PROTOCOL_TYPE = "streams"

@@ -18,7 +18,7 @@ from kgroup.coordinator.group_settings import (
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import Current, StreamsMember, Tasks, TaskSet, tasks_of
+from kgroup.coordinator.streams.member import Current, StreamsMember, tasks_of
 from kgroup.coordinator.streams.reconcile import Goal, reconcile
 from kgroup.coordinator.streams.records import (
     remove_member,
@@ -38,6 +38,7 @@ from kgroup.coordinator.streams.topology import (
     refuse_tasks_that_are_none,
     required_topics,
 )
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol import streams_records as r

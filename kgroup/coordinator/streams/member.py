@@ -8,6 +8,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
+from kgroup.coordinator.tasks.values import NO_TASKS, Tasks, TaskSet
 from kgroup.protocol.streams_records import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -16,12 +17,9 @@ from kgroup.protocol.streams_records import (
     TaskIds,
 )
 
-Tasks: TypeAlias = Mapping[str, frozenset[int]]
-"""Subtopology id → partitions; never changed in place, no subtopology without partitions."""
 TaskEpochs: TypeAlias = Mapping[str, Mapping[int, int]]
-"""Subtopology id → partition → assignment epoch; likewise."""
+"""Subtopology id → partition → assignment epoch; never changed in place, none without partitions."""
 
-NO_TASKS: Tasks = MappingProxyType({})
 NO_TASK_EPOCHS: TaskEpochs = MappingProxyType({})
 REMOVED_EPOCH = -1
 """Of a member whose record 22 is gone."""
@@ -34,34 +32,6 @@ class MemberState(IntEnum):
     UNREVOKED_TASKS = 2
     UNRELEASED_TASKS = 3
     UNKNOWN = 127
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSet:
-    """Tasks by what they are for: a target, or what a member says it owns."""
-
-    active: Tasks = field(default_factory=lambda: NO_TASKS)
-    standby: Tasks = field(default_factory=lambda: NO_TASKS)
-    warmup: Tasks = field(default_factory=lambda: NO_TASKS)
-
-    def __bool__(self) -> bool:
-        return bool(self.active or self.standby or self.warmup)
-
-    def value(self) -> StreamsGroupTargetAssignmentMemberValue:
-        """Record 21's value."""
-        return StreamsGroupTargetAssignmentMemberValue(
-            active_tasks=_target_ids(self.active),
-            standby_tasks=_target_ids(self.standby),
-            warmup_tasks=_target_ids(self.warmup),
-        )
-
-    @classmethod
-    def of(cls, value: StreamsGroupTargetAssignmentMemberValue) -> TaskSet:
-        """What record 21 says."""
-        return cls(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
-
-
-NO_TASK_SET = TaskSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +124,20 @@ class StreamsMember:
     @property
     def process_id(self) -> str:
         return self.metadata.process_id
+
+
+def target_value(target: TaskSet) -> StreamsGroupTargetAssignmentMemberValue:
+    """Record 21's value."""
+    return StreamsGroupTargetAssignmentMemberValue(
+        active_tasks=_target_ids(target.active),
+        standby_tasks=_target_ids(target.standby),
+        warmup_tasks=_target_ids(target.warmup),
+    )
+
+
+def target_of(value: StreamsGroupTargetAssignmentMemberValue) -> TaskSet:
+    """What record 21 says."""
+    return TaskSet(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
 
 
 class ListedTasks(Protocol):

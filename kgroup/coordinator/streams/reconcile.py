@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kgroup.coordinator.streams.group import Owners
-from kgroup.coordinator.streams.member import (
-    NOTHING_HELD,
-    Current,
-    HeldTasks,
-    MemberState,
-    TaskEpochs,
-    Tasks,
-    TaskSet,
-)
+from kgroup.coordinator.streams.member import NOTHING_HELD, Current, HeldTasks, MemberState, TaskEpochs
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.errors import ErrorCode, Refused
 
 Unreleased: TypeAlias = Callable[[str, int], bool]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import StreamsMember, TaskSet
+from kgroup.coordinator.streams.member import StreamsMember, target_value
+from kgroup.coordinator.tasks.values import TaskSet
 from kgroup.protocol import streams_records as r
 
 
@@ -25,7 +26,7 @@ def write_current(step: Step, group_id: str, member: StreamsMember) -> None:
 def write_target(step: Step, group_id: str, member_id: str, target: TaskSet) -> None:
     """Record 21: the tasks the member shall have."""
     key = r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
-    step.write(key, target.value())
+    step.write(key, target_value(target))
 
 
 def write_target_epoch(step: Step, group_id: str, epoch: int) -> None:

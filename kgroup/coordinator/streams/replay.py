@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import REMOVED, REMOVED_EPOCH, Current, StreamsMember, TaskSet
+from kgroup.coordinator.streams.member import REMOVED, REMOVED_EPOCH, Current, StreamsMember, target_of
 from kgroup.protocol import streams_records as r
 
 Apply: TypeAlias = Callable[[State, StreamsGroup, Any, Any], None]
@@ -84,7 +84,7 @@ def _target(
     if value is None:
         group.targets.pop(key.member_id, None)
     else:
-        group.targets[key.member_id] = TaskSet.of(value)
+        group.targets[key.member_id] = target_of(value)
 
 
 def _assignment(

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from kgroup.coordinator.group_settings import streams_assignment_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.java_order import hash_map_order
-from kgroup.coordinator.streams.member import NO_TASK_SET, StreamsMember, TaskSet
+from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.coordinator.streams.records import write_target, write_target_epoch
-from kgroup.coordinator.streams.sticky import NoAssignment, Placed, TaskKind
 from kgroup.coordinator.streams.timers import initial_delay
 from kgroup.coordinator.streams.topology import ConfiguredTopology, Problem, StatusCode
+from kgroup.coordinator.tasks.java_order import hash_map_order
+from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind
+from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.errors import ErrorCode, Refused
 
 STANDBYS = "num.standby.replicas"

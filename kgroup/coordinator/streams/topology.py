@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from kgroup.coordinator.streams.java_order import hash_map_order
 from kgroup.coordinator.streams.partition_counts import PartitionCounts, WronglyPartitioned
+from kgroup.coordinator.tasks.java_order import hash_map_order
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, TopicInfo

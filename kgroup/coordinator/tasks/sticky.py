@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from kgroup.coordinator.streams.java_order import PriorityQueue, hash_map_order
-from kgroup.coordinator.streams.member import TaskSet
-from kgroup.coordinator.streams.process_load import ProcessLoad, Task
+from kgroup.coordinator.tasks.java_order import PriorityQueue, hash_map_order
+from kgroup.coordinator.tasks.process_load import ProcessLoad, Task
+from kgroup.coordinator.tasks.values import TaskSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kgroup.coordinator.streams.java_order import PriorityQueue, hash_map_order
-from kgroup.coordinator.streams.member import Tasks
+from kgroup.coordinator.tasks.java_order import PriorityQueue, hash_map_order
+from kgroup.coordinator.tasks.values import Tasks
 
 
 class Task(NamedTuple):

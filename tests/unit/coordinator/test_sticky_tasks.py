@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgroup.coordinator.streams.java_order import PriorityQueue, hash_map_order, string_hash
-from kgroup.coordinator.streams.member import NO_TASK_SET, TaskSet
-from kgroup.coordinator.streams.sticky import NoAssignment, Placed, TaskKind, assign
+from kgroup.coordinator.tasks.java_order import PriorityQueue, hash_map_order, string_hash
+from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind, assign
+from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 
 KINDS = st.dictionaries(
     st.sampled_from("0123"), st.builds(TaskKind, st.integers(1, 6), st.booleans()), min_size=1
