@@ -121,6 +121,3 @@ def walk() -> list[KgroupCommand]:
         else:
             found += [sub for sub in command.commands.values() if isinstance(sub, KgroupCommand)]
     return found
-
-
-__all__ = ["CONTEXT_SETTINGS", "KgroupCommand", "RootGroup", "load", "walk"]

@@ -194,40 +194,48 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     return f"{group.group_id} is {group.state} with {count}: its members own the offsets", hint
 
 
-def make_plan(
-    command: str,
-    spec: str,
-    now: Mapping[str, GroupNow],
-    drafts: Mapping[str, Drafts],
-    *,
-    reason: str | None = None,
-    mark: bool = False,
-    needs_empty: bool = True,
-    undoes: str | None = None,
-) -> OffsetsPlan:
-    """The plan that turns what is there `now` into the drafts; with `mark`, commits say by whom and why."""
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a plan is made for, as the journal tells it: the command, its spec in words, and why.
+
+    `undoes` is the entry it takes back. `needs_empty` off leaves it to the broker, partition by partition,
+    whether an active group may be changed. With `mark`, commits say by whom and why.
+    """
+
+    command: str
+    spec: str
+    reason: str | None = None
+    undoes: str | None = None
+    needs_empty: bool = True
+    mark: bool = False
+
+
+def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str, Drafts]) -> OffsetsPlan:
+    """The plan that turns what is there `now` into the drafts."""
     items = [
-        _item(now[group_id], partition, draft, keep_equal=mark)
+        _item(now[group_id], partition, draft, keep_equal=purpose.mark)
         for group_id, wanted in drafts.items()
         for partition, draft in sorted(wanted.items(), key=lambda pair: pair[0])
     ]
     created_ms = time.time_ns() // 1_000_000
-    content = json.dumps([command, spec, reason, created_ms, [asdict(item) for item in items]])
+    content = json.dumps(
+        [purpose.command, purpose.spec, purpose.reason, created_ms, [asdict(item) for item in items]]
+    )
     plan_id, who = hashlib.sha256(content.encode()).hexdigest()[:8], actor()
-    if mark:
-        text = Mark(plan_id, who, reason).text
+    if purpose.mark:
+        text = Mark(plan_id, who, purpose.reason).text
         items = [replace(i, after=replace(i.after, metadata=text)) if i.after else i for i in items]
     return OffsetsPlan(
-        plan_id,
-        command,
-        spec,
-        created_ms,
-        who,
-        reason,
-        tuple(_planned(now[group_id], needs_empty) for group_id in drafts),
-        tuple(items),
-        needs_empty,
-        undoes,
+        id=plan_id,
+        command=purpose.command,
+        spec=purpose.spec,
+        created_ms=created_ms,
+        actor=who,
+        reason=purpose.reason,
+        groups=tuple(_planned(now[group_id], purpose.needs_empty) for group_id in drafts),
+        items=tuple(items),
+        needs_empty=purpose.needs_empty,
+        undoes=purpose.undoes,
     )
 
 

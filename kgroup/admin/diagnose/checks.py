@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from kgroup.history.fold.state import Member, View
 
 DOCTOR_CODES: dict[str, Meaning] = {
-    "KG110": Meaning(WARN, "An instance id changes hands again and again: two processes may share it"),
-    "KG111": Meaning(WARN, "The group rebalances again and again"),
+    "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
+    "KG111": Meaning(WARN, "The group rebalances repeatedly"),
     "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
     "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
-    "KG309": Meaning(ERROR, "A transaction holds offsets open: who starts to read waits for its end"),
+    "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
 }
 FLAPS, REBALANCES = 3, 5
 STUCK_ONLINE_S, OPEN_S = 60, 10
@@ -184,7 +184,7 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
-    """Offsets of a transaction that does not end; one that has just begun is none of that."""
+    """Offsets of a transaction that does not end; one that has just begun does not count."""
     pending = facts.state.pending if facts.state is not None else {}
     by_producer = {
         producer: {place: commit for place, commit in places.items() if place in facts.pending}

@@ -173,7 +173,7 @@ def policy(found: Evidence, direction: str) -> Check:
 
 
 def _foreign(found: Evidence) -> Check | None:
-    """The one check of a group that is none of consumers: it stays what it is."""
+    """The only check of a group that is not a consumer group: it stays what it is."""
     kind = found.group.protocol_type
     evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
     if kind not in ("", CONSUMER):

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("classic", "consumer")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-Topics = Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="Subscribe to it; repeatable.")]
+Topics = Annotated[
+    list[str], typer.Option("--topic", metavar="TOPIC", help="Subscribe to this topic; repeatable.")
+]
 Protocol = Annotated[
     str,
     typer.Option(
@@ -37,7 +39,8 @@ Protocol = Annotated[
     ),
 ]
 Instance = Annotated[
-    str | None, typer.Option("--instance-id", metavar="ID", help="Be a static member (group.instance.id).")
+    str | None,
+    typer.Option("--instance-id", metavar="ID", help="Join as a static member with this group.instance.id."),
 ]
 AssignorOption = Annotated[
     str | None,
@@ -51,7 +54,8 @@ Duration = Annotated[
     str | None, typer.Option("--for", metavar="DURATION", help="Leave after this long: 30s, 5m.")
 ]
 ForGood = Annotated[
-    bool, typer.Option("--leave", help="Leave for good at the end; a static member keeps its place without.")
+    bool,
+    typer.Option("--leave", help="Leave for good at the end; otherwise a static member keeps its place."),
 ]
 
 Rack = Annotated[
@@ -85,7 +89,7 @@ class _Stop:
         self._event.set()
 
     def pause(self, seconds: float) -> bool:
-        """Sleep, at most so long; True once the member shall leave."""
+        """Sleep at most this long; True once the member shall leave."""
         if self._deadline is None:
             return self._event.wait(seconds)
         left = self._deadline - time.monotonic()
@@ -118,10 +122,10 @@ def run(
     session_timeout: SessionTimeout = None,
     rack: Rack = None,
 ) -> ExitCode:
-    """Join a group as one synthetic member, and tell what it is given and loses.
+    """Join a group as one synthetic member, and show which partitions it gains and loses.
 
-    It reads no records and commits nothing, but for one with --legacy, which does both. With -o ndjson every
-    event is a JSON object on its line.
+    It reads no records and commits nothing, except with --legacy, which does both. With -o ndjson each event
+    is one JSON object per line.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.members.driver import Driver

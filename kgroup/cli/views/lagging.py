@@ -53,8 +53,8 @@ def result(
 ) -> Result:
     """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
 
-    A verdict that cannot be given is none of the good ones: BAD_VERDICT too where nothing hinders but
-    partitions never committed, else what could not be read decides.
+    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit
+    stand in its way, else what could not be read decides.
     """
     rated = any(group.consumed_per_s is not None for group in measured.groups)
     several = len(measured.groups) > 1

@@ -17,8 +17,9 @@ from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.restarts import Restart
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, TopicNames, View, renamed
-from kgroup.history.fold.step import Carry, Step
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, View, renamed
+from kgroup.history.fold.step import Carry, GroupStep
+from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import (
     RUN_OFFSETS,
     CommitRun,
@@ -288,7 +289,7 @@ class Fold:
         # generation took still stands.
         if (after.kind, after.epoch) != (opened.before.kind, opened.before.epoch):
             given_up = group.ownership.generation(opened.before.members, after.members, freed)
-        step = Step(
+        step = GroupStep(
             group=name,
             log_partition=self.log_partition,
             first_offset=opened.first_offset,
@@ -321,7 +322,7 @@ class Fold:
         if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
             group.solid = True
 
-    def _tell_removed(self, step: Step) -> None:
+    def _tell_removed(self, step: GroupStep) -> None:
         proven = step.young
         if proven:
             cause = "younger than the shortest retention a broker allows: deleted, or their topic was"
