@@ -169,6 +169,15 @@ def test_streams_threads(kafka: RealKafka, tmp_path: Path, version: str) -> None
         assert _process_files(tmp_path, app) == set(processes)
         hosts = found["members"][0]["streams"]["assignment"]["hosts"]
         assert [host["host"] for host in hosts] == ["s0.example", "s1.example"]
+        at_work = {member["member_id"]: member["streams"] for member in found["members"]}
+        code, data = kgroup("replay-log", app, "--at", "2099-01-01", "-b", kafka.bootstrap)
+        replayed = {member["member_id"]: member["streams"] for member in data["groups"][0]["members"]}
+        assert (code, replayed) == (0, at_work)
+        code, data = kgroup("replay-log", app, "-b", kafka.bootstrap)
+        last = [each for each in data["events"] if each["event"] == "rebalance-completed"][-1]
+        assert code == 0
+        for thread, tasks in told.items():
+            assert f"{thread} {', '.join(tasks['active'])}" in last["detail"], last
     finally:
         for each in instances.values():
             each.close()
