@@ -111,7 +111,8 @@ class Member:
     into the assignment. `instance_id` None is a dynamic member only where `instance_id_known`: brokers before
     Kafka 2.4 do not tell instance ids. `tasks` are set in streams groups, whose `assignment` is the source
     partitions of the active ones. `connect`, `streams` (the classic protocol) and `schema_registry` are what
-    such a member's own bytes say, and `undecoded` which of them could not be understood.
+    such a member's own bytes say, and `undecoded` which of them could not be understood. `session_timeout_ms`
+    and `failed_pings` (in a row) are of a coordinator elected in ZooKeeper; no API of Kafka's tells either.
     """
 
     member_id: str
@@ -133,6 +134,8 @@ class Member:
     instance_id_known: bool = True
     tasks: Tasks | None = None
     target_tasks: Tasks | None = None
+    session_timeout_ms: int | None = None
+    failed_pings: int | None = None
     connect: ConnectWorker | None = None
     streams: StreamsThread | None = None
     schema_registry: RegistryInstance | None = None

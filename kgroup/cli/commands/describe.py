@@ -119,7 +119,8 @@ def _result(
     else:
         rows = [row for group in described.groups for row in offset_rows(group, short=False)]
         main = Table(OFFSET_COLUMNS, rows)
-    hidden = [*(error for group in described.groups for error in group.errors), *unseen]
+    # What is not known of a group was told when the groups were looked up, and again with the group.
+    hidden = list(dict.fromkeys([*(error for group in described.groups for error in group.errors), *unseen]))
     code = of_batch(exit_codes(described.errors), bool(described.groups))
     return Result(
         {"groups": [asdict(group) for group in described.groups]},

@@ -35,6 +35,10 @@ MEMBER_COLUMNS = (
     Column("lag", right=True),
     Column("subscribed", wide=True),
 )
+PINGED_COLUMNS = (
+    Column("session_timeout_ms", "SESSION-MS", right=True),
+    Column("failed_pings", "MISSED", right=True),
+)
 STREAMS_COLUMNS = (*MEMBER_COLUMNS, Column("tasks"), Column("target_tasks"))
 OFFSET_COLUMNS = (
     _GROUP,
@@ -83,6 +87,8 @@ def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
     """The columns of members: with those that only some of the groups have."""
     told = tuple(groups)
     columns = STREAMS_COLUMNS if any(group.type == STREAMS for group in told) else MEMBER_COLUMNS
+    if any(member.session_timeout_ms is not None for group in told for member in group.known_members):
+        columns = (*columns, *PINGED_COLUMNS)
     if any(group.application is not None for group in told):
         from kgroup.cli.views.applications import further_columns
 
@@ -191,6 +197,8 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "target_assignment": _target(member),
         "lag": lag,
         "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
+        "session_timeout_ms": member.session_timeout_ms,
+        "failed_pings": member.failed_pings,
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
