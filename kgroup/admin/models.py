@@ -24,6 +24,8 @@ STREAM_ASSIGNOR = "stream"
 """What a group of Kafka Streams has for an assignor in the classic protocol, and no other."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
+COMMIT_UNREAD = "what is committed"
+"""How a reason begins that says why nobody knows whether anything is committed."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
@@ -189,6 +191,11 @@ class OffsetRow:
     reason: str | None = None
     error_code: str | None = None
     owner_thread: str | None = None
+
+    @property
+    def commit_unread(self) -> bool:
+        """Whether there may be a committed offset that could not be read."""
+        return self.committed_offset is None and (self.reason or "").startswith(COMMIT_UNREAD)
 
     @property
     def gone(self) -> bool:

@@ -13,7 +13,7 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, a
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
-TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper")
+TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper", "unknown")
 _TASKS = array(record(subtopology_id=STRING, partitions=array(INTEGER)))
 TASKS = record(active=_TASKS, standby=_TASKS, warmup=_TASKS)
 
