@@ -90,10 +90,12 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     if request.shutdown_application:
         step.defer(partial(_ask_to_shut_down, group, after.member_id))
     problems += [problem for problem in (target.delayed, looked.configured.problem) if problem is not None]
+    problems += _shutdown(group, after.member_id if request.shutdown_application else None)
     if looked.configured.missing:
         step.defer(partial(_want, step, group.group_id, looked.configured))
     anew = joins or after.current.assigned != before.current.assigned
-    return _response(step, group, request, after, looked.configured, problems, anew=anew)
+    answer = _response(step, group, request, after, looked.configured, anew=anew)
+    return replace(answer, status=tuple(Status(status_code=p.code, status_detail=p.detail) for p in problems))
 
 
 def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
@@ -330,23 +332,30 @@ def _ask_to_shut_down(group: StreamsGroup, member_id: str) -> None:
     group.shutdown_by = group.shutdown_by or member_id
 
 
+def _shutdown(group: StreamsGroup, asks_now: str | None) -> list[Problem]:
+    """Whether a member, the first that did, has asked for the whole application to end."""
+    asked = group.shutdown_by or asks_now
+    if asked is None:
+        return []
+    return [
+        Problem(
+            StatusCode.SHUTDOWN_APPLICATION,
+            f"Streams group member {asked} encountered a fatal error and requested a shutdown for the "
+            "entire application.",
+        )
+    ]
+
+
 def _response(
     step: Step,
     group: StreamsGroup,
     request: Request,
     member: StreamsMember,
     configured: ConfiguredTopology,
-    problems: list[Problem],
     *,
     anew: bool,
 ) -> Response:
-    shutdown_by = group.shutdown_by or (member.member_id if request.shutdown_application else None)
-    if shutdown_by is not None:
-        detail = (
-            f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the "
-            "entire application."
-        )
-        problems.append(Problem(StatusCode.SHUTDOWN_APPLICATION, detail))
+    """The answer but for what holds for the group."""
     endpoint_epoch = group.endpoint_epoch
     if anew and member.metadata.user_endpoint is not None:
         endpoint_epoch += 1
@@ -357,7 +366,6 @@ def _response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=streams_heartbeat_interval_ms(step.state, group.group_id),
-        status=tuple(Status(status_code=p.code, status_detail=p.detail) for p in problems),
         active_tasks=_ids({s: frozenset(ps) for s, ps in held.active.items()}) if anew else None,
         standby_tasks=_ids(held.standby) if anew else None,
         warmup_tasks=_ids(held.warmup) if anew else None,
