@@ -36,7 +36,14 @@ class Call(Request, Generic[R]):
     def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Any]:
         """A request of its own for a part of this one."""
         return Call(
-            body, self.version, self.client_id, self.client_host, self.node, answer, principal=self.principal
+            body,
+            self.version,
+            self.client_id,
+            self.client_host,
+            self.node,
+            answer,
+            principal=self.principal,
+            describable=self.describable,
         )
 
 

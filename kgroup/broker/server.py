@@ -19,6 +19,7 @@ from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.prepared import import_all
+from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
@@ -38,7 +39,7 @@ class Server:
     def __init__(self, cluster: Cluster, metrics_at: str = "") -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
-        self.dispatcher = Dispatcher(cluster, ALL)
+        self.dispatcher = Dispatcher(cluster, guarded(cluster, ALL))
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints

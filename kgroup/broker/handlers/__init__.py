@@ -4,6 +4,7 @@ from typing import Any
 
 from kgroup.broker.dispatch import Api
 from kgroup.broker.handlers import (
+    acls,
     alter_configs,
     api_versions,
     configs,
@@ -41,4 +42,5 @@ ALL: tuple[Api[Any], ...] = (
     *alter_configs.APIS,
     *features.APIS,
     *log_dirs.APIS,
+    *acls.APIS,
 )
