@@ -42,6 +42,8 @@ from kgroup.security.acls import (
 def create_acls(broker: Dispatcher, call: Call[CreateAclsRequest]) -> CreateAclsResponse:
     """Each rule on its own; one that is there already is fine."""
     store = _store(broker)
+    if any(map(_is_filter, call.body.creations)):
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "A rule is for one type, operation and permission.")
     acls: list[Acl] = []
     results: list[AclCreationResult] = []
     for creation in call.body.creations:
@@ -111,6 +113,16 @@ def _store(broker: Dispatcher) -> AclStore:
     if found is None:
         raise Refused(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     return found
+
+
+def _is_filter(creation: AclCreation) -> bool:
+    """Whether a rule would be for ANY type: Kafka cannot even read a request with one, and refuses it whole."""
+    return (
+        creation.resource_type == ResourceType.ANY
+        or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or creation.operation == Operation.ANY
+        or creation.permission_type == Permission.ANY
+    )
 
 
 def _acl(creation: AclCreation) -> Acl:

@@ -7,6 +7,7 @@ from typing import Any
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
+from kgroup.broker.topics import check_name
 from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.messages import describe_producers as described
@@ -104,6 +105,7 @@ def _producers(
     broker: Dispatcher, call: Call[Any], topic: str, partition: int
 ) -> described.PartitionResponse:
     try:
+        check_name(topic)
         _, log = partition_log(broker, call.node, topic, partition)
         producers = broker.producers.of(topic, partition, log)
     except (Refused, StorageError) as error:

@@ -23,6 +23,11 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 )
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -35,7 +40,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.runtime.metadata_features import GROUP_VERSION
 from kgroup.security.acls import Operation, ResourceType
 
-MANY_GROUPS_SINCE, TOPIC_IDS_SINCE = 8, 10  # OffsetFetch
+ON_TOP_SINCE, MANY_GROUPS_SINCE, TOPIC_IDS_SINCE = 2, 8, 10  # OffsetFetch
 PROTOCOL_SINCE = 5  # SyncGroup: type and name of the protocol must be there
 READ_GROUP = Need(Operation.READ, ResourceType.GROUP, "group_id")
 _DESCRIBED = Each("groups", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
@@ -92,6 +97,17 @@ def describe_consumers(
     return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
 
 
+def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
+    """The answer of OffsetDelete about a topic whose offsets are all left."""
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code)
+            for p in topic.partitions
+        ),
+    )
+
+
 def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteGroupsRequest], api: Api[Any]) -> Answer:
     """Delete on each group; one named twice is answered once."""
     call.body = replace(call.body, groups_names=tuple(dict.fromkeys(call.body.groups_names)))
@@ -136,10 +152,12 @@ def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest],
         needs=(Need(Operation.DESCRIBE, ResourceType.GROUP, "group_id"),),
         even_none=True,
     )
+    if call.version >= ON_TOP_SINCE and not asker.may(
+        Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id
+    ):
+        return OffsetFetchResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if call.body.topics is not None:
         return each(asker, broker, call, api)
-    for need in each.needs:
-        need.check(asker, call.body)
 
     def finish(found: OffsetFetchResponse) -> Message:
         return replace(found, topics=tuple(t for t in found.topics if asker.describes(t.name)))

@@ -68,7 +68,8 @@ class Each:
     """Every entry by itself: those refused do not reach the handler, and stand beside its answers.
 
     `entries` and `answers` are the fields of the request and of the response. With `even_none` the handler
-    is asked even when no entry is left, as the group or the like may be wrong as well.
+    is asked even when no entry is left, as the group or the like may be wrong as well. `refusal` makes the
+    answer to an entry that is refused, where the API's own refusal of a request has none.
     """
 
     entries: str
@@ -80,6 +81,7 @@ class Each:
     unless: Need | None = None
     """Who has this right needs no other."""
     even_none: bool = False
+    refusal: Callable[[Any, ErrorCode], Any] | None = None
 
     def __call__(self, asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
         request = call.body
@@ -95,11 +97,14 @@ class Each:
             (allowed if may else refused).append(entry)
         if not refused:
             return api.handle(broker, call)
-        told = api.refuse(replace(request, **{self.entries: tuple(refused)}), REFUSALS[self.kind], None)
-        if not allowed and not self.even_none:
-            return told
         body = replace(request, **{self.entries: tuple(allowed)})
-        return beside(broker, call, api, body, self.answers, getattr(told, self.answers))
+        if self.refusal is not None:
+            told = tuple(self.refusal(entry, REFUSALS[self.kind]) for entry in refused)
+            return beside(broker, call, api, body, self.answers, told)
+        answer = api.refuse(replace(request, **{self.entries: tuple(refused)}), REFUSALS[self.kind], None)
+        if not allowed and not self.even_none:
+            return answer
+        return beside(broker, call, api, body, self.answers, getattr(answer, self.answers))
 
 
 def beside(

@@ -83,7 +83,7 @@ _FORGET = Each(
     ResourceType.TOPIC,
     called("name"),
     (Need(Operation.DELETE, ResourceType.GROUP, "group_id"),),
-    even_none=True,
+    refusal=groups.forgotten,
 )
 _EPOCHS = Each(
     "topics", "topics", Operation.DESCRIBE, ResourceType.TOPIC, called("topic"), unless=CLUSTER_ACTION
