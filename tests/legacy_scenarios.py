@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.wire.messages import ErrorMapping, PartitionAndOffset
 from tests.legacy_brokers import Peer, active, set_topic, until
+
+SCENARIO = re.compile(r"\bscenarios? ((?:\d+(?:, | and |\b))+)", re.IGNORECASE)
+ALL = frozenset(range(1, 43))
+"""The scenarios of the draft's rules."""
+NEED_NO_TREE = frozenset({10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 35, 37, 38, 40})
+"""Those whose outcome lies in the machines alone: what is refused at registration (10 to 12), what queues and
+attempts do (15, 16, 21, 22), pings, leases and misses (17 to 20), bytes (23 to 26), memory (35), and what a
+consumer does by its own clock (37, 38, 40)."""
+
+
+def scenarios_of(text: str | None) -> frozenset[int]:
+    """The scenarios that a docstring names."""
+    named = SCENARIO.findall(text or "")
+    return frozenset(int(number) for found in named for number in re.findall(r"\d+", found))
 
 
 async def becomes(nodes, path, wanted):

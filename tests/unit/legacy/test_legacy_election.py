@@ -241,7 +241,7 @@ def test_cut_off_from_zookeeper_only():
 
 
 def test_suspended_for_less_than_the_lease_changes_nothing():
-    """LC-74: the same session is back in time; its member is kept, and its watches are armed again."""
+    """LC-74, scenario 42: the session is back in time; its member is kept, its watches are armed again."""
     stage = Stage(topics={"t": 1})
     consumer = stage.joined()
     stage.brokers[1].suspend()
@@ -335,7 +335,7 @@ def test_settings_have_the_documents_names_and_bounds():
     config = LegacyConfig()
     assert (config.rebalancers, config.min_session_ms, config.max_failed_pings) == (4, 1000, 3)
     assert (config.commit_interval_ms, config.max_rebalance_retries) == (10_000, 4)
-    assert config.rebalance_backoff_ms == 2000
+    assert (config.rebalance_backoff_ms, config.queue_size) == (2000, 1000)
     for wrong in ({"max_failed_pings": 0}, {"rebalancers": 0}, {"min_session_ms": 30_000}):
         with pytest.raises(ConfigError):
             LegacyConfig(**wrong)
