@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def test_a_fetch_waits_for_what_may_be_read(
 def test_a_topic_fetched_before_it_was_there_is_not_read_for_that(
     cluster: Cluster, asked: EmbeddedTransport
 ) -> None:
-    """A session that was opened with an id nobody knew finds the topic later; its rights are asked for then."""
+    """A session opened with an id nobody knew finds the topic later, and asks for its rights then."""
     later = uuid_bytes("AAAAAAAAAAAAAAAAAAAAAQ")
     topics = (FetchTopic(topic_id=later, partitions=(NEVER,)),)
     opened: Any = asked.request(
@@ -148,8 +149,6 @@ def test_a_topic_fetched_before_it_was_there_is_not_read_for_that(
     )
     assert opened.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
     hidden = cluster.catalog.topics["hidden"]
-    from dataclasses import replace
-
     cluster.create_topic(replace(hidden, name="later", topic_id=later))
     again = FetchRequest(max_wait_ms=0, min_bytes=1, session_id=opened.session_id, session_epoch=1)
     found: Any = asked.request(None, again)
