@@ -20,7 +20,7 @@ def _nobody(response: Message | None) -> None:
 
 @dataclass(slots=True)
 class Call(Request, Generic[R]):
-    """A request of class R that `principal` sent to broker `node`.
+    """A request of class R that `principal` sent to broker `node`, by the listener of that name.
 
     `answer` takes the response of a call that was parked, once, and never while the handler still runs;
     None says that no response is to be sent. `forget`, if the handler set it, is called when the peer is
@@ -32,6 +32,7 @@ class Call(Request, Generic[R]):
     answer: Callable[[Message | None], None] = _nobody
     forget: Callable[[], None] | None = field(default=None)
     principal: Principal = ANONYMOUS
+    listener: str = ""
 
     def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Any]:
         """A request of its own for a part of this one."""
@@ -44,6 +45,7 @@ class Call(Request, Generic[R]):
             answer,
             principal=self.principal,
             describable=self.describable,
+            listener=self.listener,
         )
 
 

@@ -20,6 +20,7 @@ from kgroup.errors import DecodeError, ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.runtime.complaints import Complaints
+from kgroup.security.principals import ANONYMOUS
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +55,15 @@ class Connection(asyncio.Protocol):
     before it is another's turn. Bytes that are no request close this connection and touch nothing else.
     """
 
-    def __init__(self, server: Host, node: int) -> None:
+    def __init__(self, server: Host, node: int, listener: str = "") -> None:
         self._server = server
         self._dispatcher = server.dispatcher
         self._routes = server.routes
         self._limit = server.dispatcher.cluster.settings.request_max_bytes
         self._longest = min(self._limit, PLAIN_REQUEST_BYTES)
         self._node = node
+        self._listener = listener
+        self._principal = ANONYMOUS
         self._host = ""
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -86,7 +89,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_AHEAD)
         peer = transport.get_extra_info("peername")
-        self._host = f"/{peer[0]}" if peer else "/"
+        self._host = f"/{_as_java_writes(peer[0])}" if peer else "/"
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -185,7 +188,17 @@ class Connection(asyncio.Protocol):
         except DecodeError as error:
             self._give_up(f"bytes that are no request ({error})")
             return
-        call = Call(body, route.version, client_id, self._host, self._node, self._on_answer)
+        call = Call(
+            body,
+            route.version,
+            client_id,
+            self._host,
+            self._node,
+            self._on_answer,
+            None,
+            self._principal,
+            self._listener,
+        )
         answer = self._dispatcher.handle(call)
         if answer is None:
             self._parked = route, correlation, call
@@ -290,3 +303,15 @@ class Connection(asyncio.Protocol):
             self._flush()
         self._buffer.clear()
         self.close()
+
+
+def _as_java_writes(address: str) -> str:
+    """An IP address as Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it."""
+    if ":" not in address:
+        return address
+    from ipaddress import IPv6Address
+
+    ip = IPv6Address(address.partition("%")[0])
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return ":".join(f"{int(part, 16):x}" for part in ip.exploded.split(":"))

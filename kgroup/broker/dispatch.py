@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
@@ -67,6 +67,8 @@ class Dispatcher:
         self.producers = ProducerStates(cluster)
         self.transactions = Transactions(cluster, self.tickets, self.watchers)
         self.script: Interceptor | None = None
+        self.addresses: Mapping[str, Mapping[int, tuple[str, int]]] = {}
+        """Where clients of each listener find the brokers, by name of the listener and node id."""
         self._partitions: dict[str, int] = {}
         self._sessions: dict[int, FetchSessions] = {}
 
@@ -80,6 +82,10 @@ class Dispatcher:
         if found is None:
             found = self._sessions[node] = FetchSessions(self.cluster.settings.fetch_sessions_max)
         return found
+
+    def endpoints(self, call: Call[Any]) -> Mapping[int, tuple[str, int]]:
+        """The brokers' addresses as whoever sent this call reaches them: by the listener it came by."""
+        return self.addresses.get(call.listener, self.cluster.endpoints)
 
     def versions(self, key: int) -> range | None:
         """The versions of an API that are served; None for none."""

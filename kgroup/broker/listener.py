@@ -10,8 +10,13 @@ import logging
 import resource
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from kgroup.runtime.complaints import Complaints
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logging.getLogger(__name__)
 
@@ -19,34 +24,57 @@ BACKLOG = 1024
 AT_ONCE = 16  # accepted before the loop does something else
 SPARE_FILES = 64  # descriptors that connections leave to the logs
 RETRY_S = 1.0
+TLS_HANDSHAKE_S = 15.0  # from the connection to the end of its handshake; who needs longer is cut off
+TLS_GOODBYE_S = 3.0  # for the peer to agree that a connection is closed
+TLS_HANDSHAKES = 512  # under way at a time
 
 
 class Listener:
     """Accepts on `host` and `port` (0: any free one) for as long as it is open; OSError if it cannot be had.
 
     A connection that would take one of the last descriptors is closed at once: segments are opened and
-    rolled with those.
+    rolled with those. With `tls`, what `make` makes is told of a connection when its handshake is done.
     """
 
     def __init__(
-        self, host: str, port: int, make: Callable[[], asyncio.Protocol], complaints: Complaints
+        self,
+        host: str,
+        port: int,
+        make: Callable[[], asyncio.Protocol],
+        complaints: Complaints,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._make = make
         self._complaints = complaints
-        self._socket = socket.create_server((host, port), backlog=BACKLOG)
+        self._tls = tls
+        self._socket = _bound(host, port)
         self._socket.setblocking(False)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
-        self._making: set[asyncio.Task[object]] = set()
+        self._making: dict[asyncio.Task[None], socket.socket] = {}
         self._retry: asyncio.TimerHandle | None = None
         self._listen()
 
+    @property
+    def handshakes(self) -> int:
+        """Connections that are not set up yet."""
+        return len(self._making)
+
     def close(self) -> None:
-        """Accept nothing more; connections that are there stay."""
+        """Accept nothing more; connections that are there stay, handshakes under way end."""
         if self._retry is not None:
             self._retry.cancel()
         self._loop.remove_reader(self._socket)
         self._socket.close()
+        if self._tls is not None:
+            for accepted in self._making.values():
+                with suppress(OSError):
+                    accepted.shutdown(socket.SHUT_RDWR)
+
+    async def ended(self) -> None:
+        """Wait until the handshakes that `close` ended are gone."""
+        if self._tls is not None and self._making:
+            await asyncio.wait(tuple(self._making))
 
     def _listen(self) -> None:
         self._retry = None
@@ -69,10 +97,16 @@ class Listener:
                 accepted.close()
                 self._complain("closes new connections: nearly all file descriptors (ulimit -n) are in use")
                 continue
+            if self._tls is not None and len(self._making) >= TLS_HANDSHAKES:
+                accepted.close()
+                self._complain(f"closes new connections: {TLS_HANDSHAKES} TLS handshakes are under way")
+                continue
             accepted.setblocking(False)
-            making = self._loop.create_task(self._connect(accepted))
-            self._making.add(making)
-            making.add_done_callback(self._making.discard)
+            making = self._loop.create_task(
+                self._connect(accepted) if self._tls is None else self._connect_tls(accepted, self._tls)
+            )
+            self._making[making] = accepted
+            making.add_done_callback(self._making.pop)
 
     async def _connect(self, accepted: socket.socket) -> None:
         try:
@@ -81,8 +115,38 @@ class Listener:
             accepted.close()
             self._complain(f"lost a connection before it was set up: {error.strerror}")
 
+    async def _connect_tls(self, accepted: socket.socket, context: ssl.SSLContext) -> None:
+        from kgroup.broker.locks.tls import reason
+
+        try:
+            peer = accepted.getpeername()[0]
+        except OSError:
+            accepted.close()
+            return
+        try:
+            await self._loop.connect_accepted_socket(
+                self._make,
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=TLS_HANDSHAKE_S,
+                ssl_shutdown_timeout=TLS_GOODBYE_S,
+            )
+        except OSError as error:
+            accepted.close()
+            log.info("the TLS handshake of %s failed: %s", peer, reason(error))
+
     def _complain(self, text: str) -> None:
         self._complaints.say(log, f"{self.address[0]}:{self.address[1]}", text)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    if ":" in host:
+        return socket.create_server((host, port), family=socket.AF_INET6, backlog=BACKLOG)
+    if not host and socket.has_dualstack_ipv6():
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+        )
+    return socket.create_server((host, port), backlog=BACKLOG)
 
 
 def highest_file() -> int:

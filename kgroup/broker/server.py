@@ -8,7 +8,7 @@ import errno
 import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,8 @@ from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
+from kgroup.broker.locks.settings import LOCAL_HOST as HOST
+from kgroup.broker.locks.settings import ListenerSettings, is_loopback, is_of_listeners, read_listeners
 from kgroup.broker.prepared import import_all
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
@@ -27,16 +29,23 @@ from kgroup.runtime.cluster import Cluster
 
 if TYPE_CHECKING:
     from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
+    from kgroup.broker.locks.doors import Door
 
 log = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"
+PLAIN = "PLAINTEXT"
 
 
 class Server:
-    """All brokers of a cluster, each on its own loopback port; `metrics_at` is announced with them."""
+    """All brokers of a cluster, each on its own ports; `metrics_at` is announced with them.
 
-    def __init__(self, cluster: Cluster, metrics_at: str = "") -> None:
+    Without `listeners` they listen on loopback, and whoever reaches that may come in. ConfigError for a
+    listener's lock that cannot be made.
+    """
+
+    def __init__(
+        self, cluster: Cluster, metrics_at: str = "", listeners: Sequence[ListenerSettings] = ()
+    ) -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
         self.dispatcher = Dispatcher(cluster, guarded(cluster, ALL))
@@ -45,6 +54,9 @@ class Server:
         self.complaints = cluster.complaints
         self.turns = Turns()
         self._listeners: list[Listener] = []
+        self._settings = tuple(listeners)
+        self._doors = _doors(self._settings, cluster)
+        self._keeping: list[asyncio.Task[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -52,24 +64,37 @@ class Server:
         self._reading_on = False  # what is due waits until all that has come is read
 
     async def start(self, port: int = 0) -> list[int]:
-        """Listen on `port` and the ones behind it (0: any free ones); the ports, by node id.
+        """Listen where the listeners say, else on `port` of loopback and the ones behind it (0: any free).
 
-        KgroupError if one is in use.
+        The ports of the first listener, by node id. KgroupError if one is in use.
         """
         import_all()
         self._loop = asyncio.get_running_loop()
-        bound: dict[int, tuple[str, int]] = {}
-        for node in range(self.cluster.brokers):
-            listener = self._listen(node, port + node if port else 0)
-            self._listeners.append(listener)
-            bound[node] = listener.address
-        self.cluster.announce(bound, self.metrics_at)
+        listeners = self._settings or (ListenerSettings(PLAIN, PLAIN, HOST, port),)
+        bound = {each.name: self._open(each) for each in listeners}
+        self.dispatcher.addresses = bound
+        plain = (each for each in listeners if each.protocol == PLAIN and is_loopback(each.host))
+        first = next(plain, listeners[0])
+        scheme = "" if first.protocol == PLAIN else f"{first.protocol}://"
+        self.cluster.announce(bound[first.name], self.metrics_at, scheme)
+        self._keeping = [asyncio.create_task(d.keys.keep_fresh()) for d in self._doors.values() if d.keys]
         self.dispatcher.wakeups.on_earlier = self._arm
         self.dispatcher.wakeups.next_ms()
         self._arm()
         self._look_for_idle()
         self._keep_logs_short()
-        return [number for _, number in bound.values()]
+        return [number for _, number in bound[listeners[0].name].values()]
+
+    def addresses(self) -> list[str]:
+        """Where clients find each listener of each broker, "HOST:PORT", and its protocol if it has a lock."""
+        protocols = {
+            each.name: "" if each.protocol == PLAIN else f"{each.protocol}://" for each in self._settings
+        }
+        return [
+            f"{protocols.get(name, '')}{host}:{port}"
+            for name, of_brokers in self.dispatcher.addresses.items()
+            for host, port in of_brokers.values()
+        ]
 
     async def stop(self) -> None:
         """Answer who is parked, close every connection and listener. The cluster stays open."""
@@ -77,8 +102,12 @@ class Server:
         for timer in (self._timer, self._idle_timer, self._cleaner_timer):
             if timer is not None:
                 timer.cancel()
+        for keeping in self._keeping:
+            keeping.cancel()
         for listener in self._listeners:
             listener.close()
+        for listener in self._listeners:
+            await listener.ended()
         self.dispatcher.tickets.abandon()
         for connection in tuple(self.connections):
             connection.close()
@@ -86,6 +115,11 @@ class Server:
         for connection in tuple(self.connections):
             connection.abort()
         self._listeners.clear()
+
+    @property
+    def handshakes(self) -> int:
+        """Connections whose TLS handshake is under way."""
+        return sum(listener.handshakes for listener in self._listeners)
 
     def opened(self, connection: Connection) -> None:
         """A connection is there; one too many (max.connections) is closed at once."""
@@ -105,14 +139,38 @@ class Server:
             connection.abort()
         return len(idle)
 
-    def _listen(self, node: int, port: int) -> Listener:
+    def _open(self, settings: ListenerSettings) -> dict[int, tuple[str, int]]:
+        """Listen for every broker; where clients are sent to reach each."""
+        found: dict[int, tuple[str, int]] = {}
+        for node in range(self.cluster.brokers):
+            listener = self._listen(settings, node, settings.port + node if settings.port else 0)
+            self._listeners.append(listener)
+            host, port = listener.address
+            if settings.advertised is not None:
+                host, first = settings.advertised
+                port = first + node if first else port
+            found[node] = host, port
+        return found
+
+    def _listen(self, settings: ListenerSettings, node: int, port: int) -> Listener:
+        door = self._doors.get(settings.name)
         try:
-            return Listener(HOST, port, lambda: Connection(self, node), self.complaints)
+            if door is None:
+                name = settings.name if self._settings else ""
+                return Listener(settings.host, port, lambda: Connection(self, node, name), self.complaints)
+            from kgroup.broker.locks.connection import LockedConnection
+
+            return Listener(
+                settings.host, port, lambda: LockedConnection(self, node, door), self.complaints, door.tls
+            )
         except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
                 raise
             hint = "take another with --port, or 0 for any free one"
-            raise KgroupError(f"port {port} on {HOST} cannot be used: {error.strerror}", hint) from None
+            if self._settings:
+                hint = "listeners names another, or 0 for any free one; each broker takes the next port"
+            where = f"port {port} on {settings.host or 'all addresses'}"
+            raise KgroupError(f"{where} cannot be used: {error.strerror}", hint) from None
         except OverflowError:
             raise KgroupError(f"port {port} is above 65535", "take a lower one with --port") from None
 
@@ -179,21 +237,27 @@ def serve(
 ) -> None:
     """Serve a cluster until SIGTERM or SIGINT, then end it cleanly.
 
-    `legacy` gives each broker a coordinator of the ZooKeeper era beside its own. `say` is given the lines
-    that tell where the metrics and those coordinators are and, last, that clients may come. KgroupError for
-    a folder that is locked, a port in use, or a setting that makes no sense.
+    Settings of listeners say where to listen, and `port` is not looked at then. `legacy` gives each broker a
+    coordinator of the ZooKeeper era beside its own. `say` is given the lines that tell where the metrics and
+    those coordinators are and, last, that clients may come. KgroupError for a folder that is locked, a port
+    in use, or a setting that makes no sense.
     """
+    given = settings or {}
+    listeners = read_listeners({name: text for name, text in given.items() if is_of_listeners(name)})
+    config = {name: text for name, text in given.items() if not is_of_listeners(name)}
     cluster = Cluster(
-        data, brokers=brokers, config=settings, offsets_partitions=partitions, owner="kgroup serve"
+        data, brokers=brokers, config=config, offsets_partitions=partitions, owner="kgroup serve"
     )
     try:
-        asyncio.run(_serve(cluster, port, metrics_port, legacy, say or _print))
+        server = partial(Server, cluster, listeners=listeners)
+        asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print))
     finally:
         cluster.close()
 
 
 async def _serve(
     cluster: Cluster,
+    make: Callable[[str], Server],
     port: int,
     metrics_port: int | None,
     legacy: LegacyOptions | None,
@@ -210,16 +274,26 @@ async def _serve(
         if metrics_port is not None:
             metrics_at = _serve_metrics(cluster, metrics_port, coordinators, stack)
             say(f"kgroup: metrics on http://{metrics_at}/metrics")
-        server = Server(cluster, metrics_at)
+        server = make(metrics_at)
         stack.push_async_callback(server.stop)
-        ports = await server.start(port)
+        await server.start(port)
         if coordinators is not None:
             stack.push_async_callback(coordinators.stop)
             say("kgroup: legacy coordinators on " + ",".join(await coordinators.start()))
             if coordinators.tree is not None:
                 say("kgroup: legacy groups end with this process, positions too; --zookeeper keeps them")
-        say("kgroup: serving on " + ",".join(f"{HOST}:{bound}" for bound in ports))
+        say("kgroup: serving on " + ",".join(server.addresses()))
         await ended.wait()
+
+
+def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str, Door]:
+    """The listeners with locks, made ready, by name."""
+    locked = [each for each in listeners if each.protocol != PLAIN]
+    if not locked:
+        return {}
+    from kgroup.broker.locks.doors import open_doors
+
+    return {door.name: door for door in open_doors(locked, cluster.credentials)}
 
 
 def _coordinators(cluster: Cluster, legacy: LegacyOptions | None) -> LegacyBrokers | None:

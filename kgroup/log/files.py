@@ -19,6 +19,8 @@ CATALOG = "catalog.json"
 """Of a data folder: what the cluster remembers besides its logs."""
 ACLS = "acls.json"
 """Of a data folder: the access rules, once an authorizer was switched on."""
+CREDENTIALS = "credentials.json"
+"""Of a data folder: what the cluster keeps of its users' passwords; only its owner may read it."""
 CLEANED = ".cleaned"
 SWAP = ".swap"
 START_OFFSET = "log-start-offset"
@@ -89,10 +91,16 @@ def write_checkpoint(folder: Path, name: str, offset: int) -> None:
     replace_file(folder / name, f"{offset}\n")
 
 
-def replace_file(path: Path, content: str | bytes, *, durable: bool = True) -> None:
-    """Give a small file new content in one step, durable on return unless told otherwise."""
+def replace_file(path: Path, content: str | bytes, *, durable: bool = True, private: bool = False) -> None:
+    """Give a small file new content in one step, durable on return unless told otherwise.
+
+    A `private` one can never be read by others (mode 0600).
+    """
     draft = path.with_name(path.name + ".tmp")
-    with draft.open("wb") as file:
+    if private:
+        draft.unlink(missing_ok=True)
+    mode = 0o600 if private else 0o666
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
         if durable:
             file.flush()

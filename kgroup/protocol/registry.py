@@ -48,6 +48,8 @@ _KAFKA = {
     45: "AlterPartitionReassignments",
     46: "ListPartitionReassignments",
     47: "OffsetDelete",
+    50: "DescribeUserScramCredentials",
+    51: "AlterUserScramCredentials",
     57: "UpdateFeatures",
     60: "DescribeCluster",
     61: "DescribeProducers",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
@@ -24,15 +23,13 @@ from kgroup.runtime.changes import Changes
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, told
-from kgroup.runtime.partition_folders import all_there, discard, open_partition
+from kgroup.runtime.credentials import Credentials
+from kgroup.runtime.partition_folders import all_there, discard, held, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
 from kgroup.runtime.shard import Shard
 from kgroup.runtime.topic_settings import TopicSettings
-
-if TYPE_CHECKING:
-    from kgroup.log.directory import DataDirectory
 
 log = logging.getLogger(__name__)
 
@@ -78,13 +75,14 @@ class Cluster:
         self.counters = Counters()
         self.load_times_ms: list[int] = []
         self.folder = data
-        self._directory = _locked(data, owner)
+        self._directory = held(data, owner)
         self.cluster_id = (
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
         )
         try:
             new = self._directory is None or self._directory.created
             self.catalog = Catalog(data, self.cluster_id, new=new)
+            self.credentials = Credentials(data, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
             self.acls = access_rules(data, self.cluster_id, self.catalog, static)
@@ -98,11 +96,14 @@ class Cluster:
         """The settings of the process, as they are now."""
         return self.in_force.process
 
-    def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "") -> None:
-        """Where the brokers listen now, for clients and for whoever finds the folder in use."""
+    def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "", scheme: str = "") -> None:
+        """Where the brokers listen now, for clients and for whoever finds the folder in use.
+
+        `scheme`, as "SASL_SSL://", tells that a plain connection is not taken there.
+        """
         self.endpoints.update(endpoints)
         if self._directory is not None:
-            listeners = ",".join(f"{host}:{port}" for host, port in endpoints.values())
+            listeners = ",".join(f"{scheme}{host}:{port}" for host, port in endpoints.values())
             self._directory.announce(listeners, metrics)
 
     def live_shards(self) -> Iterator[Shard]:
@@ -390,11 +391,3 @@ class Cluster:
         with self.together():
             assert self._changes is not None
             yield self._changes
-
-
-def _locked(data: Path | None, owner: str) -> DataDirectory | None:
-    if data is None:
-        return None
-    from kgroup.log.directory import DataDirectory
-
-    return DataDirectory(data, command=owner)

@@ -62,7 +62,7 @@ def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfi
     """The broker's and the groups' settings, and a check of those for topics; ConfigError for a wrong one."""
     ours, theirs = BrokerSettings.names(), GroupConfig.names()
     for name, text in config.items():
-        if name not in ours and name not in theirs and name not in OF_TOPICS:
+        if not is_setting(name):
             raise ConfigError(f"no such setting: {name}", near_misses(name, (*ours, *theirs, *OF_TOPICS)))
         if name in OF_TOPICS:
             try:
@@ -73,6 +73,11 @@ def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfi
         BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
         GroupConfig.of({k: v for k, v in config.items() if k in theirs}),
     )
+
+
+def is_setting(name: str) -> bool:
+    """Whether `read_settings` knows a setting of this name."""
+    return name in BrokerSettings.names() or name in GroupConfig.names() or name in OF_TOPICS
 
 
 def near_misses(name: str, known: Iterable[str]) -> str:

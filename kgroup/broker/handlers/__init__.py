@@ -19,6 +19,8 @@ from kgroup.broker.handlers import (
     produce,
     producer_ids,
     reassignments,
+    sasl,
+    scram_users,
     topics,
     transactions,
     txn_markers,
@@ -43,4 +45,6 @@ ALL: tuple[Api[Any], ...] = (
     *features.APIS,
     *log_dirs.APIS,
     *acls.APIS,
+    *sasl.APIS,
+    *scram_users.APIS,
 )

@@ -20,9 +20,9 @@ def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> 
     """The leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
     request = call.body
     if call.version >= MANY_KEYS_SINCE:
-        found = tuple(_coordinator(broker, request.key_type, key) for key in request.coordinator_keys)
+        found = tuple(_coordinator(broker, call, key) for key in request.coordinator_keys)
         return FindCoordinatorResponse(coordinators=found)
-    one = _coordinator(broker, request.key_type, request.key)
+    one = _coordinator(broker, call, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
         error_message=one.error_message,
@@ -42,7 +42,8 @@ def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None
     )
 
 
-def _coordinator(broker: Dispatcher, key_type: int, key: str) -> Coordinator:
+def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: str) -> Coordinator:
+    key_type = call.body.key_type
     if key_type == GROUP:
         partition = broker.partition_of(key)
         if broker.cluster.offline(OFFSETS_TOPIC, partition):
@@ -52,7 +53,7 @@ def _coordinator(broker: Dispatcher, key_type: int, key: str) -> Coordinator:
         node = broker.transactions.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
-    host, port = broker.cluster.endpoints[node]
+    host, port = broker.endpoints(call)[node]
     return Coordinator(key=key, node_id=node, host=host, port=port)
 
 

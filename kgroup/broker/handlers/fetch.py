@@ -173,7 +173,7 @@ def respond(broker: Dispatcher, call: Call[Any], plan: Plan, found: Found) -> Fe
     return FetchResponse(
         session_id=session_id,
         responses=tuple(responses),
-        node_endpoints=tuple(_endpoint(broker, node) for node in leaders) if leaders else (),
+        node_endpoints=tuple(_endpoint(broker, call, node) for node in leaders) if leaders else (),
     )
 
 
@@ -181,8 +181,8 @@ def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicRes
     return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
 
 
-def _endpoint(broker: Dispatcher, node: int) -> NodeEndpoint:
-    host, port = broker.cluster.endpoints[node]
+def _endpoint(broker: Dispatcher, call: Call[Any], node: int) -> NodeEndpoint:
+    host, port = broker.endpoints(call)[node]
     return NodeEndpoint(node_id=node, host=host, port=port)
 
 

@@ -71,7 +71,7 @@ def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataRespons
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(node_id=node, host=host, port=port)
-            for node, (host, port) in cluster.endpoints.items()
+            for node, (host, port) in broker.endpoints(call).items()
         ),
         cluster_id=cluster.cluster_id,
         controller_id=CONTROLLER,
@@ -98,7 +98,7 @@ def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> 
         controller_id=CONTROLLER,
         brokers=tuple(
             DescribeClusterBroker(broker_id=node, host=host, port=port)
-            for node, (host, port) in broker.cluster.endpoints.items()
+            for node, (host, port) in broker.endpoints(call).items()
         ),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

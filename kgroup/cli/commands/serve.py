@@ -1,5 +1,8 @@
 """`kgroup serve`: the embedded cluster on TCP."""
 
+import os
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,14 +24,22 @@ if TYPE_CHECKING:
         ("kgroup serve --metrics 9404", "with Kafka's metrics at 127.0.0.1:9404/metrics"),
         ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
+        ("kgroup serve --config server.properties", "with its listeners: TLS, SASL and users, as Kafka's"),
     ),
     has_json=False,
 )
 def command(
     env: Env,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", help="First port on 127.0.0.1; 0 takes free ones.", min=0)
-    ] = 9092,
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="N",
+            help="First port on 127.0.0.1; 0 takes free ones.",
+            min=0,
+            show_default="9092",
+        ),
+    ] = None,
     brokers: Annotated[
         int, typer.Option("--brokers", metavar="N", help="Brokers, each on its own port.", min=1)
     ] = 1,
@@ -39,6 +50,14 @@ def command(
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Broker settings from a server.properties; those of --set come first.",
+        ),
     ] = None,
     metrics: Annotated[
         int | None,
@@ -70,7 +89,9 @@ def command(
 ) -> ExitCode:
     """Serve the embedded cluster on TCP until Ctrl-C or SIGTERM.
 
-    Listens on 127.0.0.1 only. Commands with --local on the same folder talk to it while it runs.
+    Listens on 127.0.0.1 only, unless the setting `listeners` says otherwise; beyond this machine only with
+    SASL_SSL, or SSL and certificates of clients. Passwords belong into --config's file, not behind --set.
+    Commands with --local on the same folder talk to it while it runs.
     """
     from kgroup.broker.server import serve
     from kgroup.cli.env.config import LocalTarget
@@ -87,6 +108,10 @@ def command(
             "--local DIR or --memory says where serve keeps its data",
         )
     settings = dict(_pair(text) for text in set_ or ())
+    if config is not None:
+        settings = {**_of_file(env, config), **settings}
+    if "listeners" in settings and port is not None:
+        raise ConfigError("--port and the setting listeners both say where to listen", "give one of them")
     given = {"--legacy-port": legacy_port, "--legacy-set": legacy_set, "--zookeeper": zookeeper}
     for name, value in given.items():
         if value is not None and not legacy:
@@ -97,7 +122,7 @@ def command(
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     serve(
         None if memory or target is None else target.directory,
-        port=port,
+        port=9092 if port is None else port,
         brokers=brokers,
         partitions=partitions,
         settings=settings,
@@ -105,6 +130,27 @@ def command(
         legacy=_legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None,
     )
     return ExitCode.OK
+
+
+def _of_file(env: Env, path: Path) -> dict[str, str]:
+    """The settings of a server.properties that mean something here; the others are named on stderr."""
+    from kgroup.broker.locks.settings import is_of_listeners
+    from kgroup.cli.env.properties import parse_properties
+    from kgroup.runtime.settings_in_force import is_setting
+
+    try:
+        found = parse_properties(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"cannot read {path}: {reason}") from None
+    idle = sorted(name for name in found if not (is_setting(name) or is_of_listeners(name)))
+    if idle:
+        env.note(f"{path}: {', '.join(idle)} {'mean' if len(idle) > 1 else 'means'} nothing here")
+    if any("password" in name or "jaas" in name or name.endswith(".key") for name in found):
+        others = stat.S_IMODE(path.stat().st_mode) & 0o077
+        if os.name == "posix" and others:
+            env.note(f"{path} holds secrets and others may read it: chmod 600 {path}")
+    return {name: text for name, text in found.items() if name not in idle}
 
 
 def _legacy(env: Env, port: int, pairs: list[str], zookeeper: str | None) -> "LegacyOptions":

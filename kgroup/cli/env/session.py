@@ -55,6 +55,12 @@ def connection_of(env: Env) -> "ConnectionSettings | Path":
     served = _served_at(target.directory)
     if served is None:
         return target.directory
+    if "://" in served:
+        raise ConfigError(
+            f"the embedded cluster in {target.directory} is served behind a lock, at {served}",
+            "reach it as its clients do: -b HOST:PORT --command-config FILE; or give it a PLAINTEXT listener"
+            " on loopback, too",
+        )
     from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 
     return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())

@@ -1,0 +1,7 @@
+"""The locks of a broker's listeners: what Kafka's security settings ask for, TLS, SASL, and who gets in.
+
+`settings` reads listeners and what they demand; `tls` makes contexts of stores and names peers by their
+certificates; `sasl` takes a connection from its first byte to a principal; `mechanisms` decides whether a
+token, a password or a proof is right. Nothing here serves a request of the cluster: what comes before
+authentication and is not a part of it ends the connection.
+"""

@@ -1,0 +1,138 @@
+"""A connection through a locked door: nothing of the cluster is served before it is known who is there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from kgroup.broker.call import Call
+from kgroup.broker.connection import Connection, Host
+from kgroup.broker.locks.doors import Door
+from kgroup.broker.locks.peer import principal_of
+from kgroup.broker.locks.sasl import HANDSHAKE, Authentication, SaslLock, Session, Then
+from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from kgroup.security.principals import ANONYMOUS
+
+log = logging.getLogger(__name__)
+
+AUTHENTICATION_S = 30.0
+"""From the connection to its authentication; who needs longer is cut off."""
+REAUTHENTICATION_MS = 1000
+"""Between two authentications of a connection (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS)."""
+_HANDSHAKE = HANDSHAKE.to_bytes(2, "big")
+
+
+class LockedConnection(Connection):
+    """As a Connection, with TLS below it or SASL before its first request, or both."""
+
+    def __init__(self, server: Host, node: int, door: Door) -> None:
+        super().__init__(server, node, door.name)
+        self._door = door
+        self._authentication: Authentication | None = None
+        self._session: Session | None = None
+        self._again_ms = 0  # when it was last authenticated again
+        self._refusing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._frames = self._limit, self._longest
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._door.tls is not None and self._door.sasl is None:
+            self._name_peer(transport)
+        if self._door.sasl is not None:
+            self._begin(self._door.sasl, None)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(
+                AUTHENTICATION_S, self._give_up, "nothing to authenticate it in time"
+            )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        self._authentication = None
+        super().connection_lost(exc)
+
+    def eof_received(self) -> bool:
+        """TLS cannot be closed in one direction only; without it, what came whole is still served."""
+        return super().eof_received() if self._door.tls is None else False
+
+    def _name_peer(self, transport: asyncio.BaseTransport) -> None:
+        try:
+            named = principal_of(transport.get_extra_info("ssl_object"), self._door.mapping)
+        except ValueError as error:
+            self._give_up(f"a certificate that cannot be read ({error})")
+            return
+        if named is None:
+            self._give_up("a certificate that no rule of ssl.principal.mapping.rules gives a name")
+            return
+        self._principal = named
+
+    def _begin(self, lock: SaslLock, before: Session | None) -> None:
+        asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self._node)
+        self._authentication = Authentication(lock, self._routes, self._dispatcher, asker, before)
+        # Kafka bounds frames before authentication by themselves (sasl.server.max.receive.size)
+        self._limit = self._longest = min(lock.max_frame, self._frames[0])
+
+    def _serve(self, frame: bytes, pos: int) -> None:
+        if self._refusing:
+            return
+        if self._authentication is None:
+            session = self._session
+            if session is None or session.ends_ms is None or not self._ends(session, frame, pos):
+                super()._serve(frame, pos)
+            return
+        self._take(self._authentication, frame[pos:])
+
+    def _ends(self, session: Session, frame: bytes, pos: int) -> bool:
+        """Whether a request begins the next authentication, or comes when it is too late for one."""
+        assert session.ends_ms is not None and self._door.sasl is not None
+        now_ms = self._dispatcher.clock.now_ms()
+        if frame[pos : pos + 2] == _HANDSHAKE and (
+            not self._again_ms or now_ms - self._again_ms >= REAUTHENTICATION_MS
+        ):
+            self._again_ms = now_ms
+            self._begin(self._door.sasl, session)
+            assert self._authentication is not None
+            self._take(self._authentication, frame[pos:])
+            return True
+        if now_ms > session.ends_ms:
+            self._give_up("a request after its session expired")
+            return True
+        return False
+
+    def _take(self, authentication: Authentication, frame: bytes) -> None:
+        step = authentication.take(frame)
+        if step.then is Then.CLOSED:
+            self._give_up(step.why)
+            return
+        if step.then is Then.REFUSED:
+            self._refuse(bytes(step.answer), step.why)
+            return
+        self._queue_out(bytearray(step.answer))
+        if step.then is Then.DONE:
+            self._stop_timer()
+            self._authentication, self._session = None, authentication.session
+            self._limit, self._longest = self._frames
+            assert self._session is not None
+            self._principal = self._session.principal
+
+    def _refuse(self, answer: bytes, why: str) -> None:
+        """Say no, but not at once: who tries passwords shall wait, too."""
+        assert self._door.sasl is not None
+        log.info("%s failed to authenticate on %s: %s", self._host, self._door.name, why)
+        self._stop_timer()
+        self._refusing = True
+        self._principal = ANONYMOUS
+        self._pause()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._door.sasl.delay_s, self._close_with, answer)
+
+    def _close_with(self, answer: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            if answer:
+                self._transport.write(answer)
+            self.close()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,80 @@
+"""A listener made ready: its settings with the TLS context, the mechanisms and the rules for names."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kgroup.broker.locks.settings import ListenerSettings
+from kgroup.errors import ConfigError
+from kgroup.runtime.credentials import Credentials
+from kgroup.security.principal_mapping import DEFAULT_RULES, PrincipalMapping
+
+if TYPE_CHECKING:
+    from kgroup.broker.locks.jwks import Jwks
+    from kgroup.broker.locks.sasl import SaslLock
+
+MAX_FRAME = 524_288
+FAILED_DELAY_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A listener and its locks; `keys` are those that tokens are checked with."""
+
+    settings: ListenerSettings
+    mapping: PrincipalMapping
+    tls: ssl.SSLContext | None = None
+    sasl: SaslLock | None = None
+    keys: Jwks | None = None
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+
+def open_doors(listeners: Iterable[ListenerSettings], credentials: Credentials) -> tuple[Door, ...]:
+    """The doors of these listeners; ConfigError says which setting or file cannot be used."""
+    return tuple(_door(listener, credentials) for listener in listeners)
+
+
+def _door(listener: ListenerSettings, credentials: Credentials) -> Door:
+    rules = listener.get("ssl.principal.mapping.rules") or DEFAULT_RULES
+    try:
+        mapping = PrincipalMapping(rules)
+    except ValueError as error:
+        raise ConfigError(f"{listener.where}: ssl.principal.mapping.rules: {error}") from None
+    tls = None
+    if listener.uses_tls:
+        from kgroup.broker.locks.tls import server_context
+
+        # with SASL, Kafka does not ask for certificates unless it is told so for this very listener
+        asked = listener.get("ssl.client.auth") or "none"
+        if listener.uses_sasl:
+            own = listener.values.get(f"listener.name.{listener.name.lower()}.ssl.client.auth")
+            asked = own or "none"
+        tls = server_context(listener.get, asked, listener.where)
+    if not listener.uses_sasl:
+        return Door(listener, mapping, tls)
+    lock, keys = _sasl(listener, credentials)
+    return Door(listener, mapping, tls, lock, keys)
+
+
+def _sasl(listener: ListenerSettings, credentials: Credentials) -> tuple[SaslLock, Jwks | None]:
+    from kgroup.broker.locks.mechanisms import exchanges, login_module
+    from kgroup.broker.locks.sasl import SaslLock
+    from kgroup.broker.locks.tokens import SignedTokens, token_validator
+
+    validator = None
+    if "OAUTHBEARER" in listener.mechanisms:
+        validator = token_validator(listener, login_module(listener, "OAUTHBEARER"))
+    made = exchanges(listener, credentials, validator)
+    lock = SaslLock(
+        made,
+        {name: listener.number("connections.max.reauth.ms", 0, name) for name in made},
+        listener.number("sasl.server.max.receive.size", MAX_FRAME),
+        listener.number("connection.failed.authentication.delay.ms", FAILED_DELAY_MS) / 1000,
+    )
+    return lock, validator.keys if isinstance(validator, SignedTokens) else None

@@ -1,0 +1,200 @@
+"""From a connection's first byte to a principal: what may be said before, in which order, and the answers.
+
+The states and refusals are those of Kafka 4.3.1's SaslServerAuthenticator: ApiVersions once, SaslHandshake,
+then tokens, in SaslAuthenticate requests (KIP-152) or, after SaslHandshake v0, as bare frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.handlers.api_versions import unsupported
+from kgroup.broker.locks.mechanisms import Denied, Exchange
+from kgroup.broker.routes import NotServed, Route, Routes, encoded
+from kgroup.errors import DecodeError, ErrorCode
+from kgroup.protocol import registry
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+from kgroup.protocol.messages.sasl_handshake import SaslHandshakeResponse
+from kgroup.security.principals import USER, Principal
+
+HANDSHAKE, API_VERSIONS, AUTHENTICATE = 17, 18, 36
+
+
+class Then(Enum):
+    """What becomes of the connection after a step."""
+
+    MORE = auto()
+    DONE = auto()
+    REFUSED = auto()
+    """The answer goes out later, as told by connection.failed.authentication.delay.ms; then it is closed."""
+    CLOSED = auto()
+    """At once, without an answer."""
+
+
+class _State(Enum):
+    VERSIONS_OR_HANDSHAKE = auto()
+    HANDSHAKE = auto()
+    TOKENS = auto()
+    BARE_TOKENS = auto()
+    OTHER_MECHANISM = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The answer to a frame, with its length in front, and what becomes of the connection."""
+
+    then: Then
+    answer: bytes | bytearray = b""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who a connection is, by which mechanism, and when it has to show that again (ms); None: never."""
+
+    principal: Principal
+    mechanism: str
+    ends_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLock:
+    """What a listener demands: its mechanisms, and the longest session of each (0: without end)."""
+
+    exchanges: Mapping[str, Callable[[], Exchange]]
+    max_session_ms: Mapping[str, int]
+    max_frame: int
+    delay_s: float
+
+
+class Authentication:
+    """One authentication of a connection; one that follows `before` may change neither user nor mechanism."""
+
+    def __init__(
+        self, lock: SaslLock, routes: Routes, dispatcher: Dispatcher, call: Call[Any], before: Session | None
+    ) -> None:
+        self._lock = lock
+        self._routes = routes
+        self._dispatcher = dispatcher
+        self._asker = call
+        self._before = before
+        self._state = _State.HANDSHAKE if before else _State.VERSIONS_OR_HANDSHAKE
+        self._mechanism = ""
+        self._exchange: Exchange | None = None
+        self.session: Session | None = None
+        """Who it is, once a step says DONE."""
+
+    def take(self, frame: bytes) -> Step:
+        """What a frame, without its length, leads to; never raises for what is in it."""
+        if self._state is _State.BARE_TOKENS:
+            return self._bare_token(frame)
+        if self._state is _State.OTHER_MECHANISM:
+            return Step(Then.REFUSED, why=f"it asked for {self._mechanism} in a session of another mechanism")
+        try:
+            route, correlation, _, body = self._routes.read(frame, 0)
+        except NotServed as error:
+            return self._not_served(error)
+        except DecodeError as error:
+            return Step(Then.CLOSED, why=f"bytes that are no request ({error})")
+        if self._state is _State.TOKENS:
+            return self._token(route, correlation, body)
+        if body.API == API_VERSIONS:
+            return self._versions(route, correlation, body)
+        if body.API == HANDSHAKE:
+            return self._handshake(route, correlation, body)
+        return Step(Then.CLOSED, why=f"{registry.name_of(body.API)} before it was authenticated")
+
+    def _not_served(self, error: NotServed) -> Step:
+        if error.key != API_VERSIONS or self._state is not _State.VERSIONS_OR_HANDSHAKE:
+            return Step(
+                Then.CLOSED, why=f"{registry.name_of(error.key)} v{error.version} before SASL was done"
+            )
+        route = self._routes.find(API_VERSIONS, 0)
+        assert route is not None
+        return Step(Then.MORE, encoded(route, error.correlation, unsupported()))
+
+    def _versions(self, route: Route, correlation: int, body: Message) -> Step:
+        if self._state is not _State.VERSIONS_OR_HANDSHAKE:
+            return Step(Then.CLOSED, why="ApiVersions twice")
+        asker = self._asker
+        call = Call(body, route.version, asker.client_id, asker.client_host, asker.node)
+        answer = self._dispatcher.handle(call)
+        if not isinstance(answer, Message):
+            return Step(Then.CLOSED, why="ApiVersions, which is not answered now")
+        if not getattr(answer, "error_code", ErrorCode.NONE):
+            self._state = _State.HANDSHAKE
+        return Step(Then.MORE, encoded(route, correlation, answer))
+
+    def _handshake(self, route: Route, correlation: int, body: Any) -> Step:
+        lock, self._mechanism = self._lock, body.mechanism
+        known = self._mechanism in lock.exchanges
+        code = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        answer = SaslHandshakeResponse(error_code=code, mechanisms=tuple(lock.exchanges))
+        out = encoded(route, correlation, answer)
+        if not known:
+            return Step(Then.REFUSED, out, f"the mechanism {self._mechanism[:40]!r}, which is not enabled")
+        if self._before is not None and self._before.mechanism != self._mechanism:
+            self._state = _State.OTHER_MECHANISM
+        else:
+            self._exchange = lock.exchanges[self._mechanism]()
+            self._state = _State.TOKENS if route.version else _State.BARE_TOKENS
+        return Step(Then.MORE, out)
+
+    def _token(self, route: Route, correlation: int, body: Any) -> Step:
+        if body.API != AUTHENTICATE:
+            text = (
+                f"Unexpected Kafka request of type {registry.name_of(body.API)} during SASL authentication."
+            )
+            refusal = self._dispatcher.apis[body.API].refuse(body, ErrorCode.ILLEGAL_SASL_STATE, text)
+            return Step(Then.REFUSED, encoded(route, correlation, refusal), text)
+        try:
+            said, lifetime_ms = self._step(body.auth_bytes)
+        except Denied as denied:
+            again = "re-authentication" if self._before else "authentication"
+            told = denied.told or (
+                f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
+                f"{self._mechanism}"
+            )
+            code = ErrorCode.SASL_AUTHENTICATION_FAILED
+            refusal = SaslAuthenticateResponse(error_code=code, error_message=told)
+            return Step(Then.REFUSED, encoded(route, correlation, refusal), str(denied))
+        answer = SaslAuthenticateResponse(auth_bytes=said, session_lifetime_ms=lifetime_ms)
+        then = Then.DONE if self.session else Then.MORE
+        return Step(then, encoded(route, correlation, answer))
+
+    def _bare_token(self, frame: bytes) -> Step:
+        try:
+            said, _ = self._step(frame)
+        except Denied as denied:
+            return Step(Then.REFUSED, why=str(denied))
+        return Step(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
+
+    def _step(self, said: bytes) -> tuple[bytes, int]:
+        """The mechanism's answer, and for how long (ms) the session holds that it completed, if it ends."""
+        exchange = self._exchange
+        assert exchange is not None
+        answer = exchange.step(said)
+        if not exchange.done:
+            return answer, 0
+        principal = Principal(USER, exchange.user)
+        if self._before is not None and self._before.principal != principal:
+            old = self._before.principal
+            raise Denied(
+                f"Cannot change principals during re-authentication from {old.kind}.{old.name}: "
+                f"{principal.kind}.{principal.name}"
+            )
+        now_ms = self._dispatcher.clock.now_ms()
+        limits = []
+        if exchange.expires_ms is not None:
+            limits.append(max(exchange.expires_ms - now_ms, 0))
+        if longest := self._lock.max_session_ms.get(self._mechanism, 0):
+            limits.append(longest)
+        lifetime_ms = min(limits, default=0)
+        self.session = Session(principal, self._mechanism, now_ms + lifetime_ms if limits else None)
+        return answer, lifetime_ms

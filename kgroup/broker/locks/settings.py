@@ -1,0 +1,288 @@
+"""Kafka's settings of listeners, read: where a broker listens, and which lock is on each door.
+
+`listeners`, `listener.security.protocol.map`, `advertised.listeners`, and what `ssl.*`, `sasl.*` and
+`connections.*` say, for one listener (`listener.name.NAME.…`) or for all. What brokers tell each other by has
+no meaning in a cluster that is one process, and is passed over.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgroup.errors import ConfigError
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+LOCAL_HOST = "127.0.0.1"
+WHERE = frozenset({"listeners", "advertised.listeners", "listener.security.protocol.map"})
+OF_OTHERS = frozenset(
+    {
+        "control.plane.listener.name",
+        "controller.listener.names",
+        "early.start.listeners",
+        "inter.broker.listener.name",
+        "sasl.mechanism.controller.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "security.inter.broker.protocol",
+    }
+)
+"""What brokers and controllers of a Kafka talk to each other by."""
+OF_LISTENERS = frozenset(
+    {
+        "connection.failed.authentication.delay.ms",
+        "connections.max.reauth.ms",
+        "principal.builder.class",
+        "sasl.enabled.mechanisms",
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.server.callback.handler.class",
+        "sasl.server.max.receive.size",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.principal.mapping.rules",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+IDLE = frozenset(
+    {"ssl.endpoint.identification.algorithm", "ssl.protocol", "ssl.secure.random.implementation"}
+)
+"""What changes nothing for a broker that connects to nobody and takes what ssl.enabled.protocols says."""
+JAAS = "sasl.jaas.config"
+_PREFIX = "listener.name."
+_LISTENER = re.compile(
+    r"(?P<name>[A-Za-z0-9_.-]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]]*):(?P<port>-?\d+)"
+)
+DEFAULT_PRINCIPALS = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSettings:
+    """One listener: its name, protocol and address, where clients are sent, and what is set for it.
+
+    The brokers of a cluster listen on the ports behind one another; port 0 takes free ones.
+    """
+
+    name: str
+    protocol: str
+    host: str
+    port: int
+    advertised: tuple[str, int] | None = None
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol.startswith("SASL_")
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"listener {self.name}"
+
+    def get(self, name: str, mechanism: str = "") -> str | None:
+        """A setting as it holds here: for this mechanism, for this listener, else for all."""
+        own = f"{_PREFIX}{self.name.lower()}."
+        names = [own + name, name]
+        if mechanism:
+            names.insert(0, f"{own}{mechanism.lower()}.{name}")
+        for each in names:
+            if each in self.values:
+                return self.values[each]
+        return None
+
+    def number(self, name: str, default: int, mechanism: str = "") -> int:
+        """A setting that is a number of at least 0; ConfigError for one that is none."""
+        text = self.get(name, mechanism)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit()):
+            raise ConfigError(f"{name}={text}: not a whole number of at least 0")
+        return int(text)
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The SASL mechanisms enabled here; ConfigError for one that is not served."""
+        given = self.get("sasl.enabled.mechanisms")
+        names = tuple(dict.fromkeys(name.strip() for name in (given or "").split(",") if name.strip()))
+        unknown = [name for name in names if name not in MECHANISMS]
+        if unknown or not names:
+            what = f"{unknown[0]} is not served" if unknown else "sasl.enabled.mechanisms is not set"
+            raise ConfigError(f"{self.where}: {what}", "served are " + ", ".join(MECHANISMS))
+        return names
+
+
+def is_of_listeners(name: str) -> bool:
+    """Whether a broker's setting is one of those read here, or spelled like one."""
+    return name in WHERE | OF_OTHERS | OF_LISTENERS or name.startswith(("listener.name.", "ssl.", "sasl."))
+
+
+def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
+    """The listeners that the settings describe, in their order; none where `listeners` is not set.
+
+    ConfigError for a setting there is not, an address or protocol that makes no sense, and for an address
+    beyond this machine that anybody could enter.
+    """
+    if "listeners" not in settings:
+        if settings.keys() - OF_OTHERS - IDLE:
+            name = min(settings.keys() - OF_OTHERS - IDLE)
+            raise ConfigError(
+                f"{name} has no effect without listeners", "as listeners=SASL_SSL://127.0.0.1:9093"
+            )
+        return ()
+    protocols = _protocols(settings.get("listener.security.protocol.map", ""))
+    controllers = {name.strip() for name in settings.get("controller.listener.names", "").split(",")}
+    advertised = {name: (host, port) for name, host, port in _addresses("advertised.listeners", settings)}
+    values = {name: value for name, value in settings.items() if name not in WHERE | OF_OTHERS}
+    found = []
+    for name, host, port in _addresses("listeners", settings):
+        if name in controllers:
+            continue
+        if name not in protocols:
+            raise ConfigError(
+                f"listener {name} has no security protocol", f"listener.security.protocol.map={name}:SASL_SSL"
+            )
+        address = advertised.pop(name, None) or _advertised(name, host)
+        found.append(ListenerSettings(name, protocols[name], host, port, address, values))
+    if strange := advertised.keys() - controllers:
+        raise ConfigError(f"advertised.listeners names {min(strange)}, which listeners does not")
+    if not found:
+        raise ConfigError("listeners names none for clients", "as listeners=SASL_SSL://127.0.0.1:9093")
+    _check_names(values, found)
+    for listener in found:
+        _check_lock(listener)
+    return tuple(found)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody beyond this machine reaches an address; a name has to resolve to such ones only."""
+    if not host:
+        return False
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
+    except OSError as error:
+        raise ConfigError(f"listeners: {host} cannot be resolved: {error.strerror}") from None
+    return all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
+
+
+def _check_lock(listener: ListenerSettings) -> None:
+    if is_loopback(listener.host):
+        return
+    if listener.protocol == "SASL_SSL":
+        return
+    if listener.protocol == "SSL" and listener.get("ssl.client.auth") == "required":
+        return
+    host = listener.host or "every address of this machine (no host is given)"
+    raise ConfigError(
+        f"{listener.where} is open to others on {host} and {listener.protocol} does not keep them out",
+        f"listen on {LOCAL_HOST}, or take SASL_SSL, or SSL with ssl.client.auth=required",
+    )
+
+
+def _advertised(name: str, host: str) -> tuple[str, int] | None:
+    """Where clients are sent that were told nothing else: to the address itself (0: with the port bound)."""
+    if not host:
+        return socket.getfqdn(), 0
+    try:
+        unspecified = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        unspecified = False
+    if unspecified:
+        raise ConfigError(
+            f"listener {name} on {host}: clients cannot be sent there",
+            f"advertised.listeners={name}://NAME:PORT tells where they find it",
+        )
+    return None
+
+
+def _addresses(setting: str, settings: Mapping[str, str]) -> list[tuple[str, str, int]]:
+    found: list[tuple[str, str, int]] = []
+    for text in filter(None, (part.strip() for part in settings.get(setting, "").split(","))):
+        match = _LISTENER.fullmatch(text)
+        if match is None or not 0 <= int(match["port"]) <= 65535:
+            raise ConfigError(f"{setting}: {text!r} is not NAME://HOST:PORT", "as SASL_SSL://127.0.0.1:9093")
+        name = match["name"].upper()
+        if any(name == other for other, _, _ in found):
+            raise ConfigError(f"{setting} names {name} twice")
+        found.append((name, match["host"].strip("[]"), int(match["port"])))
+    ports = [port for _, _, port in found if port]
+    if setting == "listeners" and len(ports) != len(set(ports)):
+        raise ConfigError("listeners: each listener must have a different port")
+    return found
+
+
+def _protocols(text: str) -> dict[str, str]:
+    """Listener → protocol; without an entry, a listener named like a protocol has that one."""
+    found = {name: name for name in PROTOCOLS}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, protocol = part.partition(":")
+        if not colon or protocol.strip().upper() not in PROTOCOLS:
+            raise ConfigError(
+                f"listener.security.protocol.map: {part!r} is not NAME:PROTOCOL",
+                "protocols are " + ", ".join(PROTOCOLS),
+            )
+        found[name.strip().upper()] = protocol.strip().upper()
+    return found
+
+
+def _check_names(values: Mapping[str, str], listeners: list[ListenerSettings]) -> None:
+    known = {listener.name.lower() for listener in listeners}
+    for full in values:
+        name = _bare(full, known)
+        if name == JAAS and name == full:
+            raise ConfigError(
+                f"{full} is not set for a listener and a mechanism",
+                f"as {_PREFIX}{min(known)}.plain.{JAAS}",
+            )
+        if name not in OF_LISTENERS | IDLE | {JAAS}:
+            raise ConfigError(f"the setting {full} is not known here", _near(name))
+    builder = {value for full, value in values.items() if _bare(full, known) == "principal.builder.class"}
+    if builder - {DEFAULT_PRINCIPALS}:
+        raise ConfigError("principal.builder.class: only Kafka's DefaultKafkaPrincipalBuilder is served")
+
+
+def _bare(full: str, listeners: set[str]) -> str:
+    """A setting's name without listener and mechanism."""
+    if not full.startswith(_PREFIX):
+        return full
+    rest = full[len(_PREFIX) :]
+    listener = next((name for name in listeners if rest.startswith(f"{name}.")), None)
+    if listener is None:
+        raise ConfigError(
+            f"{full}: there is no such listener", "listeners are " + ", ".join(sorted(listeners))
+        )
+    name = rest[len(listener) + 1 :]
+    for mechanism in MECHANISMS:
+        name = name.removeprefix(f"{mechanism.lower()}.")
+    return name
+
+
+def _near(name: str) -> str | None:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(OF_LISTENERS), n=2)
+    return "perhaps " + " or ".join(near) if near else None

@@ -1,0 +1,1 @@
+"""The locks of listeners."""
