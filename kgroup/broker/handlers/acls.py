@@ -116,7 +116,7 @@ def _store(broker: Dispatcher) -> AclStore:
 
 
 def _is_filter(creation: AclCreation) -> bool:
-    """Whether a rule would be for ANY type: Kafka cannot even read a request with one, and refuses it whole."""
+    """Whether a rule would be for ANY type: Kafka cannot read a request with one, and refuses it whole."""
     return (
         creation.resource_type == ResourceType.ANY
         or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
