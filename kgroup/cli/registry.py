@@ -54,7 +54,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("simulate", LOCAL, "Say what a scenario costs a group, in virtual time."),
         CommandEntry("pipeline", INSPECT, "The history of every group as tables, made and asked by Spark."),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
-        CommandEntry("cluster", LOCAL, "Brokers and topics: status, topics, create-topic."),
+        CommandEntry("cluster", LOCAL, "Brokers, topics and rights: status, topics, create-topic, acl."),
         CommandEntry("member", LOCAL, "Run a synthetic group member."),
         CommandEntry("config", LOCAL, "Show kgroup's settings; get and set those of a group."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),

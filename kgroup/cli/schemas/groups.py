@@ -92,6 +92,16 @@ METRIC = record(
     total=BOOLEAN,
 )
 
+_ACL: Mapping[str, Schema] = {
+    "resource_type": STRING,
+    "name": STRING,
+    "pattern": STRING,
+    "principal": STRING,
+    "host": STRING,
+    "operation": STRING,
+    "permission": one_of("ALLOW", "DENY"),
+}
+
 GROUPS: Mapping[str, Schema] = {
     "list": record(
         groups=array(
@@ -133,6 +143,11 @@ GROUPS: Mapping[str, Schema] = {
     ),
     "cluster topics": record(topics=array(TOPIC)),
     "cluster create-topic": record(topic=TOPIC),
+    "cluster acl add": record(acls=array(record(**_ACL))),
+    "cluster acl list": record(acls=array(record(**_ACL))),
+    "cluster acl remove": record(
+        acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before")))
+    ),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),
