@@ -63,13 +63,15 @@ def heartbeat(
 ) -> Answer:
     """Read on the group, Describe on all topics subscribed to by name; a pattern finds only such topics."""
     request = call.body
-    if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
+    names = request.subscribed_topic_names
+    read = READ_GROUP.met(asker, request)
+    if read and (not names or all(map(asker.describes, names))):
+        call.describable = asker.describes
         return api.handle(broker, call)
+    if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
+        return api.handle(broker, call)  # which nobody is served, whatever they may
     READ_GROUP.check(asker, request)
-    if not all(map(asker.describes, request.subscribed_topic_names or ())):
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    call.describable = asker.describes
-    return api.handle(broker, call)
+    return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest], api: Api[Any]) -> Answer:

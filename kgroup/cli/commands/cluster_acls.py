@@ -57,7 +57,7 @@ Pattern = Annotated[
             "may consume",
         ),
         (
-            "kgroup cluster acl add --principal User:al --operation All --topic al- --pattern prefixed --local",
+            "kgroup cluster acl add --principal User:al --operation All --topic a --pattern prefixed --local",
             "all topics with that prefix",
         ),
         (
