@@ -52,7 +52,7 @@ demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python
-	$(BIN)/pytest -q -n 2 -m "not interop and not spark"
+	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not release"
 
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers
@@ -107,6 +107,21 @@ hostile: setup ## Strangers at a server beside real clients: make hostile SECOND
 pipeline: spark ## Tests of the Spark pipeline
 	$(BIN)/pytest -q -m spark tests/pipeline
 
+.PHONY: dist
+dist: setup ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/
+	@rm -rf dist build/wheels
+	$(BIN)/python -m build --sdist --outdir dist . >build/dist.log
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist dist/kgroup-*.tar.gz
+	KGROUP_COMPILE=1 $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock -w build/wheels dist/kgroup-*.tar.gz
+	@if [ "$$(uname -s)" = Linux ]; then \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair -w dist build/wheels/*.whl >>build/dist.log 2>&1; \
+	else cp build/wheels/*.whl dist; fi
+	@ls dist
+
+.PHONY: dist-test
+dist-test: dist ## Install each of them where there is no checkout and no compiler, and use it there
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release
+
 .PHONY: bench
 bench: setup ## Ratios against peers; see docs/performance.md
 	$(BIN)/python -m bench
@@ -121,4 +136,4 @@ docs: setup ## Write man pages, completions and generated tables anew
 .PHONY: clean
 clean: ## Remove what the targets made
 	find kgroup -name '*.so' -delete
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist *.egg-info

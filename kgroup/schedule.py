@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
 
 
 class Schedule:
@@ -20,16 +19,16 @@ class Schedule:
         self.now_ms = start_ms
         self.steps = 0
         self.after_each: Callable[[], None] | None = None
-        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[int, int, Callable[..., None], tuple[object, ...]]] = []
         self._added = 0
 
-    def at(self, ms: int, action: Callable[..., None], *args: Any) -> None:
+    def at(self, ms: int, action: Callable[..., None], *args: object) -> None:
         """Carry `action` out at `ms`, or now if that is past."""
         self._added = added = self._added + 1
         now = self.now_ms
         heappush(self._heap, (ms if ms > now else now, added, action, args))
 
-    def after(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
+    def after(self, delay_ms: int, action: Callable[..., None], *args: object) -> None:
         """Carry `action` out `delay_ms` from now."""
         self._added = added = self._added + 1
         now = self.now_ms

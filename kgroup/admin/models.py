@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kgroup.protocol.embedded.connect import ConnectWorker
+    from kgroup.protocol.embedded.member import Application
+    from kgroup.protocol.embedded.schema_registry import RegistryInstance
+    from kgroup.protocol.embedded.streams import StreamsThread
+    from kgroup.protocol.embedded.undecoded import Undecoded
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
 REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 """The states in which a classic group waits for its members, who read nothing meanwhile."""
+STREAM_ASSIGNOR = "stream"
+"""What a group of Kafka Streams has for an assignor in the classic protocol, and no other."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
 LEFT_FOR_NOW = -2
@@ -93,13 +103,15 @@ class Tasks:
 class Member:
     """One member of a group; None means that the protocol or the broker does not tell.
 
-    `member_epoch` is -2 for a static member that left for now. `is_leader` and a classic member's epoch
-    are on no wire message. `assignment` is None while a classic group rebalances, for bytes that are not
-    those of the consumer protocol, and for tasks without a topology; `()` is an assignment of nothing.
-    `raw_metadata` and `raw_assignment` (base64) are bytes that could not be read. `user_data_bytes` is what
-    a custom assignor put into the assignment. `instance_id` None is a dynamic member only where
-    `instance_id_known`: brokers before Kafka 2.4 do not tell instance ids. `tasks` are set in streams
-    groups, whose `assignment` is the source partitions of the active ones.
+    `member_epoch` is -2 for a static member that left for now. A classic member's epoch is on no wire
+    message, and `is_leader` only where the members' own bytes say it (Connect, Schema Registry). `assignment`
+    is None while a classic group rebalances, for bytes that are not those of the consumer protocol, and for
+    tasks without a topology; `()` is an assignment of nothing. `raw_metadata` and `raw_assignment` (base64)
+    are bytes of another protocol, or that could not be read. `user_data_bytes` is what a custom assignor put
+    into the assignment. `instance_id` None is a dynamic member only where `instance_id_known`: brokers before
+    Kafka 2.4 do not tell instance ids. `tasks` are set in streams groups, whose `assignment` is the source
+    partitions of the active ones. `connect`, `streams` (the classic protocol) and `schema_registry` are what
+    such a member's own bytes say, and `undecoded` which of them could not be understood.
     """
 
     member_id: str
@@ -121,6 +133,10 @@ class Member:
     instance_id_known: bool = True
     tasks: Tasks | None = None
     target_tasks: Tasks | None = None
+    connect: ConnectWorker | None = None
+    streams: StreamsThread | None = None
+    schema_registry: RegistryInstance | None = None
+    undecoded: tuple[Undecoded, ...] = ()
 
     @property
     def name(self) -> str:
@@ -133,6 +149,15 @@ class Member:
         if self.assignment is None:
             return None
         return sum(len(entry.partitions) for entry in self.assignment)
+
+    @property
+    def work_known(self) -> bool:
+        """Whether it is told what the member does: partitions, or the work of an application known here."""
+        worker, instance = self.connect, self.schema_registry
+        if worker is not None or instance is not None:
+            elected = instance is not None and instance.election is not None
+            return elected or (worker is not None and worker.running is not None)
+        return self.assignment is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +212,8 @@ class GroupDescription:
     when the broker does not serve the request that tells them. `total_lag` is None when any part of it is
     unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the rows that say why.
     `errors` names parts that could not be read. `coordinator_epoch` is that of a coordinator elected in
-    ZooKeeper (docs/zookeeper-era.md), None elsewhere.
+    ZooKeeper (docs/zookeeper-era.md), None elsewhere. `application` is whose classic group it is where it is
+    not one of plain consumers; `no_offsets` is why such a group has none.
     """
 
     group_id: str
@@ -208,6 +234,8 @@ class GroupDescription:
     lag_at_least: int | None = None
     unknown_partitions: int = 0
     coordinator_epoch: int | None = None
+    application: Application | None = None
+    no_offsets: str | None = None
 
     @property
     def known_members(self) -> tuple[Member, ...]:

@@ -30,7 +30,7 @@ class Transport(Protocol):
         """The response, from broker `node`, or from any broker when it is None.
 
         Sent in the highest version that both sides have within the limits; BrokerRefused with
-        UNSUPPORTED_VERSION when there is none.
+        UNSUPPORTED_VERSION when they share none.
         """
         ...
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from kgroup.broker.server import serve
+from kgroup.runtime.cluster import Cluster
 
 logging.basicConfig(level=logging.INFO)
-serve(Path(sys.argv[1]), port=int(sys.argv[2]))
+serve(Cluster(Path(sys.argv[1])), port=int(sys.argv[2]))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
 from kgroup.protocol.codec import Message
 from kgroup.security.principals import ANONYMOUS, Principal
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R", bound=Message, covariant=True)
+"""Whoever takes a call of any class at all takes a `Call[Message]`."""
 
 
 def _nobody(response: Message | None) -> None:
@@ -34,7 +35,7 @@ class Call(Request, Generic[R]):
     principal: Principal = ANONYMOUS
     listener: str = ""
 
-    def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Any]:
+    def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Message]:
         """A request of its own for a part of this one."""
         return Call(
             body,

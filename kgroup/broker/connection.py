@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from typing import Any, Protocol
+from typing import Protocol
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._ended = False  # the peer sends nothing more
         self._out: list[bytes | bytearray] = []
         self._out_size = 0
-        self._parked: tuple[Route, int, Call[Any]] | None = None
+        self._parked: tuple[Route, int, Call[Message]] | None = None
         self._write_paused = False  # the peer does not read its answers
         self._read_paused = False  # we do not read its requests
         self._on_answer = self._answered
@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
         else:
             self._send(route, correlation, call, answer)
 
-    def _send(self, route: Route, correlation: int, call: Call[Any], answer: Message) -> None:
+    def _send(self, route: Route, correlation: int, call: Call[Message], answer: Message) -> None:
         try:
             out = encoded(route, correlation, answer)
         except Exception as error:
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
             return
         self._queue_out(out)
 
-    def _send_refusal(self, route: Route, correlation: int, call: Call[Any], error: Exception) -> None:
+    def _send_refusal(self, route: Route, correlation: int, call: Call[Message], error: Exception) -> None:
         """In place of an answer that has no encoding, as one with a string longer than strings can be."""
         name = registry.name_of(call.body.API)
         self._server.complaints.say(

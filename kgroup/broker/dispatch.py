@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from kgroup.broker.call import Answer, Call, R, Silence
+from kgroup.broker.call import Answer, Call, Silence
 from kgroup.broker.fetch_sessions import FetchSessions
 from kgroup.broker.producers import ProducerStates
 from kgroup.broker.tickets import Tickets
@@ -26,6 +26,7 @@ from kgroup.runtime.complaints import told
 log = logging.getLogger(__name__)
 
 GROUPS_REMEMBERED = 20_000
+R = TypeVar("R", bound=Message)
 LONGEST_REMEMBERED = 256  # characters of a group id
 
 
@@ -43,10 +44,14 @@ class Api(Generic[R]):
         return self.request.API
 
 
+AnyApi: TypeAlias = Api[Any]
+"""One of a table: whoever looks it up by the key of a request has the API of just that request's class."""
+
+
 class Interceptor(Protocol):
     """Answers requests in the handlers' place."""
 
-    def take(self, call: Call[Any]) -> tuple[bool, Answer]:
+    def take(self, call: Call[Message]) -> tuple[bool, Answer]:
         """Whether this call is answered here, and how."""
         ...
 
@@ -57,7 +62,7 @@ class Dispatcher:
     Of `apis`, kgroup's own are served only when client-side assignors are switched on.
     """
 
-    def __init__(self, cluster: Cluster, apis: Iterable[Api[Any]]) -> None:
+    def __init__(self, cluster: Cluster, apis: Iterable[AnyApi]) -> None:
         self.cluster = cluster
         self.clock = cluster.clock
         own = registry.PRIVATE_APIS if not cluster.group_config.client_assignors else ()
@@ -91,7 +96,7 @@ class Dispatcher:
         """The versions of an API that are served; None for none."""
         return registry.served_versions(key) if key in self.apis else None
 
-    def handle(self, call: Call[Any]) -> Answer:
+    def handle(self, call: Call[Message]) -> Answer:
         """The response to a call, a Silence, or None when `call.answer` will be called later.
 
         Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
@@ -102,7 +107,7 @@ class Dispatcher:
                 return answer
         return self.serve(call)
 
-    def serve(self, call: Call[Any]) -> Answer:
+    def serve(self, call: Call[Message]) -> Answer:
         """As `handle`, without a look at the script."""
         api = self.apis[call.body.API]
         try:
@@ -116,7 +121,7 @@ class Dispatcher:
             log.exception("%s v%d from %s failed", registry.name_of(api.key), call.version, call.client_id)
             return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
-    def complain(self, call: Call[Any], error: StorageError) -> None:
+    def complain(self, call: Call[Message], error: StorageError) -> None:
         """Tell the operator what the disk refused a request, now and again; each damage by itself."""
         api, complaints = registry.name_of(call.body.API), self.cluster.complaints
         if isinstance(error, DamagedLog):
@@ -131,7 +136,7 @@ class Dispatcher:
             yield
         self.tickets.topics_changed(replies)
 
-    def answer(self, call: Call[Any], response: Answer) -> None:
+    def answer(self, call: Call[Message], response: Answer) -> None:
         """End a parked call."""
         call.answer(None if isinstance(response, Silence) else response)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from kgroup.broker.call import Call, Silence
 from kgroup.broker.dispatch import Dispatcher
@@ -99,7 +98,7 @@ class EmbeddedTransport:
             wakeups.run(clock.now_ms())
         clock.wait_until(deadline_ms)
 
-    def _await(self, call: Call[Any], slot: _Slot, timeout_s: float) -> Message:
+    def _await(self, call: Call[Message], slot: _Slot, timeout_s: float) -> Message:
         clock, wakeups = self.cluster.clock, self.dispatcher.wakeups
         deadline_ms = clock.now_ms() + int(timeout_s * 1000)
         while not slot.filled:

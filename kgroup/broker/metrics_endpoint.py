@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -22,7 +22,7 @@ from kgroup.errors import KgroupError
 from kgroup.runtime.cluster import Cluster
 
 if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 HOST = "127.0.0.1"
 ANSWER_S = 10.0
@@ -80,7 +80,7 @@ class MetricsEndpoint:
     def _app(self, registry: CollectorRegistry) -> WSGIApplication:
         prometheus: WSGIApplication = make_wsgi_app(registry)
 
-        def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             if environ["PATH_INFO"] != "/metrics.json":
                 return prometheus(environ, start_response)
             start_response("200 OK", [("Content-Type", "application/json")])

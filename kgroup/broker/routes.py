@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.errors import DecodeError
@@ -32,7 +31,7 @@ class Route:
     """What a connection needs to know about one version of one API."""
 
     version: int
-    read: Callable[[bytes, int, int], tuple[Any, int]]
+    read: Callable[[bytes, int, int], tuple[Message, int]]
     flexible_request: bool
     head: bytes  # room for length and correlation id, and the empty tags of a flexible header
 
@@ -62,7 +61,7 @@ class Routes:
             )
         return found
 
-    def read(self, frame: bytes, pos: int) -> tuple[Route, int, str, Any]:
+    def read(self, frame: bytes, pos: int) -> tuple[Route, int, str, Message]:
         """Route, correlation id, client id and body of the request that begins at `pos`.
 
         Raises NotServed, or DecodeError for bytes that are no request.

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Dispatcher
+from kgroup.protocol.codec import Message
 
 Hook: TypeAlias = Callable[[Call[Any]], Answer]
 
@@ -17,7 +18,7 @@ class Script:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._hooks: dict[int, tuple[Hook, int]] = {}
-        self.stalled: dict[int, list[Call[Any]]] = {}
+        self.stalled: dict[int, list[Call[Message]]] = {}
         dispatcher.script = self
 
     def answer(self, key: int, hook: Hook, times: int = 1 << 62) -> None:
@@ -37,7 +38,7 @@ class Script:
             if response is not None:
                 self._dispatcher.answer(call, response)
 
-    def take(self, call: Call[Any]) -> tuple[bool, Answer]:
+    def take(self, call: Call[Message]) -> tuple[bool, Answer]:
         """Whether a rule is there for this call, and what it says."""
         key = call.body.API
         found = self._hooks.get(key)

@@ -8,10 +8,9 @@ import errno
 import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.broker.connection import Connection
@@ -19,7 +18,7 @@ from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
-from kgroup.broker.locks.settings import ListenerSettings, is_loopback, is_of_listeners, read_listeners
+from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.prepared import import_all
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
@@ -225,29 +224,20 @@ class Server:
 
 
 def serve(
-    data: Path | None,
+    cluster: Cluster,
+    listeners: Sequence[ListenerSettings] = (),
     *,
     port: int = 0,
-    brokers: int = 1,
-    partitions: int | None = None,
-    settings: Mapping[str, str] | None = None,
     metrics_port: int | None = None,
     legacy: LegacyOptions | None = None,
     say: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a cluster until SIGTERM or SIGINT, then end it cleanly.
+    """Serve a cluster until SIGTERM or SIGINT, then end it cleanly; it is closed in any case.
 
-    Settings of listeners say where to listen, and `port` is not looked at then. `legacy` gives each broker a
+    `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` gives each broker a
     coordinator of the ZooKeeper era beside its own. `say` is given the lines that tell where the metrics and
-    those coordinators are and, last, that clients may come. KgroupError for a folder that is locked, a port
-    in use, or a setting that makes no sense.
+    those coordinators are and, last, that clients may come. KgroupError for a port in use.
     """
-    given = settings or {}
-    listeners = read_listeners({name: text for name, text in given.items() if is_of_listeners(name)})
-    config = {name: text for name, text in given.items() if not is_of_listeners(name)}
-    cluster = Cluster(
-        data, brokers=brokers, config=config, offsets_partitions=partitions, owner="kgroup serve"
-    )
     try:
         server = partial(Server, cluster, listeners=listeners)
         asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from kgroup.broker.call import Call
 from kgroup.broker.wakeups import Wakeups
@@ -30,10 +29,10 @@ class Tickets:
         self._brokers = cluster.brokers
         self._watchers = watchers
         self._last = 0
-        self._parked: dict[int, Call[Any]] = {}
+        self._parked: dict[int, Call[Message]] = {}
         self.wakeups = Wakeups(cluster.live_shards, self.wake, self.deliver)
 
-    def submit(self, partition: int, call: Call[Any]) -> Message | None:
+    def submit(self, partition: int, call: Call[Message]) -> Message | None:
         """The shard's answer, or None if the call is parked; NOT_COORDINATOR if it is not led here."""
         wakeups = self.wakeups
         now_ms = self._clock.now_ms()
@@ -91,7 +90,9 @@ class Tickets:
         for shard in self._cluster.live_shards():
             self.deliver(shard.abandon())
 
-    def _sort_out(self, replies: list[Reply], ticket: int, call: Call[Any], shard: Shard) -> Message | None:
+    def _sort_out(
+        self, replies: list[Reply], ticket: int, call: Call[Message], shard: Shard
+    ) -> Message | None:
         own = next((reply.response for reply in replies if reply.ticket == ticket), None)
         if own is None:
             self._parked[ticket] = call

@@ -3,12 +3,12 @@
 import os
 import sys
 from collections.abc import Sequence
-
-import typer
+from typing import TYPE_CHECKING
 
 # typer vendors click; these classes have no public name there.
 from typer._click.exceptions import ClickException, NoArgsIsHelpError
 from typer.core import TyperOption
+from typer.exceptions import Abort, Exit
 
 import kgroup
 from kgroup.cli.exit_codes import ExitCode
@@ -16,16 +16,24 @@ from kgroup.cli.lazy import CONTEXT_SETTINGS, RootGroup
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.running import output_failed
 
+if TYPE_CHECKING:
+    from typer import CallbackParam, Context
+
 DESCRIPTION = """Inspect, repair, migrate and replay Kafka consumer groups.
 
 Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
 """
 
 
-def _print_version(ctx: typer.Context, param: typer.CallbackParam, value: bool) -> None:
+def _print_version(ctx: "Context", param: "CallbackParam", value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        print(f"kgroup {kgroup.__version__}")
-        raise typer.Exit()
+        if ctx.params["verbose"]:
+            from kgroup.cli.build import told
+
+            print(*told(), sep="\n")
+        else:
+            print(f"kgroup {kgroup.__version__}")
+        raise Exit()
 
 
 def root() -> RootGroup:
@@ -33,15 +41,16 @@ def root() -> RootGroup:
     version = TyperOption(
         param_decls=["--version"],
         is_flag=True,
-        is_eager=True,
         expose_value=False,
         callback=_print_version,
-        help="Show the version and exit.",
+        help="Show the version and exit; with -v also which loops are compiled, and where kgroup lies.",
     )
+    # Before --version in whatever order they are typed; of a command it is one of the shared options.
+    verbose = TyperOption(param_decls=["-v", "--verbose"], is_flag=True, is_eager=True, hidden=True)
     return RootGroup(
         name="kgroup",
         help=DESCRIPTION,
-        params=[version],
+        params=[verbose, version],
         rich_markup_mode=None,
         no_args_is_help=True,
         context_settings=CONTEXT_SETTINGS,
@@ -86,7 +95,7 @@ def run(argv: Sequence[str]) -> int:
         return ExitCode.USAGE
     except OSError as error:
         return output_failed(error)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, Abort):
         return ExitCode.INTERRUPTED
 
 

@@ -15,14 +15,14 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it nothing changes.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Make the change; without this nothing changes.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
 Reason = Annotated[
     str | None,
     typer.Option(
         "--reason",
         metavar="TEXT",
-        help="Why; kept in the journal and, cut, in what brokers take (commits, LeaveGroup).",
+        help="Why; kept in the journal and, shortened, in what brokers store (commits, LeaveGroup).",
     ),
 ]
 Plan = TypeVar("Plan")

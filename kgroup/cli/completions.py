@@ -184,7 +184,7 @@ class _Kept:
         return None if found is None else list(found["words"])
 
     def put(self, key: str, words: list[str]) -> None:
-        """Keep an answer; that it cannot be written is no matter."""
+        """Keep an answer; it does not matter if it cannot be written."""
         self._answers[_digest(key)] = {"time": self._now, "words": words}
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

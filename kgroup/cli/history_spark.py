@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master:
     check_installed()
     from kgroup.pipeline.ask.replaying import replay_on_spark
 
-    decoder: Document = {"names": selection.names, "wanted": selection.wanted}
     with opened_spark(env, master, sql=False) as context:
-        story = replay_on_spark(context, files, decoder)
+        story = replay_on_spark(context, files, names=selection.names, wanted=selection.wanted)
     return show_story(env, story, selection)

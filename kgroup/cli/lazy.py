@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from typer import Context
 from typer.core import TyperCommand, TyperGroup
 
 from kgroup.cli.registry import COMMANDS, PANELS, CommandEntry
@@ -59,7 +58,8 @@ class OptionsInFront(TyperGroup):
     """A group of commands that takes the shared options in front of a command's name as well as behind."""
 
     def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
-        if args and args[0].startswith("-"):
+        # A word alone (`--help`) has nothing behind which it could be put.
+        if len(args) > 1 and args[0].startswith("-"):
             from kgroup.cli.shared_options import behind_the_command
 
             args = behind_the_command(args)
@@ -120,6 +120,3 @@ def _leaves(command: Command) -> list[KgroupCommand]:
     if isinstance(command, TyperGroup):
         return [leaf for sub in command.commands.values() for leaf in _leaves(sub)]
     return [command] if isinstance(command, KgroupCommand) else []
-
-
-__all__ = ["CONTEXT_SETTINGS", "Context", "KgroupCommand", "RootGroup", "load", "walk"]

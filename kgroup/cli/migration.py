@@ -31,17 +31,15 @@ ReadLog = Annotated[
 ]
 AcceptUnknown = Annotated[
     bool,
-    typer.Option(
-        "--accept-unknown", help="Go on although something that decides is not known, at your own risk."
-    ),
+    typer.Option("--accept-unknown", help="Go on even if something decisive is unknown, at your own risk."),
 ]
 Watching = Annotated[
-    bool, typer.Option("--watch/--no-watch", help="Go on and watch the roll of a live group.")
+    bool, typer.Option("--watch/--no-watch", help="Then watch the rolling restart of a live group.")
 ]
 Interval = Annotated[str, typer.Option("--interval", metavar="DURATION", help="Time between two looks.")]
 StuckAfter = Annotated[
     str,
-    typer.Option("--stuck-after", metavar="DURATION", help="Exit 8 after so long without change."),
+    typer.Option("--stuck-after", metavar="DURATION", help="Exit with 8 after this long without a change."),
 ]
 
 
@@ -74,10 +72,10 @@ def execute_command(direction: str) -> KgroupCommand:
         return _execute(env, group, direction, choices)
 
     new = NEXT[direction][1]
-    execute.__doc__ = f"""Convert an empty group to the {new} protocol, or guide the roll of a live one.
+    execute.__doc__ = f"""Convert an empty group to the {new} protocol, or guide the restarts of a live one.
 
-    An empty group is joined and left once by a member of its own; offsets are read before and after. A live
-    group is converted by restarting its clients: this prints the order and watches.
+    kgroup joins and leaves an empty group once, and reads the offsets before and after. A live group is
+    converted by restarting its clients: this prints the order and watches.
     """
     line = f"kgroup {direction} execute orders"
     examples = (
@@ -103,12 +101,12 @@ def watch_command(direction: str) -> KgroupCommand:
     watch.__doc__ = f"""Follow a roll to the {NEXT[direction][1]} protocol until all members have moved.
 
     Exit code 0 when done, 8 when nothing has changed for --stuck-after. Time without an owner is bounded by
-    the looks before and after: shorter intervals tell it more closely.
+    the looks before and after: shorter intervals narrow it down.
     """
     stuck = f"kgroup {direction} watch orders --stuck-after 2m -o ndjson"
     examples = (
         (f"kgroup {direction} watch orders", "who has moved, who remains, what holds it up"),
-        (stuck, "an object a change; exit code 8 when stuck"),
+        (stuck, "one object per change; exit code 8 when stuck"),
     )
     return make(f"{direction} watch", examples=examples)(watch)
 

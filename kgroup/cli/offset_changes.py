@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, write_plan
+from kgroup.cli.changes import Consent
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 
@@ -29,40 +29,29 @@ def run(
     env: Env,
     admin: "Admin",
     make_plan: Callable[[], "OffsetsPlan"],
+    consent: Consent,
     *,
-    execute: bool,
-    yes: bool,
-    wait_empty: bool = False,
-    groups: Sequence[str] = (),
-    plan_out: str | None = None,
     before: Callable[[], Sequence[str]] = tuple,
     unseen: "Sequence[ItemError]" = (),
 ) -> ExitCode:
-    """Show the plan, or with `execute` wait, ask, do it and show what became of each position.
+    """Show the plan, or with consent execute it and show what became of each committed offset.
 
-    `unseen` says what the plan may lack, groups or positions. `before` does what has to happen first and says
-    what it did; the plan is made after it and after the wait, because members commit when they close.
+    `unseen` says what the plan may lack, groups or offsets. `before` does what has to happen before an
+    execution and says what it did; the plan is made after it, because members commit when they close.
     """
-    from kgroup.admin.change.offset_plans import plan_document
     from kgroup.cli.env.session import identity
     from kgroup.cli.output.result import show
     from kgroup.cli.views.offsets import executed, planned
 
     csv = env.output.format == "csv"
     where = identity(admin, env)
-    notes: Sequence[str] = ()
-    if execute:
-        notes = before()
-        if wait_empty:
-            wait_until_empty(env, admin, groups)
+    notes = before() if consent.execute else ()
     plan = make_plan()
-    if plan_out:
-        write_plan(plan_out, plan_document(plan))
     count = sum(item.result == "planned" for item in plan.items)
-    if not execute or not count:
+    if not consent.execute or not count:
         return show(env, _with_unseen(planned(plan, where, csv=csv), unseen))
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
-    Consent(execute, yes).ask(f"{plan.spec}: change {count} position(s) of {names}?")
+    consent.ask(f"{plan.spec}: change {count} committed offset(s) of {names}?")
     done = admin.execute_offsets(plan)
     return show(env, _with_unseen(executed(done, where, csv=csv, notes=notes), unseen))
 
@@ -93,10 +82,21 @@ def import_plan(
 
     Offsets of partitions that do not exist are failed items of it.
     """
-    from kgroup.admin.change.offset_plans import make_plan
+    from kgroup.admin.change.offset_plans import Purpose, make_plan
 
     drafts = admin.import_drafts(wanted)
-    return make_plan("offsets import", spec, admin.look(wanted), drafts, reason=reason)
+    return make_plan(Purpose("offsets import", spec, reason), admin.look(wanted), drafts)
+
+
+def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:
+    """What waits until none of these groups has members; nothing to say about it."""
+
+    def wait() -> Sequence[str]:
+        if groups:
+            wait_until_empty(env, admin, groups)
+        return ()
+
+    return wait
 
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:

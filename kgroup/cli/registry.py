@@ -31,7 +31,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("lag", READ, "Show how far groups are behind, in records and in time."),
         CommandEntry("watch", READ, "Watch groups as they change."),
         CommandEntry("wait", READ, "Wait until groups are stable, empty or without lag."),
-        CommandEntry("doctor", READ, "Say what is wrong with groups, and what shows it."),
+        CommandEntry("doctor", READ, "Say what is wrong with groups, with the evidence."),
         CommandEntry("coordinator", READ, "Show which broker and offsets partition hold a group."),
         CommandEntry("explain", READ, "Say what an error code or state means and what to do next."),
         CommandEntry("remove-members", CHANGE, "Remove members by instance id, member id or host."),
@@ -49,10 +49,14 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("demo", LOCAL, "A tour on an embedded cluster with real consumers."),
         CommandEntry("replay-log", INSPECT, "Tell what happened to groups, from __consumer_offsets."),
         CommandEntry("blame", INSPECT, "Say what caused a group's last rebalance, rewind or deletion."),
-        CommandEntry("offsets-topic", INSPECT, "Statistics of __consumer_offsets, and its records decoded."),
+        CommandEntry(
+            "offsets-topic", INSPECT, "Show statistics of __consumer_offsets, and decode its records."
+        ),
         CommandEntry("capture", INSPECT, "Record __consumer_offsets before compaction takes its history."),
         CommandEntry("simulate", LOCAL, "Say what a scenario costs a group, in virtual time."),
-        CommandEntry("pipeline", INSPECT, "The history of every group as tables, made and asked by Spark."),
+        CommandEntry(
+            "pipeline", INSPECT, "Turn the history of every group into tables, and query them, with Spark."
+        ),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers, topics and rights: status, topics, create-topic, acl."),
         CommandEntry("member", LOCAL, "Run a synthetic group member."),

@@ -67,7 +67,7 @@ def _unforeseen(error: Exception, env: Env | None) -> int:
 
 
 def output_failed(error: OSError) -> int:
-    """The end of a command whose output nobody takes: a reader that left is no failure, a full disk is."""
+    """The end of a command whose output nobody takes: a reader that left is not a failure, a full disk is."""
     silence_stdout()
     if isinstance(error, BrokenPipeError):
         return ExitCode.OK

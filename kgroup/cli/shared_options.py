@@ -33,7 +33,7 @@ def _shared(
         typer.Option(
             "--local",
             metavar="[DIR]",
-            help="The embedded cluster in DIR (with a slash, or --local=DIR); else in the data folder.",
+            help="The embedded cluster in DIR (with a slash, or --local=DIR); by default in the data folder.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
@@ -53,7 +53,7 @@ def _shared(
         typer.Option(
             "--command-config",
             metavar="FILE",
-            help="Java properties file, as Kafka's own tools take it.",
+            help="A Java properties file, as Kafka's own tools take.",
             rich_help_panel=_HOW,
         ),
     ] = None,
@@ -71,7 +71,7 @@ def _shared(
         typer.Option(
             "--timeout",
             metavar="DURATION",
-            help="Give up after this long: 30s, 5m; a bare number is ms. Default 30s.",
+            help="Give up after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
             rich_help_panel=_HOW,
         ),
     ] = None,
@@ -99,11 +99,11 @@ def _shared(
     color: Annotated[
         str | None,
         typer.Option(
-            "--color", metavar="WHEN", help="|".join(COLORS) + ". Default auto.", rich_help_panel=_OUTPUT
+            "--color", metavar="WHEN", help="|".join(COLORS) + ".  [default: auto]", rich_help_panel=_OUTPUT
         ),
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Only data and errors.", rich_help_panel=_OUTPUT)
+        bool, typer.Option("-q", "--quiet", help="Print only data and errors.", rich_help_panel=_OUTPUT)
     ] = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Say more on stderr.", rich_help_panel=_OUTPUT)

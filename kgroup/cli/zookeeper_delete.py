@@ -1,6 +1,7 @@
 """`kgroup delete --zookeeper`: groups out of a tree, exported first."""
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.cli.changes import Consent
@@ -16,42 +17,45 @@ if TYPE_CHECKING:
 Ages = dict[str, int | None]
 
 
-def delete(
-    env: Env,
-    where: str,
-    names: list[str] | None,
-    stale_s: float | None,
-    file: str | None,
-    incomplete: bool,
-    consent: Consent,
-    reason: str | None,
-) -> Result:
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """What the options of `delete` ask for: which groups, where their offsets are kept, and why."""
+
+    names: list[str] | None
+    stale_s: float | None
+    file: str | None
+    incomplete: bool
+    consent: Consent
+    reason: str | None
+
+
+def delete(env: Env, where: str, told: Deleting) -> Result:
     """What deleting the groups would do, or did; committed offsets are in a file before any node goes."""
     from kgroup.admin.change.journal import Journal
     from kgroup.cli.views.deletion import deletion
 
     with open_groups(env, where) as opened:
-        named = expand(opened.groups, names, change=True) if names else every(opened.groups)
+        named = expand(opened.groups, told.names, change=True) if told.names else every(opened.groups)
         ages: Ages = {}
-        if stale_s is not None:
-            ages = _stale(opened, named, int(stale_s * 1000))
+        if told.stale_s is not None:
+            ages = _stale(opened, named, int(told.stale_s * 1000))
             named = Named(tuple(ages), named.unseen)
         place = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
         wanted = [item.group_id for item in planned if item.result == "planned"]
-        if not consent.execute or not wanted:
+        if not told.consent.execute or not wanted:
             return deletion(planned, ages, place, None, None, named.unseen)
-        consent.ask(f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?")
-        file = _export(opened, wanted, file, incomplete)
+        told.consent.ask(f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?")
+        file = _export(opened, wanted, told.file, told.incomplete)
         env.note(f"committed offsets kept in {file}")
-        done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), reason)
+        done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), told.reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
     return deletion(items, ages, place, done.journal_id, file, named.unseen)
 
 
 def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
-    """The groups that nobody reads with and that wrote no offset for that long, with how long."""
+    """The groups without consumers that wrote no offset for `limit_ms`, and for how long."""
     now_ms = time.time_ns() // 1_000_000
     written = opened.groups.silent_since_ms(named.groups)
     ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}

@@ -91,7 +91,6 @@ class LegacyDriver:
         stop: Callable[[], bool],
         on_event: Callable[[Happened], None] = lambda event: None,
         on_log: Callable[[str], None] = lambda text: None,
-        wire: Wire | None = None,
     ) -> None:
         self.joined = False
         self._consumer = consumer
@@ -100,7 +99,7 @@ class LegacyDriver:
         self._stop = stop
         self._on_event = on_event
         self._on_log = on_log
-        self._wire = wire or Wire()
+        self._wire = Wire()
         self._socket: socket.socket | None = None
         self._conn = 0
         self._connecting = False

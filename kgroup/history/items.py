@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kgroup.domain import TopicPartition
+
+if TYPE_CHECKING:
+    from kgroup.protocol.group_records import RecordKey, RecordValue
 
 RUN_OFFSETS: Final = 10_000_000
 """No run of commits crosses a multiple of this log offset, however a log is cut: so what is told of a group
@@ -109,8 +112,8 @@ class GroupRecord:
     offset: int
     timestamp_ms: int
     batch: int
-    key: Any
-    value: Any
+    key: RecordKey
+    value: RecordValue | None
 
 
 @dataclass(frozen=True, slots=True)

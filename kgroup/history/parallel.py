@@ -13,17 +13,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kgroup.errors import KgroupError, StorageError
+from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.items import BadRange, Item, Packed, Seen, gap_between, packed, unpacked
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
 
-Options = dict[str, Any]
-"""Keyword arguments of `Decoder`; they are pickled."""
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
+
 MIN_BYTES = 48 << 20
 """Less than this is not worth a process of its own."""
 _ITEMS_AT_ONCE = 2_000
@@ -52,12 +54,12 @@ Message = Begun | list[Packed] | int | Done
 """What a process sends; a number is so many bytes that were read."""
 
 
-def decoded(split: Split, options: Options, before: Seen | None = None) -> Iterator[Message]:
+def decoded(split: Split, choice: Choice, before: Seen | None = None) -> Iterator[Message]:
     """Everything in a split; StorageError if it cannot be read.
 
     `before`: go on behind what was seen; what was read already is passed over, and `Done` counts all of it.
     """
-    reader, decoder = SplitReader(split), Decoder(**options)
+    reader, decoder = SplitReader(split), Decoder(**choice)
     if before is not None:
         for name in _COUNTS:
             setattr(decoder, name, getattr(before, name))
@@ -97,14 +99,18 @@ class Workers:
     A process waits while nobody takes what it has decoded, so memory is bounded by what its decoder keeps.
     """
 
-    def __init__(self, logs: Sequence[SegmentLog], jobs: int, options: Options) -> None:
+    def __init__(self, logs: Sequence[SegmentLog], jobs: int, choice: Choice) -> None:
         size = sum(log.size for log in logs)
         self.shares = plan_splits(logs, max(MIN_BYTES, -(-size // jobs)))
-        self.options = options
+        self.choice = choice
         self._next = 0
         # Fork would copy what other threads hold, a progress bar's lock for one.
         methods = multiprocessing.get_all_start_methods()
-        self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        self._context: ForkServerContext | SpawnContext = (
+            multiprocessing.get_context("forkserver")
+            if "forkserver" in methods
+            else multiprocessing.get_context("spawn")
+        )
         self._running: deque[_Job] = deque()
         for _ in range(jobs):
             self._start()
@@ -143,7 +149,7 @@ class Workers:
 
     def _overlapping(self, split: Split, log: SegmentLog, seen: Seen) -> Iterator[Item]:
         """A share that holds copies of what was read before: decoded here, as one reader would."""
-        for message in decoded(split, self.options, seen):
+        for message in decoded(split, self.choice, seen):
             if isinstance(message, Done):
                 log.bad += message.bad
                 for name in _COUNTS:
@@ -158,18 +164,18 @@ class Workers:
         split = self.shares[self._next]
         self._next += 1
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=_work, args=(theirs, split, self.options), daemon=True)
+        process = self._context.Process(target=_work, args=(theirs, split, self.choice), daemon=True)
         process.start()
         theirs.close()
         self._running.append(_Job(split, process, ours))
 
 
-def _work(connection: Connection, split: Split, options: Options) -> None:
+def _work(connection: Connection, split: Split, choice: Choice) -> None:
     """Decode one share, message by message; what goes wrong is the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers, and says so once
     gc.disable()  # many objects, no cycles
     try:
-        for message in decoded(split, options):
+        for message in decoded(split, choice):
             connection.send(message)
     except KgroupError as error:
         connection.send(error)

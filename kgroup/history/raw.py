@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgroup.domain import ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
@@ -16,13 +16,16 @@ from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
 from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription
 
+Row: TypeAlias = dict[str, Any]
+"""What is told of a record, by the names that JSON gives it."""
+
 
 def raw_rows(
     log: PartitionLog,
     names: Iterable[str] | None = None,
     wanted: Callable[[str], bool] | None = None,
     topic_names: Mapping[bytes, str] | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """Each record of the groups chosen as plain values for JSON; markers of transactions are always there.
 
     `type` is -1 for control records; `error` says why a key or value could not be decoded.
@@ -45,9 +48,7 @@ def raw_rows(
                 yield {**_place(first, log.partition), **_typed(-1, "unreadable"), "error": error.message}
 
 
-def raw_row(
-    record: RawRecord, partition: int, control: bool, topic_names: Mapping[bytes, str]
-) -> dict[str, Any]:
+def raw_row(record: RawRecord, partition: int, control: bool, topic_names: Mapping[bytes, str]) -> Row:
     """One record as plain values."""
     place = _place(record, partition)
     key, value = record.key or b"", record.value
@@ -70,7 +71,7 @@ def raw_row(
     return row
 
 
-def _place(record: RawRecord, partition: int) -> dict[str, Any]:
+def _place(record: RawRecord, partition: int) -> Row:
     return {
         "partition": partition,
         "offset": record.offset,
@@ -80,15 +81,15 @@ def _place(record: RawRecord, partition: int) -> dict[str, Any]:
     }
 
 
-def _typed(number: int, name: str) -> dict[str, Any]:
+def _typed(number: int, name: str) -> Row:
     empty = {"group_id": None, "key": None, "value_version": None, "value": None}
     return {"type": number, "type_name": name, **empty}
 
 
-def plain(value: Any, topic_names: Mapping[bytes, str]) -> Any:
+def plain(value: object, topic_names: Mapping[bytes, str]) -> object:
     """A decoded key or value as dicts, lists and scalars; topic ids get their names beside them."""
     if isinstance(value, Struct):
-        out: dict[str, Any] = {}
+        out: Row = {}
         for field in fields(value):  # type: ignore[arg-type]
             name, content = field.name, getattr(value, field.name)
             if name == "topic_id":
@@ -105,7 +106,7 @@ def plain(value: Any, topic_names: Mapping[bytes, str]) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _payload(name: str, data: bytes) -> Any:
+def _payload(name: str, data: bytes) -> object:
     """What a consumer put into a group's record, if it is the consumer protocol's; else hex."""
     try:
         if name in ("subscription", "metadata"):

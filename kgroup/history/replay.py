@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from kgroup.errors import KgroupError
+from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader
 from kgroup.history.fold.events import Event, Kind
@@ -91,27 +92,24 @@ def replay(
     logs: Iterable[PartitionLog],
     *,
     topic_names: Mapping[bytes, str] | None = None,
-    names: Iterable[str] | None = None,
-    wanted: Callable[[str], bool] | None = None,
     at: At | None = None,
-    collapse: bool = True,
     keep_owners: bool = False,
     progress: Progress | None = None,
     jobs: int = 1,
+    **choice: Unpack[Choice],
 ) -> Story:
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
 
-    `collapse=False` gives each commit an event of its own. Nothing is raised for damaged logs: see
+    `runs=False` gives each commit an event of its own. Nothing is raised for damaged logs: see
     `Story.bad`; a partition that cannot be read is named in its coverage. With `jobs`, so many processes
     decode segments that are long enough (`wanted` is pickled), unless `at` is given.
     """
     story, per_partition, logs = Story(), [], list(logs)
     # What one partition tells of topic ids names topics in those behind it.
     known = dict(topic_names or {})
-    options: dict[str, Any] = {"wanted": wanted, "names": names, "runs": collapse}
-    with _workers(logs if at is None else [], jobs, options) as workers:
+    with _workers(logs if at is None else [], jobs, choice) as workers:
         for log in logs:
-            reader = Reader(log, topic_names=known, keep_owners=keep_owners, **options)
+            reader = Reader(log, topic_names=known, keep_owners=keep_owners, **choice)
             events = reader.advance(at, progress, workers) + reader.fold.finish()
             story.folds[log.partition] = reader.fold
             story.coverage.append(reader.coverage)
@@ -122,7 +120,7 @@ def replay(
 
 
 def _workers(
-    logs: Sequence[PartitionLog], jobs: int, options: dict[str, Any]
+    logs: Sequence[PartitionLog], jobs: int, choice: Choice
 ) -> AbstractContextManager[Workers | None]:
     """Processes that decode, where there is enough to decode for several, and nothing a split cannot open."""
     segments = [log for log in logs if isinstance(log, SegmentLog)]
@@ -133,7 +131,7 @@ def _workers(
         return nullcontext()
     from kgroup.history.parallel import Workers
 
-    return Workers(segments, jobs, options)
+    return Workers(segments, jobs, choice)
 
 
 class Reader:
@@ -144,16 +142,13 @@ class Reader:
         log: PartitionLog,
         *,
         topic_names: Mapping[bytes, str] | None = None,
-        names: Iterable[str] | None = None,
-        wanted: Callable[[str], bool] | None = None,
-        runs: bool = True,
         keep_owners: bool = False,
+        **choice: Unpack[Choice],
     ) -> None:
         self.log = log
         self.keep_owners = keep_owners
-        self.decoder = Decoder(wanted, names, runs)
+        self.decoder = Decoder(**choice)
         self.seen: Counts = self.decoder
-        self.runs = runs
         self._names = topic_names
         self._fold: Fold | None = None
 
@@ -185,7 +180,7 @@ class Reader:
         events: list[Event] = []
         for item in items:
             events += self.fold.apply(item)
-            if not self.runs and isinstance(item, CommitRun):
+            if not self.decoder.runs and isinstance(item, CommitRun):
                 events += self.fold.settle()
         return events + self.fold.settle()
 

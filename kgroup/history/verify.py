@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import partitions_text
 from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, UNDECODED, GroupState
 
+Said: TypeAlias = Mapping[str, Any]
+"""One object of JSON as `kgroup describe` writes it."""
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""
 
 
-def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[str]:
+def differences(state: GroupState | None, said: Said) -> Iterator[str]:
     """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
 
     What DescribeGroups does not carry (a classic generation, member epochs) is not compared, nor what
@@ -49,7 +51,7 @@ def differences(state: GroupState | None, said: Mapping[str, Any]) -> Iterator[s
     yield from _offsets(state, said)
 
 
-def uncompared(state: GroupState | None, said: Mapping[str, Any]) -> list[str]:
+def uncompared(state: GroupState | None, said: Said) -> list[str]:
     """What of a group cannot be compared, because the records or the broker do not tell it, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None or kind == SHARE else [f"offsets: {hidden}"]
@@ -63,7 +65,7 @@ def uncompared(state: GroupState | None, said: Mapping[str, Any]) -> list[str]:
     return [*_untold(said["members"]), *found]
 
 
-def hidden_positions(said: Mapping[str, Any]) -> str | None:
+def hidden_positions(said: Said) -> str | None:
     """Why the cluster may have positions of this group that it does not tell; None where it tells all."""
     told = _committed(said)
     for error in said["errors"]:
@@ -73,7 +75,7 @@ def hidden_positions(said: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _untold(said: Sequence[Mapping[str, Any]] | None) -> list[str]:
+def _untold(said: Sequence[Said] | None) -> list[str]:
     members = said or ()
     found = ["members: the broker does not tell them"] if said is None else []
     untold = {
@@ -90,7 +92,7 @@ def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator
             yield f"{whose}{what}: replayed {mine}, the cluster says {other}"
 
 
-def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
+def _members(state: GroupState, said: Said) -> Iterator[str]:
     if said["members"] is None:
         return
     told = {m["member_id"]: m for m in said["members"]}
@@ -126,7 +128,7 @@ def _members(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
         yield from _unlike(f"member {ours.label}, ", pairs)
 
 
-def _offsets(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
+def _offsets(state: GroupState, said: Said) -> Iterator[str]:
     told = _committed(said)
     ours = {
         p: (c.offset, None if c.leader_epoch < 0 else c.leader_epoch, c.metadata)
@@ -141,7 +143,7 @@ def _offsets(state: GroupState, said: Mapping[str, Any]) -> Iterator[str]:
         yield from _unlike(f"offset of {place}", pairs)
 
 
-def _committed(said: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, int | None, str]]:
+def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:
     """Offset, leader epoch and metadata of each partition that has a commit."""
     return {
         TopicPartition(o["topic"], o["partition"]): (
@@ -158,5 +160,5 @@ def _text(data: bytes) -> str:
     return b64encode(data).decode()
 
 
-def _flat(assignment: Any) -> list[TopicPartition]:
+def _flat(assignment: Sequence[Said] | None) -> list[TopicPartition]:
     return [TopicPartition(entry["topic"], p) for entry in assignment or () for p in entry["partitions"]]

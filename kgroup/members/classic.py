@@ -28,7 +28,7 @@ from kgroup.members.effects import (
     WakeAt,
     sorted_partitions,
 )
-from kgroup.members.leading import assign, subscribed_topics, subscriptions_of
+from kgroup.members.leading import Led, assign, subscribed_topics, subscriptions_of
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.join_group import (
@@ -105,7 +105,7 @@ class ClassicMember:
         self._timings = timings or ClassicTimings()
         self._known: Mapping[str, Topic] = {}
         self._led: dict[str, MemberSubscription] = {}
-        self._led_counts: dict[str, int] | None = None
+        self._led_by: Led | None = None
         self._protocol: str | None = None
         self._target: frozenset[TopicPartition] = frozenset()
         self._in_flight: Message | None = None
@@ -165,8 +165,8 @@ class ClassicMember:
             return self._assign()
         if self.phase is not Phase.STABLE or not self.is_leader:
             return []
-        before, self._led_counts = self._led_counts, self._counts_led()
-        return [] if before in (None, self._led_counts) else self._rejoin(now_ms)
+        before, self._led_by = self._led_by, Led.of(self._known, self._led, self._rack)
+        return [] if before in (None, self._led_by) else self._rejoin(now_ms)
 
     def revoked(self, now_ms: int) -> list[Effect]:
         """See `Member.revoked`."""
@@ -265,7 +265,7 @@ class ClassicMember:
         except DecodeError as error:
             return self._fail(E.INCONSISTENT_GROUP_PROTOCOL, f"a member's subscription: {error.message}")
         if response.skip_assignment:
-            self._led_counts = None
+            self._led_by = None
             return self._sync(())
         wanted = subscribed_topics(self._led)
         if wanted <= self._known.keys():
@@ -275,13 +275,8 @@ class ClassicMember:
 
     def _assign(self) -> list[Effect]:
         assert self._protocol is not None
-        self._led_counts = self._counts_led()
-        return self._sync(assign(self._assignors[self._protocol], self._led_counts, self._led))
-
-    def _counts_led(self) -> dict[str, int]:
-        """Partition counts of the topics of the group this member leads."""
-        topics = subscribed_topics(self._led)
-        return {name: self._known[name].partitions for name in topics if name in self._known}
+        self._led_by = Led.of(self._known, self._led, self._rack)
+        return self._sync(assign(self._assignors[self._protocol], self._led_by, self._led))
 
     def _sync(self, assignments: tuple[SyncGroupRequestAssignment, ...]) -> list[Effect]:
         self.phase = Phase.SYNCING

@@ -6,8 +6,9 @@ Behaves as Kafka's own consumer does towards the coordinator, except that the ho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypedDict, Unpack
 
 from kgroup.domain import Topic, TopicPartition
 from kgroup.errors import ErrorCode
@@ -30,7 +31,6 @@ from kgroup.members.effects import (
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     Assignment,
-    Assignor,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -49,6 +49,7 @@ LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
 COMMITS_FROM = 9
 REGEX_FROM = 1
+RETRY_BACKOFF_MS = 100
 E = ErrorCode
 _MOVED = {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE}
 _AGAIN = {E.COORDINATOR_LOAD_IN_PROGRESS, E.REQUEST_TIMED_OUT}
@@ -85,6 +86,18 @@ class _Told:
     full: bool = False
 
 
+class Introduction(TypedDict, total=False):
+    """What a member tells when it joins, and again when it cannot know whether it was heard."""
+
+    rack: str | None
+    server_assignor: str | None
+    client_assignors: Sequence[OfferedAssignor]
+    rebalance_timeout_ms: int
+
+
+_BY_DEFAULT = Introduction(rack=None, server_assignor=None, client_assignors=(), rebalance_timeout_ms=300_000)
+
+
 class ConsumerMember:
     """See `Member`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life.
 
@@ -100,11 +113,7 @@ class ConsumerMember:
         regex: str | None = None,
         *,
         instance_id: str | None = None,
-        rack: str | None = None,
-        server_assignor: str | None = None,
-        client_assignors: Sequence[OfferedAssignor] = (),
-        rebalance_timeout_ms: int = 300_000,
-        retry_backoff_ms: int = 100,
+        **introduction: Unpack[Introduction],
     ) -> None:
         self.group_id = group_id
         self.member_id = member_id
@@ -113,13 +122,9 @@ class ConsumerMember:
         self.phase = Phase.IDLE
         self.assignor_error = 0
         self.assignor_metadata = (0, b"")
-        self._client_assignors = tuple(client_assignors)
+        self._introduction = _BY_DEFAULT | introduction
         self._computation: Message | None = None
         self._subscribed = Subscribed(frozenset(topics), regex)
-        self._rack = rack
-        self._server_assignor = server_assignor
-        self._rebalance_timeout_ms = rebalance_timeout_ms
-        self._retry_backoff_ms = retry_backoff_ms
         self._names: dict[bytes, str] = {}
         self._owned: Ids = frozenset()
         self._target: Ids = frozenset()
@@ -174,7 +179,7 @@ class ConsumerMember:
         if self.phase is Phase.LEAVING:
             return self._gone()
         self._told = _Told()
-        return [CoordinatorMoved(), *self._wake_at(now_ms + self._retry_backoff_ms)]
+        return [CoordinatorMoved(), *self._wake_at(now_ms + RETRY_BACKOFF_MS)]
 
     def wake(self, now_ms: int) -> list[Effect]:
         """See `Member.wake`."""
@@ -213,30 +218,13 @@ class ConsumerMember:
         returning = self.instance_id is not None and not for_good
         return [*effects, self._send(self._request(STATIC_LEAVE_EPOCH if returning else LEAVE_EPOCH))]
 
-    def _request(
-        self,
-        epoch: int,
-        *,
-        rebalance_timeout_ms: int = -1,
-        rack_id: str | None = None,
-        server_assignor: str | None = None,
-        names: tuple[str, ...] | None = None,
-        regex: str | None = None,
-        owned: tuple[TopicPartitions, ...] | None = None,
-        client_assignors: tuple[Assignor, ...] | None = None,
-    ) -> ConsumerGroupHeartbeatRequest:
+    def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
+        """A heartbeat that tells nothing new."""
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
             instance_id=self.instance_id,
-            rack_id=rack_id,
-            rebalance_timeout_ms=rebalance_timeout_ms,
-            subscribed_topic_names=names,
-            subscribed_topic_regex=regex,
-            server_assignor=server_assignor,
-            topic_partitions=owned,
-            client_assignors=client_assignors,
         )
 
     def _heartbeat(self) -> list[Effect]:
@@ -244,18 +232,24 @@ class ConsumerMember:
         told = self._told
         everything = not told.full
         names, regex = self._subscription_news()
-        request = self._request(
-            self.epoch,
-            rebalance_timeout_ms=self._rebalance_timeout_ms if everything else -1,
-            rack_id=self._rack if everything else None,
-            server_assignor=self._server_assignor if everything else None,
-            names=names,
-            regex=regex,
-            owned=_by_topic(self._owned) if told.owned != self._owned else None,
-            client_assignors=offer(self._client_assignors) if everything else None,
+        request = replace(
+            self._introduced() if everything else self._request(self.epoch),
+            subscribed_topic_names=names,
+            subscribed_topic_regex=regex,
+            topic_partitions=_by_topic(self._owned) if told.owned != self._owned else None,
         )
         self._sent = _Told(self._subscribed, self._owned, full=True)
         return [self._send(request)]
+
+    def _introduced(self) -> ConsumerGroupHeartbeatRequest:
+        said = self._introduction
+        return replace(
+            self._request(self.epoch),
+            rebalance_timeout_ms=said["rebalance_timeout_ms"],
+            rack_id=said["rack"],
+            server_assignor=said["server_assignor"],
+            client_assignors=offer(said["client_assignors"]),
+        )
 
     def _subscription_news(self) -> tuple[tuple[str, ...] | None, str | None]:
         """Names and pattern as they have to be told; an empty pattern takes an earlier one back."""
@@ -303,7 +297,7 @@ class ConsumerMember:
         if response.error_code:
             return []
         self._computation = compute(
-            self._client_assignors, response, self.group_id, self.member_id, self.epoch
+            self._introduction["client_assignors"], response, self.group_id, self.member_id, self.epoch
         )
         return [Send(self._computation)]
 
@@ -342,9 +336,9 @@ class ConsumerMember:
             self.phase = Phase.JOINING
             return [*lost, *self._heartbeat()]
         if code in _MOVED:
-            return [CoordinatorMoved(), *self._wake_at(now_ms + self._retry_backoff_ms)]
+            return [CoordinatorMoved(), *self._wake_at(now_ms + RETRY_BACKOFF_MS)]
         if code in _AGAIN:
-            return self._wake_at(now_ms + self._retry_backoff_ms)
+            return self._wake_at(now_ms + RETRY_BACKOFF_MS)
         lost = self._lose_all()
         self.phase = Phase.DONE
         self._wake_ms = None

@@ -25,13 +25,20 @@ from kgroup.members.effects import (
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgroup.protocol.messages.join_group import JoinGroupRequest
-from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 
 FIND_COORDINATOR = 10
 BATCHES_FROM = 4
 NO_CREATION_FROM = 4
-PARKED_SLACK_S = 5.0
+PARKED_S = 300.0 + 5.0  # a rebalance timeout that is the default, and the way there
+RETRY_MS = 100
+METADATA_MAX_AGE_MS = 300_000
 
 Event = Revoke | Assigned | Lost | Committed | Failed | Left
 
@@ -57,7 +64,7 @@ class Driver:
 
     `clock_ms` tells the time; `pause(seconds)` sleeps, at most that long, and returns True once the
     member shall leave (a `threading.Event`'s `wait` does); `on_event` hears of partitions, commits and
-    the end, and may call `commit`. An answer to JoinGroup or SyncGroup is awaited for `parked_s`.
+    the end, and may call `commit`. An answer to JoinGroup or SyncGroup is awaited for `PARKED_S`.
     """
 
     def __init__(
@@ -68,18 +75,12 @@ class Driver:
         clock_ms: Callable[[], int],
         pause: Callable[[float], bool],
         on_event: Callable[[Event], None] = lambda event: None,
-        parked_s: float = 300.0 + PARKED_SLACK_S,
-        retry_ms: int = 100,
-        metadata_max_age_ms: int = 300_000,
     ) -> None:
         self._member = member
         self._transport = transport
         self._clock_ms = clock_ms
         self._pause = pause
         self._on_event = on_event
-        self._parked_s = parked_s
-        self._retry_ms = retry_ms
-        self._metadata_max_age_ms = metadata_max_age_ms
         self._effects: deque[Effect] = deque()
         self._coordinator: int | None = None
         self._wake_ms: int | None = None
@@ -114,7 +115,7 @@ class Driver:
 
     def _idle_s(self) -> float:
         moments = [ms for ms in (self._wake_ms, self._look_up_ms) if ms is not None]
-        due_ms = min(moments) - self._clock_ms() if moments else self._metadata_max_age_ms
+        due_ms = min(moments) - self._clock_ms() if moments else METADATA_MAX_AGE_MS
         return max(due_ms, 0) / 1000
 
     def _wake(self) -> None:
@@ -157,7 +158,7 @@ class Driver:
                 send.request,
                 min_version=send.min_version,
                 max_version=send.max_version,
-                timeout_s=self._parked_s if parked else None,
+                timeout_s=PARKED_S if parked else None,
             )
         except Unreachable:
             self._coordinator = None
@@ -198,13 +199,23 @@ class Driver:
         try:
             found = self._transport.request(None, request, min_version=NO_CREATION_FROM)
         except Unreachable:
-            self._look_up_ms = self._clock_ms() + self._retry_ms
+            self._look_up_ms = self._clock_ms() + RETRY_MS
             return
         assert isinstance(found, MetadataResponse)
-        self._look_up_ms = self._clock_ms() + self._metadata_max_age_ms
+        self._look_up_ms = self._clock_ms() + METADATA_MAX_AGE_MS
         for name in tuple(self._topics) if names is None else names:
             self._topics.pop(name, None)
+        racks = {broker.node_id: broker.rack for broker in found.brokers}
         for topic in found.topics:
             if topic.name is not None and not topic.error_code:
-                self._topics[topic.name] = Topic(topic.name, topic.topic_id, len(topic.partitions))
+                self._topics[topic.name] = _topic(topic, racks)
         self._take(self._member.update_topics(self._topics, self._clock_ms()))
+
+
+def _topic(told: MetadataResponseTopic, racks: Mapping[int, str | None]) -> Topic:
+    """A topic with the racks of its replicas, () where no broker has one."""
+    placed = sorted(told.partitions, key=lambda entry: entry.partition_index)
+    replicas = tuple(
+        tuple(sorted({rack for node in entry.replica_nodes if (rack := racks.get(node))})) for entry in placed
+    )
+    return Topic(str(told.name), told.topic_id, len(placed), replicas if any(replicas) else ())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from kgroup.coordinator.assignors.client_side import ClientAssignor, MemberSubscription
-from kgroup.domain import TopicPartition
+from kgroup.domain import Topic, TopicPartition
 from kgroup.protocol.messages.join_group import JoinGroupResponseMember
 from kgroup.protocol.messages.sync_group import SyncGroupRequestAssignment
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -21,11 +22,36 @@ def subscribed_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozen
     return frozenset().union(*(member.topics for member in subscriptions.values()))
 
 
+Racks = Mapping[str, tuple[tuple[str, ...], ...]]
+"""The racks of each partition's replicas, by topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """The topics a leader assigned by: it joins again once they are others, told by ==.
+
+    Racks are assigned by whoever leads; only a leader that has a rack joins again for them (KIP-881).
+    """
+
+    partitions: Mapping[str, int]
+    racks: Racks = field(compare=False)
+    watched: Racks
+
+    @classmethod
+    def of(
+        cls, known: Mapping[str, Topic], subscriptions: Mapping[str, MemberSubscription], rack: str | None
+    ) -> Led:
+        """What is known of the topics that some member wants; `rack` is the leader's own."""
+        topics = [known[name] for name in subscribed_topics(subscriptions) if name in known]
+        racks = {topic.name: topic.racks for topic in topics if topic.racks}
+        return cls({topic.name: topic.partitions for topic in topics}, racks, racks if rack else {})
+
+
 def assign(
-    assignor: ClientAssignor, partitions: Mapping[str, int], subscriptions: Mapping[str, MemberSubscription]
+    assignor: ClientAssignor, led: Led, subscriptions: Mapping[str, MemberSubscription]
 ) -> tuple[SyncGroupRequestAssignment, ...]:
     """What the leader's SyncGroup carries: an encoded assignment for every member."""
-    targets = assignor.assign(partitions, subscriptions)
+    targets = assignor.assign(led.partitions, subscriptions, led.racks)
     return tuple(
         SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(target))
         for member_id, target in sorted(targets.items())
@@ -48,4 +74,5 @@ def _subscription(metadata: bytes, instance_id: str | None) -> MemberSubscriptio
         subscription.generation,
         subscription.user_data,
         instance_id,
+        subscription.rack,
     )

@@ -6,7 +6,12 @@ of every row. Timestamps are UTC with milliseconds.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import pyarrow as pa
+
+Row: TypeAlias = dict[str, Any]
+"""Plain values by the names of columns or fields, as Arrow, Spark and JSON take and give them."""
 
 STAMP = pa.timestamp("ms", tz="UTC")
 _NAME = pa.dictionary(pa.int32(), pa.string())

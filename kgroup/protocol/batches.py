@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, Unpack
 
 from google_crc32c import value as crc32c
 
@@ -16,7 +16,7 @@ from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
 from kgroup.protocol.log_records import NO_TIMESTAMP as NO_TIMESTAMP
 from kgroup.protocol.log_records import LogRecord as LogRecord
-from kgroup.protocol.log_records import decode_records, encode_records
+from kgroup.protocol.log_records import Promised, decode_records, encode_records
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12
@@ -53,17 +53,22 @@ class EndMarker(NamedTuple):
     coordinator_epoch: int
 
 
-class BatchHead(TypedDict, total=False):
-    """What a batch says of its records, besides where they lie; what is left out is as in `encode_batch`."""
+class ProducerHead(TypedDict, total=False):
+    """What a batch says of its producer; `encode_batch` says what stands for what is left out."""
 
-    timestamp_ms: int
-    leader_epoch: int
-    compression: Compression
     producer_id: int
     producer_epoch: int
     base_sequence: int
     transactional: bool
     control: bool
+
+
+class BatchHead(ProducerHead, total=False):
+    """What a batch says of its records, besides where they lie."""
+
+    timestamp_ms: int
+    leader_epoch: int
+    compression: Compression
 
 
 class Batch:
@@ -158,15 +163,14 @@ class Batch:
         Unless `in_order`, their offsets may be any.
         """
         try:
-            return decode_records(
-                body,
-                count=self.count,
-                base=self.base_offset,
-                last_delta=self.last_offset_delta,
-                first=self.first_timestamp,
-                append_time=self.max_timestamp if self.log_append_time else None,
-                in_order=in_order,
+            promised = Promised(
+                self.count,
+                self.base_offset,
+                self.last_offset_delta,
+                self.first_timestamp,
+                self.max_timestamp if self.log_append_time else None,
             )
+            return decode_records(body, promised, in_order=in_order)
         except IndexError:
             what = "a record ends outside the batch"
         except DecodeError as error:
@@ -257,31 +261,32 @@ def encode_batch(
     leader_epoch: int = 0,
     timestamp_ms: int = NO_TIMESTAMP,
     compression: Compression = Compression.NONE,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    transactional: bool = False,
-    control: bool = False,
+    **producer: Unpack[ProducerHead],
 ) -> bytes:
     """One batch with these records at `base_offset` and on; their own offsets are not looked at.
 
-    `timestamp_ms` stands in for records that have none.
+    `timestamp_ms` stands in for records that have none. What is not said of the producer is -1, or False.
     """
     if not records:
         raise ValueError("a batch holds at least one record")
     first = records[0].timestamp_ms
     if first < 0:
         first = timestamp_ms
-    body, latest = encode_records(records, range(len(records)), first, timestamp_ms)
-    attributes = int(compression)
-    if transactional:
-        attributes |= TRANSACTIONAL
-    if control:
-        attributes |= _CONTROL
     count = len(records)
-    checked = _CHECKED.pack(
-        attributes, count - 1, first, latest, producer_id, producer_epoch, base_sequence, count
-    ) + (compress(body, compression) if compression else body)
+    body, latest = encode_records(records, range(count), first, timestamp_ms)
+    attributes = int(compression)
+    producer_id = epoch = sequence = NO_PRODUCER_ID
+    if producer:  # what the coordinator writes has none, and is most of what is encoded
+        if producer.get("transactional"):
+            attributes |= TRANSACTIONAL
+        if producer.get("control"):
+            attributes |= _CONTROL
+        producer_id = producer.get("producer_id", NO_PRODUCER_ID)
+        epoch = producer.get("producer_epoch", -1)
+        sequence = producer.get("base_sequence", -1)
+    if compression:
+        body = compress(body, compression)
+    checked = _CHECKED.pack(attributes, count - 1, first, latest, producer_id, epoch, sequence, count) + body
     length = len(checked) + CRC_START - LENGTH_OFFSET
     return _PREFIX.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(checked)) + checked
 

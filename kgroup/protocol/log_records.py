@@ -79,21 +79,25 @@ def _encode_headers(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
     return b"".join(parts)
 
 
-def decode_records(
-    body: bytes,
-    *,
-    count: int,
-    base: int,
-    last_delta: int,
-    first: int,
-    append_time: int | None,
-    in_order: bool = True,
-) -> list[LogRecord]:
-    """The `count` records in `body`, whose offsets count from `base` up to `base + last_delta`.
+class Promised(NamedTuple):
+    """What a batch's header says of its records.
 
-    Unless `in_order`, offsets are not looked at. Timestamps count from `first`, or are all `append_time`.
-    Raises DecodeError; names no position.
+    Offsets count from `base` up to `base + last_delta`, timestamps from `first`, or are all `append_time`.
     """
+
+    records: int
+    base: int
+    last_delta: int
+    first: int
+    append_time: int | None
+
+
+def decode_records(body: bytes, promised: Promised, *, in_order: bool = True) -> list[LogRecord]:
+    """The records in `body`; DecodeError, naming no position, if they are not the ones promised.
+
+    Unless `in_order`, their offsets are not looked at.
+    """
+    count, base, last_delta, first, append_time = promised
     # Short varints, the usual case, are inlined: this loop is most of what reading a log costs.
     if not 0 <= count <= len(body) // _MIN_RECORD_BYTES:
         raise DecodeError(f"{count} records claimed in {len(body)} bytes")

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
 from kgroup.log.files import CATALOG, partition_folders, replace_file
 from kgroup.runtime.metadata_features import Features
-from kgroup.runtime.placement import Placement
+from kgroup.runtime.placement import Noted, Placement
 
 FORMAT = 1
 PRODUCER_ID_BLOCK = 1000
@@ -207,7 +206,7 @@ class Catalog:
             ) from None
         self._set_image(version, version)
 
-    def _check(self, found: dict[str, Any]) -> None:
+    def _check(self, found: Noted) -> None:
         """ValueError for a file that is not as it was written; those of older kgroups cannot be checked."""
         checksum = found.pop("checksum", None)
         if checksum is not None and checksum != _checksum(found):
@@ -218,7 +217,7 @@ class Catalog:
     def _save(self) -> None:
         if self._path is None:
             return
-        content: dict[str, Any] = {
+        content: Noted = {
             "format": FORMAT,
             "cluster_id": self._cluster_id,
             "version": self.image.version,
@@ -241,17 +240,17 @@ def _confusable(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _checksum(content: dict[str, Any]) -> int:
+def _checksum(content: Noted) -> int:
     return zlib.crc32(json.dumps(content).encode())
 
 
-def _topics(found: Iterable[dict[str, Any]]) -> Iterable[CatalogTopic]:
+def _topics(found: Iterable[Noted]) -> Iterable[CatalogTopic]:
     for entry in found:
         placements = {int(p): Placement.read(each) for p, each in entry.pop("placements", {}).items()}
         yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"]), "placements": placements})
 
 
-def _written(topic: CatalogTopic) -> dict[str, Any]:
+def _written(topic: CatalogTopic) -> Noted:
     found = {**asdict(topic), "topic_id": uuid_text(topic.topic_id)}
     if not topic.placements:
         del found["placements"]  # an older kgroup reads the rest

@@ -20,15 +20,16 @@ from kgroup.runtime.acl_store import access_rules
 from kgroup.runtime.broker_settings import BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
 from kgroup.runtime.changes import Changes
+from kgroup.runtime.claim import Claim
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, told
 from kgroup.runtime.credentials import Credentials
-from kgroup.runtime.partition_folders import all_there, discard, held, open_partition
+from kgroup.runtime.partition_folders import all_there, discard, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
-from kgroup.runtime.shard import Shard
+from kgroup.runtime.shard import Shard, Telemetry
 from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
@@ -48,14 +49,13 @@ class Cluster:
 
     def __init__(
         self,
-        data: Path | None = None,
+        data: Path | Claim | None = None,
         *,
         brokers: int = 1,
         config: Mapping[str, str] | None = None,
         offsets_partitions: int | None = None,
         seed: int | None = None,
         clock: Clock | None = None,
-        owner: str = "kgroup",
     ) -> None:
         if brokers < 1:
             raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
@@ -74,18 +74,19 @@ class Cluster:
         self.shards: list[Shard | None] = []
         self.counters = Counters()
         self.load_times_ms: list[int] = []
-        self.folder = data
-        self._directory = held(data, owner)
+        claim = Claim(data) if isinstance(data, Path) else data
+        self.folder = claim.folder if claim else None
+        self._directory = claim.lock() if claim else None
         self.cluster_id = (
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
         )
         try:
             new = self._directory is None or self._directory.created
-            self.catalog = Catalog(data, self.cluster_id, new=new)
-            self.credentials = Credentials(data, self.cluster_id)
+            self.catalog = Catalog(self.folder, self.cluster_id, new=new)
+            self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
-            self.acls = access_rules(data, self.cluster_id, self.catalog, static)
+            self.acls = access_rules(self.folder, self.cluster_id, self.catalog, static)
             self._open(config or {}, offsets_partitions)
         except BaseException:
             self.close()
@@ -265,9 +266,8 @@ class Cluster:
             assert found is not None
             self._reloads += 1
             seed = self._seed + self._reloads
-            shard = Shard(
-                partition, found, self.group_config, seed, self.catalog.image, self.counters, self.complaints
-            )
+            telemetry = Telemetry(self.counters, self.complaints)
+            shard = Shard(partition, found, self.group_config, seed, self.catalog.image, telemetry)
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
                     shard.group_config_changed(group_id, settings)

@@ -13,21 +13,11 @@ from kgroup.log.interface import DamagedLog
 from kgroup.runtime.complaints import told
 
 if TYPE_CHECKING:
-    from kgroup.log.directory import DataDirectory
     from kgroup.log.partition import PartitionLog
     from kgroup.runtime.catalog import CatalogTopic
     from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
-
-
-def held(data: Path | None, owner: str) -> DataDirectory | None:
-    """The data folder, held by this process alone; None for a cluster in memory."""
-    if data is None:
-        return None
-    from kgroup.log.directory import DataDirectory
-
-    return DataDirectory(data, command=owner)
 
 
 def all_there(data: Path, topic: CatalogTopic) -> bool:

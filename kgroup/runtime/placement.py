@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgroup.errors import ErrorCode, Refused
 
+Noted: TypeAlias = dict[str, Any]
+"""An object in the JSON of the catalog."""
 NO_EPOCH = NO_OFFSET = -1
 
 
@@ -40,7 +42,7 @@ class Placement:
         return cls(chosen, chosen[0])
 
     @classmethod
-    def read(cls, found: dict[str, Any]) -> Placement:
+    def read(cls, found: Noted) -> Placement:
         """As it was written to a catalog."""
         epochs = tuple((int(epoch), int(start)) for epoch, start in found["epochs"])
         return cls(tuple(int(r) for r in found["replicas"]), int(found["leader"]), epochs)

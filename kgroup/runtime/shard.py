@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
@@ -20,6 +21,13 @@ from kgroup.runtime.complaints import Complaints
 log = logging.getLogger(__name__)
 
 
+class Telemetry(NamedTuple):
+    """Where shards count and complain; what they share, they share whole."""
+
+    counters: Counters
+    complaints: Complaints
+
+
 class Shard:
     """Appends what the coordinator decides before anybody hears of it.
 
@@ -27,7 +35,7 @@ class Shard:
     the log again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
     Generations that members were told of are not given out again. One whose records have no encoding is
     refused with UNKNOWN_SERVER_ERROR before anything is appended, and the coordinator stays.
-    `counters` may be shared by shards; a reload goes on counting where it was.
+    `telemetry` may be shared by shards; a reload goes on counting where it was.
     """
 
     def __init__(
@@ -37,13 +45,11 @@ class Shard:
         config: GroupConfig,
         seed: int,
         image: TopicImage,
-        counters: Counters | None = None,
-        complaints: Complaints | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.partition = partition
         self.log = log
-        self._counters = Counters() if counters is None else counters
-        self._complaints = Complaints(SystemClock()) if complaints is None else complaints
+        self._counters, self._complaints = telemetry or Telemetry(Counters(), Complaints(SystemClock()))
         self._config, self._seed, self._image = config, seed, image
         self._group_configs: dict[str, dict[str, str]] = {}
         self._waiting: dict[Ticket, Request] = {}

@@ -51,7 +51,7 @@ def registration_of(data: bytes) -> Registration:
     document = _object(data)
     subscription, pattern = document.get("subscription"), document.get("pattern", STATIC)
     if not isinstance(subscription, dict) or pattern not in (STATIC, WHITE_LIST, BLACK_LIST):
-        raise DecodeError(f"it is no registration of a consumer: {_quoted(data)}")
+        raise DecodeError(f"it is not the registration of a consumer: {_quoted(data)}")
     if pattern == STATIC:
         return Registration(tuple(sorted(subscription)))
     # As the old consumer reads it: commas are alternatives, and what quotes it is not part of it.
@@ -72,7 +72,7 @@ def broker_of(number: str, data: bytes) -> Broker:
     if not found and isinstance(host, str) and isinstance(port, int) and port > 0:
         found["PLAINTEXT"] = (host, port)
     if not number.isdecimal() or not found:
-        raise DecodeError(f"it is no registration of a broker: {_quoted(data)}")
+        raise DecodeError(f"it is not the registration of a broker: {_quoted(data)}")
     return Broker(int(number), found)
 
 
@@ -97,14 +97,14 @@ def offset_of(data: bytes) -> int:
     """The committed offset in a node below `offsets`."""
     text = data.strip()
     if not text.isdigit() or int(text) >= _LONGEST:
-        raise DecodeError(f"it is no offset: {_quoted(data)}")
+        raise DecodeError(f"it is not an offset: {_quoted(data)}")
     return int(text)
 
 
 def partition_number(name: str) -> int:
     """The number that a node is named by; Kafka 0.7 has names such as 0-1, which mean another thing."""
     if not (name.isascii() and name.isdigit()) or int(name) > 0x7FFFFFFF:
-        raise DecodeError(f"{name!r} is no partition of Kafka 0.8 or later")
+        raise DecodeError(f"{name!r} is not a partition of Kafka 0.8 or later")
     return int(name)
 
 
@@ -129,7 +129,7 @@ def _object(data: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise DecodeError(f"it is no JSON object: {_quoted(data)}")
+        raise DecodeError(f"it is not a JSON object: {_quoted(data)}")
     return document
 
 
@@ -137,7 +137,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise DecodeError(f"it is no text: {_quoted(data)}") from None
+        raise DecodeError(f"it is not text: {_quoted(data)}") from None
 
 
 def _quoted(data: bytes) -> str:

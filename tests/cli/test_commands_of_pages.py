@@ -36,7 +36,7 @@ SAID = "broker:9092"
 OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
-    r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|kgroup\["
+    r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|pip install"
 )
 """What needs Spark, a process of its own for the cluster, ZooKeeper, or is played by tests/simulation.
 

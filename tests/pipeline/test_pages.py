@@ -73,7 +73,7 @@ def ends_at_its_first_run(command: list[str]) -> None:
 
 def test_the_shell_block(scratch: Path, bootstrap: str) -> None:
     lines = [shlex.split(line, comments=True) for block in SHELL for line in block.splitlines()]
-    assert len(lines) == 8 and lines.pop(0) == ["pip", "install", "kgroup[spark]"]
+    assert len(lines) == 8 and lines.pop(0) == ["pip", "install", ".[spark]"]
     for words in lines:
         assert words.pop(0) == "kgroup"
         command = [*KGROUP, *(word.replace(SAID, bootstrap) for word in words)]

@@ -96,7 +96,7 @@ def test_a_replay_on_spark(spark, made):
     names = ["classic-0-0", "consumer-0-1", *(f"simple-{n}-1" for n in range(97))]
     logs = segment_logs([made])
     expected = replay(logs, topic_names=topic_names_near([made]), names=names)
-    story = replay_on_spark(spark.sparkContext, [made], {"names": names})
+    story = replay_on_spark(spark.sparkContext, [made], names=names)
     assert story.events == expected.events
     assert story.coverage == expected.coverage
 

@@ -123,7 +123,8 @@ class OffsetsPlan:
 class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
-    `unseen` says that there may be more committed offsets, of topics that this principal may not see.
+    `unseen` says that there may be more committed offsets, of topics that this principal may not see;
+    `no_offsets` why there are none, where a group of its kind has none.
     """
 
     group_id: str
@@ -134,6 +135,7 @@ class GroupNow:
     away: int = 0
     error: KgroupError | None = None
     unseen: ItemError | None = None
+    no_offsets: str | None = None
 
 
 def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
@@ -154,9 +156,17 @@ def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
             found[group_id] = GroupNow(group_id, None, state, members, known, 0, error, unseen)
         else:
-            away = sum(member.state == "left" for member in group.known_members)
+            none = None if known else group.no_offsets
             found[group_id] = GroupNow(
-                group_id, group.type, group.state, group.member_count, known, away, error, unseen
+                group_id,
+                group.type,
+                group.state,
+                group.member_count,
+                known,
+                away=sum(member.state == "left" for member in group.known_members),
+                error=error,
+                unseen=None if none else unseen,
+                no_offsets=none,
             )
     return found
 
@@ -170,6 +180,8 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
             f"{group.group_id} is a share group: it has no committed offsets",
             "Kafka's own tool resets it",
         )
+    if group.no_offsets is not None:
+        return f"{group.group_id} has no committed offsets: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
         return None
     count = "1 member" if group.members == 1 else f"{group.members} members"
@@ -182,40 +194,48 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     return f"{group.group_id} is {group.state} with {count}: its members own the offsets", hint
 
 
-def make_plan(
-    command: str,
-    spec: str,
-    now: Mapping[str, GroupNow],
-    drafts: Mapping[str, Drafts],
-    *,
-    reason: str | None = None,
-    mark: bool = False,
-    needs_empty: bool = True,
-    undoes: str | None = None,
-) -> OffsetsPlan:
-    """The plan that turns what is there `now` into the drafts; with `mark`, commits say by whom and why."""
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a plan is made for, as the journal tells it: the command, its spec in words, and why.
+
+    `undoes` is the entry it takes back. `needs_empty` off leaves it to the broker, partition by partition,
+    whether an active group may be changed. With `mark`, commits say by whom and why.
+    """
+
+    command: str
+    spec: str
+    reason: str | None = None
+    undoes: str | None = None
+    needs_empty: bool = True
+    mark: bool = False
+
+
+def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str, Drafts]) -> OffsetsPlan:
+    """The plan that turns what is there `now` into the drafts."""
     items = [
-        _item(now[group_id], partition, draft, keep_equal=mark)
+        _item(now[group_id], partition, draft, keep_equal=purpose.mark)
         for group_id, wanted in drafts.items()
         for partition, draft in sorted(wanted.items(), key=lambda pair: pair[0])
     ]
     created_ms = time.time_ns() // 1_000_000
-    content = json.dumps([command, spec, reason, created_ms, [asdict(item) for item in items]])
+    content = json.dumps(
+        [purpose.command, purpose.spec, purpose.reason, created_ms, [asdict(item) for item in items]]
+    )
     plan_id, who = hashlib.sha256(content.encode()).hexdigest()[:8], actor()
-    if mark:
-        text = Mark(plan_id, who, reason).text
+    if purpose.mark:
+        text = Mark(plan_id, who, purpose.reason).text
         items = [replace(i, after=replace(i.after, metadata=text)) if i.after else i for i in items]
     return OffsetsPlan(
-        plan_id,
-        command,
-        spec,
-        created_ms,
-        who,
-        reason,
-        tuple(_planned(now[group_id], needs_empty) for group_id in drafts),
-        tuple(items),
-        needs_empty,
-        undoes,
+        id=plan_id,
+        command=purpose.command,
+        spec=purpose.spec,
+        created_ms=created_ms,
+        actor=who,
+        reason=purpose.reason,
+        groups=tuple(_planned(now[group_id], purpose.needs_empty) for group_id in drafts),
+        items=tuple(items),
+        needs_empty=purpose.needs_empty,
+        undoes=purpose.undoes,
     )
 
 
@@ -269,7 +289,7 @@ def item_from(item: Mapping[str, Any]) -> OffsetChange:
 
 def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
     refusal, hint = None, None
-    if needs_empty or group.error or group.type == SHARE:
+    if needs_empty or group.error or group.type == SHARE or group.no_offsets is not None:
         refusal, hint = refusal_of(group) or (None, None)
     return PlannedGroup(
         group.group_id,

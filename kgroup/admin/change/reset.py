@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan, look, make_plan
+from kgroup.admin.change.offset_plans import (
+    CommittedOffset,
+    Draft,
+    GroupNow,
+    OffsetsPlan,
+    Purpose,
+    look,
+    make_plan,
+)
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import ListedOffset
@@ -73,7 +81,7 @@ def plan_reset(
         group_id: {p: _draft(p, now[group_id], spec, log, now) for p in partitions}
         for group_id, partitions in chosen.items()
     }
-    return make_plan("reset-offsets", spec.text, now, drafts, reason=reason, mark=True)
+    return make_plan(Purpose("reset-offsets", spec.text, reason, mark=True), now, drafts)
 
 
 def _named_partitions(

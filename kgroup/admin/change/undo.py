@@ -13,6 +13,7 @@ from kgroup.admin.change.offset_plans import (
     Draft,
     GroupNow,
     OffsetsPlan,
+    Purpose,
     item_from,
     look,
     make_plan,
@@ -42,7 +43,7 @@ _Steps = dict[str, dict[TopicPartition, _Step]]
 def plan_undo(
     cluster: ClusterView, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
 ) -> OffsetsPlan:
-    """How to bring back what was before a journal entry: offsets, leader epochs and metadata, to the bit.
+    """How to bring back what was before a journal entry: offsets, leader epochs and metadata, exactly.
 
     LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not
     undone. Only `group_ids` of the entry when given. Commit times cannot be brought back. SafetyRefused
@@ -61,7 +62,7 @@ def plan_undo(
         group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
         for group, rows in steps.items()
     }
-    return make_plan(UNDO, f"undo {entry.id} ({entry.command})", now, drafts, undoes=entry.id)
+    return make_plan(Purpose(UNDO, f"undo {entry.id} ({entry.command})", undoes=entry.id), now, drafts)
 
 
 def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: frozenset[str]) -> Entry:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
 from kgroup.domain import TopicPartition
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from kgroup.history.fold.state import Member, View
 
 DOCTOR_CODES: dict[str, Meaning] = {
-    "KG110": Meaning(WARN, "An instance id changes hands again and again: two processes may share it"),
-    "KG111": Meaning(WARN, "The group rebalances again and again"),
+    "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
+    "KG111": Meaning(WARN, "The group rebalances repeatedly"),
     "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
+    "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
-    "KG309": Meaning(ERROR, "A transaction holds offsets open: who starts to read waits for its end"),
+    "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
 }
 FLAPS, REBALANCES = 3, 5
 STUCK_ONLINE_S, OPEN_S = 60, 10
@@ -51,7 +53,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
-    for check in (_stuck, _held_open, _deleted_unread, _flapping, _restless, _expiring):
+    for check in (_stuck, _held_open, _deleted_unread, _flapping, _restless, _slow_restarts, _expiring):
         yield from check(facts)
 
 
@@ -182,7 +184,7 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
-    """Offsets of a transaction that does not end; one that has just begun is none of that."""
+    """Offsets of a transaction that does not end; one that has just begun does not count."""
     pending = facts.state.pending if facts.state is not None else {}
     by_producer = {
         producer: {place: commit for place, commit in places.items() if place in facts.pending}
@@ -259,6 +261,11 @@ def _restless(facts: Facts) -> Iterator[Diagnosis]:
             f"{command('replay-log', facts.group.group_id, options='--since 1h')} tells each",
             [f"{count} times: {cause}" for cause, count in causes],
         )
+
+
+def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:
+    for message, hint, evidence in slow_restarts(facts):
+        yield _diagnosis("KG113", message, hint, evidence)
 
 
 def _expiring(facts: Facts) -> Iterator[Diagnosis]:

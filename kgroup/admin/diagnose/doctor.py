@@ -14,11 +14,10 @@ from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
 from kgroup.admin.diagnose.facts import LOOKS, Facts, Unseen, gather
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
-from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.findings import ERROR, INFO, WARN
 
-__all__ = ["DOCTOR_CODES", "LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine", "examine_all"]
+__all__ = ["DOCTOR_CODES", "LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
 PATIENCE_S = 10.0
 _RANK = {ERROR: 0, WARN: 1, INFO: 2}
@@ -26,15 +25,11 @@ _RANK = {ERROR: 0, WARN: 1, INFO: 2}
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What was found, worst first, and what could not be looked at.
-
-    `history_since_ms` is from when on history counted; None when it was not read.
-    """
+    """What was found, worst first, and what could not be looked at."""
 
     group: GroupDescription
     findings: tuple[Diagnosis, ...]
     unseen: tuple[Unseen, ...]
-    history_since_ms: int | None
 
     @property
     def verdict(self) -> str:
@@ -55,25 +50,6 @@ class Examined:
 
     checkups: tuple[Checkup, ...]
     errors: tuple[ItemError, ...] = ()
-
-
-def examine(
-    cluster: ClusterView,
-    group_id: str,
-    *,
-    window_ms: int = 3_600_000,
-    now_ms: int | None = None,
-    left_out: Iterable[str] = (),
-    patience_s: float = PATIENCE_S,
-) -> Checkup:
-    """Look at one group as `examine_all` does; raises when the group itself cannot be described."""
-    found = examine_all(
-        cluster, [group_id], window_ms=window_ms, now_ms=now_ms, left_out=left_out, patience_s=patience_s
-    )
-    for error in found.errors:
-        raise raised(error)
-    (checkup,) = found.checkups
-    return checkup
 
 
 def examine_all(
@@ -101,9 +77,8 @@ def examine_all(
 def _checkup(facts: Facts) -> Checkup:
     group = facts.group
     found = sorted(diagnoses(facts), key=lambda finding: (_RANK[finding.severity], finding.code))
-    since = None if facts.history is None else facts.since_ms
     untold = tuple(_unseen(group.group_id, error) for error in group.errors)
-    return Checkup(group, tuple(found), (*untold, *facts.unseen), since)
+    return Checkup(group, tuple(found), (*untold, *facts.unseen))
 
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:

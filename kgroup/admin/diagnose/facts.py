@@ -23,6 +23,7 @@ from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
+    from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
     from kgroup.history.sources.live import LiveTopic
 
@@ -50,7 +51,8 @@ class Unseen:
 class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
 
-    `history` are the events the log still holds, `state` the group as its records have it. `pending` are
+    `history` are the events the log still holds, `state` the group as its records have it, `restarts` its
+    static members that came back after their session had ended. `pending` are
     offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
     rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
     """
@@ -63,6 +65,7 @@ class Facts:
     unseen: list[Unseen] = field(default_factory=list)
     history: Sequence[Event] | None = None
     state: GroupState | None = None
+    restarts: Sequence[Restart] = ()
     session_ms: int | None = None
     retention_ms: int | None = None
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -229,6 +232,7 @@ def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
     for each in groups:
         each.history = events[each.group.group_id]
         each.state = states.get(each.group.group_id)
+        each.restarts = story.folds[partition].restarts(each.group.group_id)
         if story.bad:
             what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{partition} could not be read"
             each.unseen.append(Unseen(HISTORY, "DAMAGED", what))
@@ -245,7 +249,8 @@ _LOOKS = (
 def _untold(facts: Facts) -> None:
     """What the group's description leaves unknown without a failure that says so."""
     group = facts.group
-    opaque = [m for m in group.known_members if m.assignment is None]
+    # Bytes that were not understood are among the description's errors.
+    opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
         count = f"{len(opaque)} of {group.member_count} members"
         facts.unseen.append(

@@ -29,8 +29,9 @@ from kgroup.admin.migrate.models import (
     names_of,
     words,
 )
-from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
 from kgroup.domain import Document
+from kgroup.protocol.embedded.member import CONNECT, application_of
 from kgroup.shell import command
 
 POLICY = "group.consumer.migration.policy"
@@ -172,19 +173,31 @@ def policy(found: Evidence, direction: str) -> Check:
 
 
 def _foreign(found: Evidence) -> Check | None:
-    """The one check of a group that is none of consumers: it stays what it is."""
+    """The only check of a group that is not a consumer group: it stays what it is."""
     kind = found.group.protocol_type
     evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
     if kind not in ("", CONSUMER):
-        message = f"the protocol type is {kind!r}, not consumer: this is no group of consumers."
+        message = f"the protocol type is {kind!r}, not consumer: {_whose(found)}."
         message += "" if found.group.state == EMPTY else f" {REFUSAL}"
         return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
     if found.kind.name != KAFKA_STREAMS:
         return None
-    message = f"this is a group of Kafka Streams: {found.kind.because}. As a consumer group the application "
+    named = application_of(found.group.group_id, CONSUMER, STREAM_ASSIGNOR)
+    query = named.query_id if named else None
+    whose = f"Kafka Streams, of the ksqlDB query {query}" if query else "Kafka Streams"
+    message = f"this is a group of {whose}: {found.kind.because}. As a consumer group the application "
     message += "could not join it any more"
     hint = "leave it; Streams moves with group.protocol=streams (KIP-1071), all of its members stopped before"
     return Check("kafka_streams", BLOCK, message, hint, evidence)
+
+
+def _whose(found: Evidence) -> str:
+    """Whose group it is, where its protocol type is not that of consumers."""
+    application = found.group.application
+    if application is None:
+        return "this is no group of consumers"
+    speak = "workers of Kafka Connect" if application.kind == CONNECT else "instances of Schema Registry"
+    return f"{speak} share this group, and they have no other protocol than the classic one"
 
 
 def _users(found: Evidence) -> Check:

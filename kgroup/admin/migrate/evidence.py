@@ -46,7 +46,7 @@ def gather(
     if isinstance(group, KgroupError):
         raise group
     if group.type not in (CLASSIC, CONSUMER):
-        raise SafetyRefused(f"{group_id} is a {group.type} group: there is no way to or from that type")
+        raise SafetyRefused(f"{group_id} is a {group.type} group: groups of that type cannot be migrated")
     broker = group.coordinator.id if group.coordinator is not None else -1
     members: tuple[MemberEvidence, ...] = ()
     if group.type == CLASSIC:

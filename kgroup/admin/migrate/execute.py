@@ -42,7 +42,7 @@ REASON = "offline conversion of an empty group with kgroup"
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """A committed offset that is not what it was before; None where there is none."""
+    """A committed offset that is not what it was before; None where nothing is committed."""
 
     topic: str
     partition: int

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.findings import STREAM_ASSIGNOR
+from kgroup.admin.models import STREAM_ASSIGNOR
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.refusals import code_name

@@ -151,7 +151,7 @@ class ClassicPuppet:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it subscribes to; nothing when the bytes are none of ConsumerProtocol's."""
+        """What it subscribes to; nothing when the bytes are not those of ConsumerProtocol."""
         try:
             return Subscription.decode(self.protocols[0].metadata).topics
         except (DecodeError, IndexError):

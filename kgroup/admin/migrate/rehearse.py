@@ -24,6 +24,7 @@ from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.history.items import RawRecord
 from kgroup.history.raw import raw_row
 from kgroup.history.sources.logs import PartitionLog
+from kgroup.protocol.group_records import ClassicMemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.shard import Shard
@@ -84,17 +85,17 @@ class _Play:
             for member in group.members.values():
                 self.puppets.append(
                     ClassicPuppet(
-                        member.member_id,
-                        member.instance_id,
-                        member.client_id,
-                        member.client_host,
-                        member.protocols,
-                        member.session_timeout_ms,
-                        member.rebalance_timeout_ms,
-                        self._assign,
-                        group.generation,
-                        _assignment(member.assignment),
-                    )  # fmt: skip
+                        member_id=member.member_id,
+                        instance_id=member.instance_id,
+                        client_id=member.client_id,
+                        host=member.client_host,
+                        protocols=member.protocols,
+                        session_timeout_ms=member.session_timeout_ms,
+                        rebalance_timeout_ms=member.rebalance_timeout_ms,
+                        assign=self._assign,
+                        generation=group.generation,
+                        assignment=_assignment(member.assignment),
+                    )
                 )
         else:
             self.puppets += [self._of_consumer_group(member) for member in group.members.values()]
@@ -103,11 +104,25 @@ class _Play:
     def _of_consumer_group(self, member: ConsumerMember) -> Puppet:
         about, classic = member.metadata, member.metadata.classic_member_metadata
         owned = {topic: tuple(sorted(epochs)) for topic, epochs in member.current.assigned.items()}
-        if classic is None:
-            return ConsumerPuppet(
-                member.member_id, about.instance_id, about.client_id, about.client_host,
-                about.subscribed_topic_names, member.regex, about.rebalance_timeout_ms, member.epoch, owned,
-            )  # fmt: skip
+        if classic is not None:
+            return self._of_classic_member(member, classic, owned)
+        return ConsumerPuppet(
+            member_id=member.member_id,
+            instance_id=about.instance_id,
+            client_id=about.client_id,
+            host=about.client_host,
+            topics=about.subscribed_topic_names,
+            regex=member.regex,
+            rebalance_timeout_ms=about.rebalance_timeout_ms,
+            epoch=member.epoch,
+            owned=owned,
+        )
+
+    def _of_classic_member(
+        self, member: ConsumerMember, classic: ClassicMemberMetadata, owned: Mapping[bytes, tuple[int, ...]]
+    ) -> Puppet:
+        """A client of the classic protocol that takes part in a consumer group."""
+        about = member.metadata
         protocols = tuple(
             JoinGroupRequestProtocol(name=p.name, metadata=p.metadata) for p in classic.supported_protocols
         )
@@ -118,11 +133,17 @@ class _Play:
             for number in numbers
         )
         return ClassicPuppet(
-            member.member_id, about.instance_id, about.client_id, about.client_host,
-            protocols,
-            classic.session_timeout_ms, about.rebalance_timeout_ms,
-            self._assign, member.epoch, Assignment(places),
-        )  # fmt: skip
+            member_id=member.member_id,
+            instance_id=about.instance_id,
+            client_id=about.client_id,
+            host=about.client_host,
+            protocols=protocols,
+            session_timeout_ms=classic.session_timeout_ms,
+            rebalance_timeout_ms=about.rebalance_timeout_ms,
+            assign=self._assign,
+            generation=member.epoch,
+            assignment=Assignment(places),
+        )
 
     def roll(self, phase: str) -> str:
         """Replace every puppet of the old protocol, static ones first; how that ended."""
@@ -170,14 +191,14 @@ class _Play:
             member = ConsumerPuppet(_member_id(self.stage.group_id), None, "kgroup", "/127.0.0.1", ())
         else:
             member = ClassicPuppet(
-                "",
-                None,
-                "kgroup",
-                "/127.0.0.1",
-                _range(()),
-                DEFAULT_SESSION_MS,
-                DEFAULT_SESSION_MS,
-                self._assign,
+                member_id="",
+                instance_id=None,
+                client_id="kgroup",
+                host="/127.0.0.1",
+                protocols=_range(()),
+                session_timeout_ms=DEFAULT_SESSION_MS,
+                rebalance_timeout_ms=DEFAULT_SESSION_MS,
+                assign=self._assign,
             )
         self._enter(phase, member)
         self.puppets.remove(member)
@@ -190,16 +211,26 @@ class _Play:
             member_id = _member_id(f"{self.stage.group_id}/{number}/{leaver.name}")
             self._was[member_id] = leaver
             return ConsumerPuppet(
-                member_id, leaver.instance_id, leaver.client_id, leaver.host, leaver.topics,
+                member_id=member_id,
+                instance_id=leaver.instance_id,
+                client_id=leaver.client_id,
+                host=leaver.host,
+                topics=leaver.topics,
                 rebalance_timeout_ms=leaver.rebalance_timeout_ms,
-            )  # fmt: skip
+            )
         was = self._was.get(leaver.member_id)
         protocols = was.protocols if was is not None else _range(leaver.topics)
         session = was.session_timeout_ms if was is not None else DEFAULT_SESSION_MS
         return ClassicPuppet(
-            "", leaver.instance_id, leaver.client_id, leaver.host, protocols, session,
-            leaver.rebalance_timeout_ms, self._assign,
-        )  # fmt: skip
+            member_id="",
+            instance_id=leaver.instance_id,
+            client_id=leaver.client_id,
+            host=leaver.host,
+            protocols=protocols,
+            session_timeout_ms=session,
+            rebalance_timeout_ms=leaver.rebalance_timeout_ms,
+            assign=self._assign,
+        )
 
     def _settle(self) -> None:
         """Heartbeats of all, second by second, until two rounds in a row change nothing."""

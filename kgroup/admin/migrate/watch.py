@@ -139,9 +139,22 @@ class Tracker:
         stalled_ms = now_ms - self._changed_ms
         status = STUCK if stalled_ms >= self.stuck_after_ms else WATCHING
         return Look(
-            now_ms, self.group_id, self.direction, status, None, None, 0, 0, (), None, None, (),
-            self._unowned, waits, stalled_ms,
-        )  # fmt: skip
+            timestamp_ms=now_ms,
+            group_id=self.group_id,
+            direction=self.direction,
+            status=status,
+            type=None,
+            state=None,
+            members=0,
+            moved=0,
+            remaining=(),
+            group_epoch=None,
+            assignment_epoch=None,
+            unowned=(),
+            unowned_partition_ms=self._unowned,
+            waits=waits,
+            stalled_ms=stalled_ms,
+        )
 
     def _has_moved(self, member: Member) -> bool:
         return member.protocol == (CONSUMER if self.direction == UPGRADE else CLASSIC)

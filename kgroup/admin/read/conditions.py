@@ -50,7 +50,7 @@ class Condition:
     def holds(self, group: GroupDescription | None) -> bool:
         """Whether a group, or None for one that does not exist, is as wanted.
 
-        BrokerRefused for `member=ID` that is no member id, on brokers before Kafka 2.4: they tell no others.
+        BrokerRefused if ID in `member=ID` is not a member id and the broker, before 2.4, shows no other.
         """
         if group is None:
             return self.kind in ("empty", GONE)

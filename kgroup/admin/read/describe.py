@@ -12,6 +12,7 @@ from kgroup.admin.models import (
     CONSUMER,
     DEAD,
     SHARE,
+    STREAM_ASSIGNOR,
     Description,
     GroupDescription,
     ItemError,
@@ -29,6 +30,7 @@ from kgroup.protocol.codec import Message
 if TYPE_CHECKING:
     from kgroup.admin.read.lag import Ends
     from kgroup.admin.read.offsets import Committed
+    from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 
 DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
 INSTANCE_IDS_SINCE = 4
@@ -132,7 +134,7 @@ def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> A
         elif told.group_state == DEAD:  # what an unknown group is before version 6
             answers[told.group_id] = not_found(told.group_id)
         else:
-            answers[told.group_id] = replace(
+            group = replace(
                 described(told.group_id, CLASSIC, told.protocol_type, told.group_state),
                 assignor=told.protocol_data or None,
                 members=in_order(
@@ -140,7 +142,19 @@ def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> A
                     for m in told.members
                 ),
             )
+            answers[told.group_id] = _with_application(group, told.members, tells_instances)
     return answers
+
+
+def _with_application(
+    group: GroupDescription, members: Sequence[DescribedGroupMember], tells_instances: bool
+) -> GroupDescription:
+    """The group with what its members' own bytes say, if it is not one of plain consumers."""
+    if group.protocol_type in ("", CONSUMER) and group.assignor != STREAM_ASSIGNOR:
+        return group
+    from kgroup.admin.read.applications import with_application
+
+    return with_application(group, members, tells_instances)
 
 
 def _with_offsets(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
@@ -195,7 +209,8 @@ def _complete(
     # Share groups have no owner of a partition and keep their committed offsets elsewhere (KIP-932).
     rows = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
     errors += _unreadable(group.group_id, rows)
-    left_out = group.type != SHARE and not _all_offsets(group, seen)
+    # Members that commit nothing leave nothing to miss.
+    left_out = group.type != SHARE and group.no_offsets is None and not _all_offsets(group, seen)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
     known = stored is not None and not left_out and lag.readers_known(group)
@@ -208,6 +223,7 @@ def _complete(
         lag_at_least=total.at_least,
         unknown_partitions=total.unknown,
         errors=tuple(errors),
+        no_offsets=None if stored else group.no_offsets,
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
     return replace(complete, findings=findings.find(complete, seen.counts))

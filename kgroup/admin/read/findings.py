@@ -18,6 +18,7 @@ from kgroup.admin.models import (
     REBALANCING,
     SHARE,
     STABLE,
+    STREAM_ASSIGNOR,
     Finding,
     GroupDescription,
     Member,
@@ -27,7 +28,6 @@ from kgroup.domain import TopicPartition
 from kgroup.shell import command, list_item, word
 
 INFO, WARN, ERROR = "info", "warn", "error"
-STREAM_ASSIGNOR = "stream"
 SHOWN = 5
 
 
@@ -80,9 +80,9 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
         if member.state == "revoking":
-            yield f"{member.name} is to give up {_some(surplus)} and has not confirmed it", None
+            yield f"{member.name} has to give up {_some(surplus)} and has not confirmed it", None
         elif member.state == "waiting":
-            yield f"{member.name} waits for {_some(missing)}, not yet given up by the owner before", None
+            yield f"{member.name} waits for {_some(missing)}, not yet given up by the previous owner", None
         elif member.state == "behind":
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
             yield f"{member.name} has not confirmed its assignment ({epochs})", None

@@ -66,6 +66,8 @@ class GroupLag:
     unknown_partitions: int = 0
     time_lag_at_least_ms: int | None = None
     errors: tuple[ItemError, ...] = ()
+    no_offsets: str | None = None
+    """Why the group has neither committed offsets nor lag, where its kind has none."""
 
     @property
     def catches_up_in_s(self) -> float | None:
@@ -178,6 +180,7 @@ def _report(
         unknown_partitions=group.unknown_partitions,
         time_lag_at_least_ms=oldest,
         errors=group.errors,
+        no_offsets=group.no_offsets,
     )
 
 

@@ -1,4 +1,4 @@
-"""What ListOffsets tells of a partition, in whatever version it was asked."""
+"""What ListOffsets says about a partition, in whatever version it was asked."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def fetched(
     *,
     stable: bool = False,
 ) -> Answers[FetchedTopics]:
-    """What a broker tells of each group's partitions (None: of all it has committed), topic by topic.
+    """What a broker says about each group's partitions (None: of all it has committed), topic by topic.
 
     With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
     """
@@ -171,7 +171,7 @@ def _list_once(
 
 
 def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:
-    """The broker that leads a partition, or why there is none."""
+    """The broker that leads a partition, or why it has no leader."""
     topic = topics.get(partition.topic)
     if topic is None:
         return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic}")

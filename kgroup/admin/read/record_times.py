@@ -25,7 +25,7 @@ RecordTimes = dict[TopicPartition, "int | None | KgroupError"]
 
 
 def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
-    """The timestamp in ms of the first record at or after each offset; None where there is none.
+    """The timestamp in ms of the first record at or after each offset; None where no record is.
 
     An offset before the start of the log counts from the start: those records are the oldest unread.
     A partition that cannot be read has its error; none is fatal for the others.
@@ -75,7 +75,7 @@ def _advance(
 
 
 def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
-    """The timestamp of the first record from `offset` on, and where to look next if there is none."""
+    """The timestamp of the first record from `offset` on, and where to look next if it is not there."""
     from kgroup.protocol.batches import batches_in
 
     after = offset

@@ -1,8 +1,6 @@
 """What a broker does for each API: one file a concern, each with its table of APIs."""
 
-from typing import Any
-
-from kgroup.broker.dispatch import Api
+from kgroup.broker.dispatch import AnyApi
 from kgroup.broker.handlers import (
     acls,
     alter_configs,
@@ -26,7 +24,7 @@ from kgroup.broker.handlers import (
     txn_markers,
 )
 
-ALL: tuple[Api[Any], ...] = (
+ALL: tuple[AnyApi, ...] = (
     *produce.APIS,
     *fetch.APIS,
     *offsets_of_logs.APIS,

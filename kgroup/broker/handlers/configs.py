@@ -95,30 +95,30 @@ def _topic_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[De
     own = {key: written(key, value) for key, value in cluster.in_force.own_of(topic).items()}
     for key, setting in SETTINGS.items():
         layers = cluster.configs.topic_layers(key, own, cluster.in_force.only_node)
-        first = in_force(key, layers)
-        yield _entry(key, first.value, first.source, layers, synonyms, setting.type)
+        yield _entry(key, in_force(key, layers), layers, synonyms, setting.type)
     for key in INTERNAL.keys() & own.keys():
-        yield _entry(key, own[key], FROM_TOPIC, [Layer(key, own[key], FROM_TOPIC)], synonyms, INT)
+        internal = Layer(key, own[key], FROM_TOPIC)
+        yield _entry(key, internal, [internal], synonyms, INT)
 
 
 def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
     configs = broker.cluster.configs
     if not name:
         for key, value in configs.dynamic.get(ALL_BROKERS, {}).items():
-            layers = [Layer(key, value, FROM_ALL_BROKERS)]
-            yield _entry(key, value, FROM_ALL_BROKERS, layers, synonyms, DYNAMIC[key].type)
+            layer = Layer(key, value, FROM_ALL_BROKERS)
+            yield _entry(key, layer, [layer], synonyms, DYNAMIC[key].type)
         return
     node = _node(broker, name)
-    yield _entry("broker.id", name, FROM_FILE, [Layer("broker.id", name, FROM_FILE)], synonyms, INT, True)
+    number = Layer("broker.id", name, FROM_FILE)
+    yield _entry("broker.id", number, [number], synonyms, INT, read_only=True)
     fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
         known = DYNAMIC.get(key)
         kind = known.type if known else _type_of(key, default)
-        first = layers[0].value if layers else None
-        source = layers[0].source if layers else FROM_DEFAULT
-        yield _entry(key, first, source, layers, synonyms, kind, known is None)
+        first = layers[0] if layers else None
+        yield _entry(key, first, layers, synonyms, kind, read_only=known is None)
 
 
 def _node(broker: Dispatcher, name: str) -> int:
@@ -144,23 +144,18 @@ def _group_entries(
         layers = broker.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
-        yield _entry(key, layers[0].value, layers[0].source, layers, synonyms, INT)
+        yield _entry(key, layers[0], layers, synonyms, INT)
 
 
 def _entry(
-    name: str,
-    value: str | None,
-    source: int,
-    layers: list[Layer],
-    synonyms: bool,
-    kind: int,
-    read_only: bool = False,
+    name: str, first: Layer | None, layers: list[Layer], synonyms: bool, kind: int, *, read_only: bool = False
 ) -> DescribeConfigsResourceResult:
+    """The setting as the first layer gives it; one that no layer gives has no value by default."""
     return DescribeConfigsResourceResult(
         name=name,
-        value=value,
+        value=first.value if first else None,
         read_only=read_only,
-        config_source=source,
+        config_source=first.source if first else FROM_DEFAULT,
         synonyms=tuple(
             DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
             for each in layers

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -52,7 +51,7 @@ def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) 
 
 
 def _result(
-    broker: Dispatcher, call: Call[Any], topic: str, wanted: DeleteRecordsPartition
+    broker: Dispatcher, call: Call[Message], topic: str, wanted: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
     try:
         start = _deleted(broker, call.node, topic, wanted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Api, Dispatcher
@@ -18,6 +18,7 @@ from kgroup.broker.wakeups import Deadline
 from kgroup.broker.watchers import Key
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import EXTENT, LENGTH_OFFSET
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -130,15 +131,11 @@ def _data(
     *,
     must_progress: bool,
 ) -> PartitionData:
-    request = call.body
-    committed = request.isolation_level == READ_COMMITTED
     name = wanted.name
     try:
         if name is None or by_id:
             name = _name(broker, wanted, by_id)
-        return _partition(
-            broker, call.node, name, wanted.ask, left, must_progress=must_progress, committed=committed
-        )
+        return _partition(broker, call, name, wanted.ask, left, must_progress=must_progress)
     except (Refused, StorageError) as error:
         code = code_of(broker, call, error)
         if code is ErrorCode.KAFKA_STORAGE_ERROR and call.version < STORAGE_ERROR_SINCE:
@@ -149,7 +146,7 @@ def _data(
         return failed
 
 
-def respond(broker: Dispatcher, call: Call[Any], plan: Plan, found: Found) -> FetchResponse:
+def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -> FetchResponse:
     """The answer with what was read; in a session, with what is new."""
     try:
         session_id, answers = broker.sessions(call.node).answered(plan, found.answers, broker.clock.now_ms())
@@ -181,7 +178,7 @@ def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicRes
     return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
 
 
-def _endpoint(broker: Dispatcher, call: Call[Any], node: int) -> NodeEndpoint:
+def _endpoint(broker: Dispatcher, call: Call[Message], node: int) -> NodeEndpoint:
     host, port = broker.endpoints(call)[node]
     return NodeEndpoint(node_id=node, host=host, port=port)
 
@@ -276,15 +273,14 @@ def _name(broker: Dispatcher, wanted: Wanted, by_id: bool) -> str:
 
 def _partition(
     broker: Dispatcher,
-    node: int,
+    call: Call[FetchRequest],
     name: str,
     wanted: FetchPartition,
     left: int,
     *,
     must_progress: bool,
-    committed: bool,
 ) -> PartitionData:
-    _, log = partition_log(broker, node, name, wanted.partition, wanted.current_leader_epoch)
+    _, log = partition_log(broker, call.node, name, wanted.partition, wanted.current_leader_epoch)
     limit = min(wanted.partition_max_bytes, left)
     records = log.read(wanted.fetch_offset, max(limit, 1)) if limit > 0 or must_progress else b""
     if len(records) > limit and not must_progress:
@@ -292,7 +288,7 @@ def _partition(
     producers = broker.producers.of(name, wanted.partition, log)
     stable = producers.last_stable_offset
     aborted = None
-    if committed:
+    if call.body.isolation_level == READ_COMMITTED:
         records, end = decided(records, stable)
         aborted = tuple(
             AbortedTransaction(producer_id=producer_id, first_offset=first)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.coordinator.refusals import refusal
@@ -50,7 +50,7 @@ class Gather:
 
     __slots__ = ("_call", "_left", "_merge", "_parts")
 
-    def __init__(self, call: Call[Any], count: int, merge: Merge) -> None:
+    def __init__(self, call: Call[Message], count: int, merge: Merge) -> None:
         self._call = call
         self._merge = merge
         self._parts: list[Message | None] = [None] * count
@@ -73,7 +73,7 @@ def to_shard(broker: Dispatcher, call: Call[Any]) -> Answer:
     return broker.tickets.submit(broker.partition_of(call.body.group_id), call)
 
 
-def consumer_heartbeat(broker: Dispatcher, call: Call[Any]) -> Answer:
+def consumer_heartbeat(broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest]) -> Answer:
     """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
     if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
@@ -162,7 +162,7 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
     )
 
 
-def list_groups(broker: Dispatcher, call: Call[Any]) -> Answer:
+def list_groups(broker: Dispatcher, call: Call[Message]) -> Answer:
     """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
     led = [
         shard.partition
@@ -185,7 +185,7 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
 
 def _by_group(
     broker: Dispatcher,
-    call: Call[Any],
+    call: Call[Message],
     ids: Sequence[str],
     part: Callable[[tuple[str, ...]], Message],
     entries: Callable[[Any], Iterable[Any]],
@@ -203,7 +203,9 @@ def _by_group(
     return _fan_out(broker, call, [(p, part(tuple(names))) for p, names in by_partition.items()], merge)
 
 
-def _fan_out(broker: Dispatcher, call: Call[Any], parts: list[tuple[int, Message]], merge: Merge) -> Answer:
+def _fan_out(
+    broker: Dispatcher, call: Call[Message], parts: list[tuple[int, Message]], merge: Merge
+) -> Answer:
     if not parts:
         return merge([])
     gather = Gather(call, len(parts), merge)
@@ -215,7 +217,7 @@ def _fan_out(broker: Dispatcher, call: Call[Any], parts: list[tuple[int, Message
     return whole
 
 
-APIS: tuple[Api[Any], ...] = (
+APIS: tuple[AnyApi, ...] = (
     *(
         Api(request, to_shard, refuse)
         for request in (

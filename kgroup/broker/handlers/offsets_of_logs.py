@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -104,7 +104,7 @@ def refuse_epoch(
 
 
 def _listed(
-    broker: Dispatcher, call: Call[Any], topic: str, wanted: ListOffsetsPartition, committed: bool
+    broker: Dispatcher, call: Call[Message], topic: str, wanted: ListOffsetsPartition, committed: bool
 ) -> ListOffsetsPartitionResponse:
     known, log = partition_log(broker, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
     if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log, OffsetOutOfRange
+from kgroup.protocol.codec import Message
 from kgroup.runtime.catalog import CatalogTopic
 
 NO_LEADER_EPOCH = -1
@@ -24,7 +23,7 @@ def topic_name(broker: Dispatcher, name: str, topic_id: bytes) -> str:
     return found
 
 
-def code_of(broker: Dispatcher, call: Call[Any], error: Refused | StorageError) -> ErrorCode:
+def code_of(broker: Dispatcher, call: Call[Message], error: Refused | StorageError) -> ErrorCode:
     """Why a client cannot have a partition; what is wrong with the disk, the operator is told as well."""
     if isinstance(error, Refused):
         return error.code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kgroup.broker.call import Answer, Call, Silence
 from kgroup.broker.dispatch import Api, Dispatcher
@@ -88,7 +87,7 @@ def _refused(
     )
 
 
-def _topic(broker: Dispatcher, call: Call[Any], topic: TopicProduceData) -> TopicProduceResponse:
+def _topic(broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceData) -> TopicProduceResponse:
     found = []
     for data in topic.partition_data:
         try:
@@ -102,7 +101,7 @@ def _topic(broker: Dispatcher, call: Call[Any], topic: TopicProduceData) -> Topi
 
 
 def _partition(
-    broker: Dispatcher, call: Call[Any], topic: TopicProduceData, data: PartitionProduceData
+    broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceData, data: PartitionProduceData
 ) -> PartitionProduceResponse:
     name = topic_name(broker, topic.name, topic.topic_id)
     _, log = partition_log(broker, call.node, name, data.index)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
@@ -71,7 +70,7 @@ def refuse_reassign(
     )
 
 
-def list_reassignments(broker: Dispatcher, call: Call[Any]) -> ListPartitionReassignmentsResponse:
+def list_reassignments(broker: Dispatcher, call: Call[Message]) -> ListPartitionReassignmentsResponse:
     """None: a move is over at once."""
     return ListPartitionReassignmentsResponse()
 
@@ -129,7 +128,7 @@ def refuse_elect(
 class _Moves:
     """The new places of a request's partitions; they are one write of the catalog."""
 
-    def __init__(self, broker: Dispatcher, call: Call[Any]) -> None:
+    def __init__(self, broker: Dispatcher, call: Call[Message]) -> None:
         self._broker, self._call = broker, call
         self._by_topic: dict[str, dict[int, Placement]] = defaultdict(dict)
 

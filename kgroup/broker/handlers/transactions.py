@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_transactions as described
 from kgroup.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kgroup.protocol.messages.add_partitions_to_txn import (
@@ -61,7 +61,7 @@ def add_partitions(broker: Dispatcher, call: Call[AddPartitionsToTxnRequest]) ->
 
 
 def _added(
-    broker: Dispatcher, call: Call[Any], wanted: AddPartitionsToTxnTransaction
+    broker: Dispatcher, call: Call[Message], wanted: AddPartitionsToTxnTransaction
 ) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     partitions = [TopicPartition(topic.name, p) for topic in wanted.topics for p in topic.partitions]
     absent = {p for p in partitions if broker.cluster.log(p.topic, p.partition) is None}
@@ -79,7 +79,7 @@ def _added(
 
 def _codes(
     broker: Dispatcher,
-    call: Call[Any],
+    call: Call[Message],
     wanted: AddPartitionsToTxnTransaction,
     partitions: Collection[TopicPartition],
 ) -> dict[TopicPartition, ErrorCode]:

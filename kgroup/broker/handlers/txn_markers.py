@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.topics import check_name
 from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_producers as described
 from kgroup.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -38,7 +37,7 @@ def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> Wri
 
 
 def _topic(
-    broker: Dispatcher, call: Call[Any], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
+    broker: Dispatcher, call: Call[Message], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
 ) -> WritableTxnMarkerTopicResult:
     results = []
     for partition in topic.partition_indexes:
@@ -102,7 +101,7 @@ def describe_producers(
 
 
 def _producers(
-    broker: Dispatcher, call: Call[Any], topic: str, partition: int
+    broker: Dispatcher, call: Call[Message], topic: str, partition: int
 ) -> described.PartitionResponse:
     try:
         check_name(topic)

@@ -137,6 +137,15 @@ def is_of_listeners(name: str) -> bool:
     return name in WHERE | OF_OTHERS | OF_LISTENERS or name.startswith(("listener.name.", "ssl.", "sasl."))
 
 
+def listeners_apart(settings: Mapping[str, str]) -> tuple[tuple[ListenerSettings, ...], dict[str, str]]:
+    """The listeners that the settings describe, and the settings that are not of listeners.
+
+    ConfigError as `read_listeners`.
+    """
+    of_listeners = {name: text for name, text in settings.items() if is_of_listeners(name)}
+    return read_listeners(of_listeners), {n: text for n, text in settings.items() if n not in of_listeners}
+
+
 def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
     """The listeners that the settings describe, in their order; none where `listeners` is not set.
 

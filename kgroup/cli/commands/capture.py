@@ -21,23 +21,23 @@ _TELL_S = 10.0
 @make(
     "capture",
     examples=(
-        ("kgroup capture --out ./history -b broker:9092", "record until Ctrl-C; start again to go on"),
-        ("kgroup capture --out ./history --once", "what there is now, and end; for cron"),
+        ("kgroup capture --out ./history -b broker:9092", "record until Ctrl-C; run again to continue"),
+        ("kgroup capture --out ./history --once", "what is there now, then stop; for cron"),
     ),
     has_json=False,
 )
 def command(
     env: Env,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the recording.")],
-    once: Annotated[bool, typer.Option("--once", help="Record what there is now, and end.")] = False,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to record into.")],
+    once: Annotated[bool, typer.Option("--once", help="Record what is there now, then stop.")] = False,
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="How often to look; a bare number is ms.")
     ] = "1s",
 ) -> ExitCode:
     """Record the live __consumer_offsets topic, so that compaction cannot take its history.
 
-    Resumable: run it again with the same folder and it goes on where it stopped. One segment a day, in
-    Kafka's own format, compressed. Read it with replay-log --files DIR.
+    Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
+    Kafka's own format. Read them with replay-log --files DIR.
     """
     from kgroup.cli.env.durations import parse_duration
     from kgroup.cli.env.session import open_admin

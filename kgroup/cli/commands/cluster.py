@@ -34,10 +34,10 @@ _METRIC_COLUMNS = (Column("mbean"), Column("metric"), Column("value", right=True
     ),
 )
 def status(env: Env) -> ExitCode:
-    """Show the brokers, the controller and how much there is.
+    """Show the brokers, the controller and the number of topics and partitions.
 
     The metrics of the embedded cluster have Kafka's names. While it is served, they come from the process
-    that serves it, if that was started with --metrics. Kafka tells its clients no metrics.
+    that serves it, if it was started with --metrics. Kafka does not show metrics to its clients.
     """
     from kgroup.cli.env.metrics import in_words, metrics_of
     from kgroup.cli.env.session import identity, open_admin
@@ -85,9 +85,9 @@ def status(env: Env) -> ExitCode:
 def topics(
     env: Env,
     glob: Annotated[list[str] | None, typer.Argument(help="Only these names.", metavar="[GLOB]…")] = None,
-    internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
 ) -> ExitCode:
-    """List topics with their partitions; exit code 6 where there may be some that are not shown."""
+    """List topics with their partitions; exit code 6 if some may be hidden."""
     from fnmatch import fnmatchcase
 
     from kgroup.cli.env.session import identity, open_admin
@@ -133,10 +133,10 @@ def create_topic(
     env: Env,
     name: Annotated[str, typer.Argument(help="The topic.")],
     partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", help="Default: the broker's.", min=1)
+        int | None, typer.Option("--partitions", metavar="N", help="[default: the broker's]", min=1)
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", metavar="N", help="Default: the broker's.", min=1)
+        int | None, typer.Option("--replication-factor", metavar="N", help="[default: the broker's]", min=1)
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A topic setting; repeatable.")

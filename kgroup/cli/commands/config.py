@@ -116,7 +116,7 @@ def set_(
     ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="SETTING", help="Back to the broker's value; repeatable."),
+        typer.Option("--unset", metavar="SETTING", help="Return to the broker's value; repeatable."),
     ] = None,
     execute: Execute = False,
     yes: Yes = False,

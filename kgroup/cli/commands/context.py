@@ -34,9 +34,11 @@ def list_contexts(env: Env) -> ExitCode:
 
 @make(
     "context use",
-    examples=(("kgroup context use prod", "what commands without -b, --local and -C talk to"),),
+    examples=(("kgroup context use prod", "which cluster commands without -b, --local and -C use"),),
 )
-def use_context(env: Env, name: Annotated[str, typer.Argument(help="A context of the file.")]) -> ExitCode:
+def use_context(
+    env: Env, name: Annotated[str, typer.Argument(help="A context from the config file.")]
+) -> ExitCode:
     """Make a context the current one."""
     from kgroup.cli.env.config import load_config, write_current
 
@@ -57,7 +59,7 @@ def use_context(env: Env, name: Annotated[str, typer.Argument(help="A context of
 )
 def show_context(
     env: Env,
-    name: Annotated[str | None, typer.Argument(help="A context; the current one if left out.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A context; by default the current one.")] = None,
 ) -> ExitCode:
     """Show one context, secrets hidden."""
     from kgroup.cli.env.config import load_config

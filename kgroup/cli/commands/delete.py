@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     examples=(
         ("kgroup delete old-group", "show what would go"),
         ("kgroup delete old-group --export old-group.json --execute", "export its offsets, then delete it"),
-        ("kgroup delete 'test-*' --stale-for 7d --execute --yes", "what has written nothing for a week"),
-        ("kgroup delete --restore old-group.json --execute", "its offsets back from the export"),
-        ("kgroup delete old-group --zookeeper zk:2181/kafka --execute", "out of ZooKeeper, exported first"),
+        (
+            "kgroup delete 'test-*' --stale-for 7d --execute --yes",
+            "groups that have written nothing for a week",
+        ),
+        ("kgroup delete --restore old-group.json --execute", "restore its offsets from the export"),
+        ("kgroup delete old-group --zookeeper zk:2181/kafka --execute", "from ZooKeeper, exported first"),
     ),
 )
 def command(
@@ -35,7 +38,9 @@ def command(
     stale_for: Annotated[
         str | None,
         typer.Option(
-            "--stale-for", metavar="DURATION", help="Only empty groups that wrote nothing for so long."
+            "--stale-for",
+            metavar="DURATION",
+            help="Only empty groups that have committed nothing for at least this long.",
         ),
     ] = None,
     export: Annotated[
@@ -60,7 +65,7 @@ def command(
     wait_empty: WaitEmpty = False,
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
-    """Delete empty groups with their committed offsets, a result for each; nothing without --execute.
+    """Delete empty groups and their committed offsets, group by group; changes nothing without --execute.
 
     The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too.
     Refused where the export may lack offsets of topics that this principal may not see. A name with * ? [
@@ -75,18 +80,17 @@ def command(
     stale_s = parse_duration(stale_for) if stale_for is not None else None
     if restore is not None:
         if stale_for or export:
-            raise ConfigError("--restore goes with no other choice of groups or files")
+            raise ConfigError("--restore cannot be combined with --stale-for or --export")
         refuse(zookeeper, restore=(restore, "committed offsets go back into Kafka: leave --zookeeper out"))
-        return _restore(env, restore, group or [], execute, yes, reason, wait_empty)
+        return _restore(env, restore, group or [], Consent(execute, yes), reason, wait_empty)
     refuse(zookeeper, wait_empty=(wait_empty, "ask again once its consumers are stopped"))
     if not group and stale_s is None:
-        raise ConfigError("no group named", "kgroup delete GROUP, or --stale-for 7d")
+        raise ConfigError("no group is named", "kgroup delete GROUP, or --stale-for 7d")
     if zookeeper is not None:
-        from kgroup.cli.zookeeper_delete import delete
+        from kgroup.cli.zookeeper_delete import Deleting, delete
 
-        return show(
-            env, delete(env, zookeeper, group, stale_s, export, incomplete, Consent(execute, yes), reason)
-        )
+        wanted_there = Deleting(group, stale_s, export, incomplete, Consent(execute, yes), reason)
+        return show(env, delete(env, zookeeper, wanted_there))
     with open_admin(env) as admin:
         named = expand(admin, group or [], change=True)
         names = list(named.groups)
@@ -114,15 +118,14 @@ def _restore(
     env: Env,
     file: str,
     groups: list[str],
-    execute: bool,
-    yes: bool,
+    consent: Consent,
     reason: str | None,
     wait_empty: bool,
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.offset_files import parse_offsets
-    from kgroup.cli.offset_changes import import_plan, run
+    from kgroup.cli.offset_changes import import_plan, once_empty, run
 
     wanted = parse_offsets(read_text(file), groups, file)
     with open_admin(env) as admin:
@@ -130,17 +133,15 @@ def _restore(
             env,
             admin,
             lambda: import_plan(admin, wanted, f"restore {file}", reason),
-            execute=execute,
-            yes=yes,
-            wait_empty=wait_empty,
-            groups=list(wanted),
+            consent,
+            before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
 
 
 def _stale(
     admin: "Admin", names: list[str] | None, limit_ms: int
 ) -> "tuple[dict[str, int | None], tuple[ItemError, ...]]":
-    """The empty ones of the groups (None: of all) that wrote nothing for so long, with how long.
+    """The empty groups among `names` (None: all) that wrote nothing for `limit_ms`, and for how long.
 
     And why there may be more.
     """

@@ -30,7 +30,7 @@ ORDERS = ("instance", "member", "topic")
             "partition by partition, with the owner",
         ),
         ("kgroup describe orders --by topic -o csv", "the same as CSV"),
-        ("kgroup describe --all-groups -o ndjson", "one JSON object a group"),
+        ("kgroup describe --all-groups -o ndjson", "one JSON object per group"),
         ("kgroup describe orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
     ),
 )
@@ -43,7 +43,7 @@ def command(
         typer.Option(
             "--section",
             metavar="A,B,…",
-            help=",".join(SECTIONS) + ". Default summary,members,findings.",
+            help=",".join(SECTIONS) + ".  [default: summary,members,findings]",
             autocompletion=lambda: SECTIONS,
         ),
     ] = None,
@@ -60,8 +60,8 @@ def command(
 ) -> ExitCode:
     """Describe groups: state, members, assignment, offsets, lag, and findings.
 
-    The type of a group is found out; there is no protocol option. JSON always holds all sections. A name with
-    * ? [ is a pattern; '[*]' is the group called *. What could not be read is said: exit code 5, or 6.
+    The type of a group is detected. JSON always has all sections. A name with * ? [ is a pattern; '[*]' is
+    the group called *. Parts that could not be read are named, and the exit code is 5 or 6.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import every, expand

@@ -31,7 +31,10 @@ LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignment
         ("kgroup doctor orders -b broker:9092", "who blocks, since when, what is about to be lost"),
         ("kgroup doctor 'pay*' -q || echo not healthy", "exit code 8 when a finding is an error"),
         ("kgroup doctor --all-groups --window 24h -o json", "with a day of history, for a script"),
-        ("kgroup doctor orders --without history,settings", "as one who may see the group and its topics"),
+        (
+            "kgroup doctor orders --without history,settings",
+            "with the right to see the group and its topics only",
+        ),
     ),
 )
 def command(
@@ -39,14 +42,14 @@ def command(
     group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
     all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
     window: Annotated[
-        str, typer.Option("--window", metavar="DURATION", help="How far back history counts.")
+        str, typer.Option("--window", metavar="DURATION", help="How far back to read the history.")
     ] = "1h",
     without: Annotated[
         str | None,
         typer.Option(
             "--without",
             metavar="A,B,…",
-            help="Looks to leave out: " + ",".join(LOOKS) + ".",
+            help="Checks to leave out: " + ",".join(LOOKS) + ".",
             autocompletion=lambda: LOOKS,
         ),
     ] = None,
@@ -55,15 +58,15 @@ def command(
         typer.Option(
             "--patience",
             metavar="DURATION",
-            help="How long to look again at a group that rebalances or has offsets held open.",
+            help="How long to keep looking at a group that is rebalancing or has offsets held open.",
         ),
     ] = "10s",
 ) -> ExitCode:
     """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.
 
-    Healthy, exit code 0, is a group of which all was looked at and no finding is an error; with one the code
-    is 8. What could not be looked at makes it unknown: code 6 for lack of rights, 7 when nobody answers, 5
-    else, or of some groups only. Uses what describe shows, settings, and the history in __consumer_offsets.
+    A group is healthy (exit code 0) if everything was examined and no finding is an error; an error gives 8.
+    Anything that could not be examined makes it unknown: 6 for missing rights, 7 if nobody answers, else 5,
+    also if only some groups are. Uses what describe shows, settings, and the history in __consumer_offsets.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import every, expand

@@ -15,9 +15,9 @@ from kgroup.cli.options import group as subcommands
     ),
 )
 def plan(env: Env, group: Group, pattern: Patterns = None, read_log: ReadLog = False) -> ExitCode:
-    """Say whether the group would become classic again when its clients go back.
+    """Say whether the group would become classic again if its clients went back.
 
-    The verdict is of this moment. Nothing is changed.
+    The verdict holds at this moment. Nothing is changed.
     """
     return show_plan(env, group, "downgrade", pattern, read_log)
 

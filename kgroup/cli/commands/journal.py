@@ -28,7 +28,9 @@ def list_entries(
     groups: Annotated[
         list[str] | None, typer.Argument(help="Only changes of these groups.", metavar="[GLOB]…")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many changes.")
+    ] = 20,
 ) -> ExitCode:
     """List the changes kgroup made from this account, newest first.
 

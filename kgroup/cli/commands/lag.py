@@ -28,24 +28,27 @@ if TYPE_CHECKING:
 def command(
     env: Env,
     group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
-    by_topic: Annotated[bool, typer.Option("--by-topic", help="One row a topic.")] = False,
+    by_topic: Annotated[bool, typer.Option("--by-topic", help="One row per topic.")] = False,
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="DURATION", help="Look twice, this far apart, for rates.")
+        str | None,
+        typer.Option("--rate", metavar="DURATION", help="Look twice, this far apart, to show rates."),
     ] = None,
     time: Annotated[
-        bool, typer.Option("--time", help="Also in time: the age of the oldest record not yet read.")
+        bool, typer.Option("--time", help="Also show lag in time: the age of the oldest unread record.")
     ] = False,
     fail_above: Annotated[
         str | None,
-        typer.Option("--fail-above", metavar="N|DURATION", help="Exit code 8 when a group's lag is larger."),
+        typer.Option(
+            "--fail-above", metavar="N|DURATION", help="Exit with 8 when a group's lag is above this."
+        ),
     ] = None,
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """Show how far groups are behind, partition by partition and in total.
 
-    A total of which a part is unknown is told as "at least". With --fail-above it is no answer: exit code 8
-    when a reader has partitions never committed, 5 or 6 when partitions could not be read. Partitions that no
-    longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
+    A total with an unknown part is shown as "at least". With --fail-above it decides nothing: exit code 8
+    when a reader has partitions without a commit, 5 or 6 when partitions could not be read. Partitions that
+    no longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import expand

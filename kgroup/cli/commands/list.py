@@ -50,11 +50,13 @@ def command(
         list[str] | None, typer.Argument(help="Only groups of these names.", metavar="[GLOB]…")
     ] = None,
     regex: Annotated[
-        str | None, typer.Option("--regex", metavar="PATTERN", help="Only names this pattern is found in.")
+        str | None, typer.Option("--regex", metavar="PATTERN", help="Only names that match this pattern.")
     ] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Only in this state; repeatable, comma lists."),
+        typer.Option(
+            "--state", metavar="STATE", help="Only groups in this state; repeatable, or comma-separated."
+        ),
     ] = None,
     type_: Annotated[
         list[str] | None,
@@ -64,19 +66,26 @@ def command(
     ] = None,
     protocol_type: Annotated[
         str | None,
-        typer.Option("--protocol-type", metavar="NAME", help="Only of this protocol type, as consumer."),
+        typer.Option(
+            "--protocol-type", metavar="NAME", help="Only groups of this protocol type, such as consumer."
+        ),
     ] = None,
     topic: Annotated[
         str | None,
         typer.Option(
-            "--topic", metavar="TOPIC", help="Only groups that subscribe to it, own or committed it."
+            "--topic",
+            metavar="TOPIC",
+            help="Only groups that subscribe to this topic, own it or have committed it.",
         ),
     ] = None,
     static_only: Annotated[
         bool, typer.Option("--static-only", help="Only groups with static members.")
     ] = False,
     sort: Annotated[
-        str, typer.Option("--sort", metavar="KEY", help="|".join(SORTS) + "; with - in front, descending.")
+        str,
+        typer.Option(
+            "--sort", metavar="KEY", help="|".join(SORTS) + "; a leading - sorts in descending order."
+        ),
     ] = "group",
     members: Annotated[
         bool, typer.Option("--members/--no-members", help="Count members (describes every group).")
@@ -85,7 +94,7 @@ def command(
 ) -> ExitCode:
     """List the groups of the cluster, of every protocol.
 
-    What hides groups is said, and the others are shown: brokers that do not answer, partitions of
+    Whatever hides groups is named, and the others are shown: brokers that do not answer, partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
     from kgroup.cli.env.session import identity, open_admin
@@ -233,9 +242,7 @@ def _topics_untold(group_id: str) -> "ItemError":
     from kgroup.admin.models import ItemError
 
     message = f"whether {group_id} reads the topic is not known: what its members read is not told now"
-    hint = (
-        "ask again once it is stable; --protocol-type consumer leaves out groups that are none of consumers"
-    )
+    hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
     return ItemError(group_id, "NOT_TOLD", message, hint)
 
 

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from typing import Protocol as Shape
 
 import typer
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("classic", "consumer")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-Topics = Annotated[list[str], typer.Option("--topic", metavar="TOPIC", help="Subscribe to it; repeatable.")]
+Topics = Annotated[
+    list[str], typer.Option("--topic", metavar="TOPIC", help="Subscribe to this topic; repeatable.")
+]
 Protocol = Annotated[
     str,
     typer.Option(
@@ -37,7 +39,8 @@ Protocol = Annotated[
     ),
 ]
 Instance = Annotated[
-    str | None, typer.Option("--instance-id", metavar="ID", help="Be a static member (group.instance.id).")
+    str | None,
+    typer.Option("--instance-id", metavar="ID", help="Join as a static member with this group.instance.id."),
 ]
 AssignorOption = Annotated[
     str | None,
@@ -51,9 +54,14 @@ Duration = Annotated[
     str | None, typer.Option("--for", metavar="DURATION", help="Leave after this long: 30s, 5m.")
 ]
 ForGood = Annotated[
-    bool, typer.Option("--leave", help="Leave for good at the end; a static member keeps its place without.")
+    bool,
+    typer.Option("--leave", help="Leave for good at the end; otherwise a static member keeps its place."),
 ]
 
+Rack = Annotated[
+    str | None,
+    typer.Option("--rack", metavar="RACK", help="Where it runs (client.rack); range goes by it (KIP-881)."),
+]
 Legacy = Annotated[
     str | None,
     typer.Option(
@@ -81,7 +89,7 @@ class _Stop:
         self._event.set()
 
     def pause(self, seconds: float) -> bool:
-        """Sleep, at most so long; True once the member shall leave."""
+        """Sleep at most this long; True once the member shall leave."""
         if self._deadline is None:
             return self._event.wait(seconds)
         left = self._deadline - time.monotonic()
@@ -112,23 +120,24 @@ def run(
     for_good: ForGood = False,
     legacy: Legacy = None,
     session_timeout: SessionTimeout = None,
+    rack: Rack = None,
 ) -> ExitCode:
-    """Join a group as one synthetic member, and tell what it is given and loses.
+    """Join a group as one synthetic member, and show which partitions it gains and loses.
 
-    It reads no records and commits nothing, but for one with --legacy, which does both. With -o ndjson every
-    event is a JSON object on its line.
+    It reads no records and commits nothing, except with --legacy, which does both. With -o ndjson each event
+    is one JSON object per line.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.members.driver import Driver
 
     stop = _Stop(parse_duration(duration) if duration else None)
     if legacy is not None:
-        given = {"--instance-id": instance_id, "--assignor": assignor}
+        given = {"--instance-id": instance_id, "--assignor": assignor, "--rack": rack}
         _refuse_with_legacy([name for name, value in given.items() if value is not None], protocol)
         return _run_legacy(env, group_id, topic, legacy, session_timeout, stop)
     if session_timeout is not None:
         raise ConfigError("--session-timeout goes with --legacy", "other members have Kafka's defaults")
-    member = _member(group_id, topic, protocol, instance_id, assignor)
+    member = _member(group_id, topic, protocol, Settings(instance_id, assignor, rack))
     events = _Events(env, member)
     with open_admin(env) as admin:
         _prepare(admin, stop)
@@ -180,13 +189,20 @@ def _run_legacy(
     return ExitCode.OK
 
 
-def _member(
-    group_id: str, topics: list[str], protocol: str, instance_id: str | None, assignor: str | None
-) -> "Member":
+class Settings(NamedTuple):
+    """What a member may be told beside group and topics."""
+
+    instance_id: str | None
+    assignor: str | None
+    rack: str | None
+
+
+def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "Member":
     if protocol == "classic":
         from kgroup.members.classic import ClassicMember
 
-        return ClassicMember(group_id, topics, [_assignor(assignor or "range")], instance_id=instance_id)
+        assignor = _assignor(own.assignor or "range")
+        return ClassicMember(group_id, topics, [assignor], instance_id=own.instance_id, rack=own.rack)
     if protocol == "consumer":
         import uuid
 
@@ -194,7 +210,14 @@ def _member(
         from kgroup.members.consumer import ConsumerMember
 
         member_id = uuid_text(uuid.uuid4().bytes)
-        return ConsumerMember(group_id, member_id, topics, instance_id=instance_id, server_assignor=assignor)
+        return ConsumerMember(
+            group_id,
+            member_id,
+            topics,
+            instance_id=own.instance_id,
+            rack=own.rack,
+            server_assignor=own.assignor,
+        )
     raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
 
 

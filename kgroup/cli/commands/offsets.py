@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Execute, Reason, Yes, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kgroup.admin.models import ItemError
     from kgroup.domain import TopicPartition
 
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition the group has committed.")]
 
 
 @make(
@@ -30,8 +30,8 @@ AllTopics = Annotated[bool, typer.Option("--all-topics", help="All the group has
     examples=(
         ("kgroup offsets export orders -o json > orders.json", "everything: offset, leader epoch, metadata"),
         ("kgroup offsets export orders -o csv --no-headers", "as Kafka's tool exports"),
-        ("kgroup offsets export 'pay*' --topic pay -o ndjson", "several groups, one a line"),
-        ("kgroup offsets export orders --zookeeper zk:2181/kafka -o json > orders.json", "out of ZooKeeper"),
+        ("kgroup offsets export 'pay*' --topic pay -o ndjson", "several groups, one per line"),
+        ("kgroup offsets export orders --zookeeper zk:2181/kafka -o json > orders.json", "from ZooKeeper"),
     ),
 )
 def export(
@@ -43,7 +43,7 @@ def export(
     """Print the committed offsets of groups, so that `offsets import` can bring them back.
 
     Brokers leave out offsets of topics that the principal may not describe: an export that may lack some
-    says so and ends with 6, one of groups that cannot all be seen with 5. A group in ZooKeeper that has live
+    says so and exits with 6, or with 5 if not all groups can be seen. A group in ZooKeeper that has live
     consumers is refused: they would go on committing there. A name with * ? [ is a pattern; '[*]' is the
     group called *.
     """
@@ -65,6 +65,9 @@ def export(
             now = admin.look(named.groups)
             unseen = [*named.unseen, *_left_out(admin, now, scope)]
             where = identity(admin, env)
+    for found in now.values():
+        if found.no_offsets is not None:
+            env.note(f"{found.group_id} has no committed offsets: {found.no_offsets}")
     chosen = {name: _within(found.committed, scope) for name, found in now.items() if not found.error}
     return show(env, result(now, chosen, where, unseen))
 
@@ -82,7 +85,7 @@ def import_(
     file: Annotated[str, typer.Argument(help="An export: JSON, ndjson or CSV; - is stdin.", metavar="FILE")],
     to: Annotated[
         list[str] | None,
-        typer.Option("--to", metavar="GROUP", help="Only this group of the file; repeatable."),
+        typer.Option("--to", metavar="GROUP", help="Only this group from the file; repeatable."),
     ] = None,
     topic: Topics = None,
     execute: Execute = False,
@@ -92,11 +95,11 @@ def import_(
 ) -> ExitCode:
     """Commit the offsets of an export exactly as they were; offsets not in the file stay as they are.
 
-    Unlike `reset-offsets --from-file` offsets are not moved into the log.
+    Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.offset_files import parse_offsets
-    from kgroup.cli.offset_changes import import_plan, run
+    from kgroup.cli.offset_changes import import_plan, once_empty, run
 
     scope = scope_of(topic, topic is None)
     wanted = {
@@ -107,17 +110,15 @@ def import_(
             env,
             admin,
             lambda: import_plan(admin, wanted, f"import {file}", reason),
-            execute=execute,
-            yes=yes,
-            wait_empty=wait_empty,
-            groups=list(wanted),
+            Consent(execute, yes),
+            before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
 
 
 @make(
     "offsets delete",
     examples=(
-        ("kgroup offsets delete orders --topic old-orders", "show what would be forgotten"),
+        ("kgroup offsets delete orders --topic old-orders", "show what would be deleted"),
         ("kgroup offsets delete orders --topic old-orders --execute", "the group may go on with its topics"),
         ("kgroup offsets delete 'pay*' --topic pay:7 --execute", "one partition, of several groups"),
     ),
@@ -131,11 +132,11 @@ def delete(
     yes: Yes = False,
     reason: Reason = None,
 ) -> ExitCode:
-    """Delete committed offsets; the group may have members, if none subscribes to the topic.
+    """Delete committed offsets; the group may have members if none of them subscribes to the topic.
 
     `reset-offsets --undo` brings them back.
     """
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.group_names import expand
     from kgroup.cli.offset_changes import run, unseen_of
@@ -151,18 +152,18 @@ def delete(
             drafts = {
                 name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
             }
-            spec = "delete offsets"
-            return make_plan("offsets delete", spec, now, drafts, reason=reason, needs_empty=False)
+            purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
+            return make_plan(purpose, now, drafts)
 
         unseen = [*named.unseen, *(unseen_of(admin, named.groups) if all_topics else ())]
-        return run(env, admin, plan, execute=execute, yes=yes, unseen=unseen)
+        return run(env, admin, plan, Consent(execute, yes), unseen=unseen)
 
 
 @make(
     "offsets clone",
     examples=(
         ("kgroup offsets clone orders orders-v2", "show what the new group would start from"),
-        ("kgroup offsets clone orders orders-v2 --execute", "make it so: a second group at the same place"),
+        ("kgroup offsets clone orders orders-v2 --execute", "and do it: a second group at the same offsets"),
         ("kgroup offsets clone orders orders-v2 --topic orders --execute", "one topic only"),
     ),
 )
@@ -177,9 +178,9 @@ def clone(
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
     """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, make_plan
+    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
     from kgroup.cli.env.session import open_admin
-    from kgroup.cli.offset_changes import run, unseen_of
+    from kgroup.cli.offset_changes import once_empty, run, unseen_of
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")
@@ -190,12 +191,11 @@ def clone(
             now = admin.look([source, target])
             _refuse_if_nothing_known(now[source])
             drafts = {target: {p: Draft(at) for p, at in _within(now[source].committed, scope).items()}}
-            return make_plan("offsets clone", f"clone {source}", now, drafts, reason=reason)
+            return make_plan(Purpose("offsets clone", f"clone {source}", reason), now, drafts)
 
         unseen = unseen_of(admin, [source]) if scope.all_topics else ()
-        return run(
-            env, admin, plan, execute=execute, yes=yes, wait_empty=wait_empty, groups=[target], unseen=unseen
-        )
+        before = once_empty(env, admin, [target] if wait_empty else ())
+        return run(env, admin, plan, Consent(execute, yes), before=before, unseen=unseen)
 
 
 def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> "Iterable[ItemError]":

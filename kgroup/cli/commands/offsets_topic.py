@@ -96,11 +96,11 @@ def top(
         str,
         typer.Option("--by", metavar="WHAT", help="|".join(_SORTS) + ".", autocompletion=lambda: _SORTS),
     ] = "bytes",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups to show.", min=1)] = 20,
 ) -> ExitCode:
-    """List the groups that write most into the topic: bytes, records, commits a minute, tombstones.
+    """List the groups that write most to the topic: bytes, records, commits per minute, tombstones.
 
-    Bytes decide: one classic group's metadata can outweigh a million commits.
+    Sorted by bytes by default: one classic group's metadata can outweigh a million commits.
     """
     from kgroup.cli.inputs.history import opened
     from kgroup.cli.inputs.history_selection import Selection
@@ -142,9 +142,10 @@ def top(
 )
 def decode(
     env: Env,
-    key: Annotated[str, typer.Argument(help="The key in hex; blanks and 0x are left out.", metavar="HEX")],
+    key: Annotated[str, typer.Argument(help="The key in hex; blanks and 0x are ignored.", metavar="HEX")],
     value: Annotated[
-        str | None, typer.Option("--value", metavar="HEX", help="The value in hex; none is a tombstone.")
+        str | None,
+        typer.Option("--value", metavar="HEX", help="The value in hex; without one it is a tombstone."),
     ] = None,
 ) -> ExitCode:
     """Decode one key, and its value, from hex."""
@@ -230,5 +231,5 @@ def _damage(found: "Statistics") -> "tuple[list[ShownError], ExitCode]":
     return errors, ExitCode.PARTIAL if found.batches else ExitCode.FAILED
 
 
-_HELP = "Statistics of __consumer_offsets, and its records decoded."
+_HELP = "Show statistics of __consumer_offsets, and decode its records."
 command = make_group("offsets-topic", _HELP, stats, top, decode)

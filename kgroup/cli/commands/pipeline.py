@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from kgroup.pipeline.tables.ingest import RunReport
     from kgroup.pipeline.tables.store import Store
 
-_TABLES = typer.Argument(help="Folder that `pipeline run` has filled.", metavar="TABLES")
+_TABLES = typer.Argument(help="Folder filled by `pipeline run`.", metavar="TABLES")
 _MASTER = typer.Option(
-    "--master", metavar="URL", help="Spark's master: local[4], spark://…, yarn. Default local[*]."
+    "--master", metavar="URL", help="Spark's master: local[4], spark://…, yarn.  [default: local[*]]"
 )
-_CONF = typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")
+_CONF = typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting; repeatable.")
 _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
 
 
@@ -39,13 +39,13 @@ def run(
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Segments, or folders searched through; the live topic if left out.", metavar="[SOURCE]…"
+            help="Segment files, or folders to search; by default the live topic.", metavar="[SOURCE]…"
         ),
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            "--since", metavar="TIME|OFFSET", help="Where the first run begins; the start if left out."
+            "--since", metavar="TIME|OFFSET", help="Where the first run begins; by default the start."
         ),
     ] = None,
     master: Annotated[str | None, _MASTER] = None,
@@ -59,15 +59,17 @@ def run(
             min=1,
         ),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep reading as new records arrive.")
+    ] = False,
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="How often --follow looks.")
     ] = "10s",
 ) -> ExitCode:
     """Read segments, or the live topic, into Parquet tables, and fold every group into events.
 
-    Run it again, and only what is new is read; the fold goes on where it stopped. A run that is cut short
-    changes nothing. Damaged segments are read around and reported.
+    Run it again to read only what is new; folding continues where it stopped. A run that is cut short
+    changes nothing. Damaged ranges are skipped and reported.
     """
     import time
 
@@ -148,23 +150,25 @@ def query(
     ],
     tables: Annotated[Path, _TABLES],
     group: Annotated[
-        str | None, typer.Option("--group", metavar="GLOB", help="Only groups with such an id.")
+        str | None, typer.Option("--group", metavar="GLOB", help="Only groups whose id matches.")
     ] = None,
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="TIME", help="The moment, for state_at and members; else the end or all."
+            "--at",
+            metavar="TIME",
+            help="The moment that state_at and members show; by default the end, or all.",
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="At most so many rows; 0 for all.", min=0)
+        int, typer.Option("--limit", metavar="N", help="Print at most this many rows; 0 prints all.", min=0)
     ] = 1000,
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
 ) -> ExitCode:
     """Ask the tables: state_at, members, rebalances, top_writers, suspicious_commits, coverage, and others.
 
-    Rows come in a fixed order, and a note says when there are more than --limit.
+    Rows come in a fixed order; a note says if --limit left some out.
     """
     from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
     from kgroup.cli.output.result import show
@@ -204,7 +208,7 @@ def events(
         str | None, typer.Option("--kinds", metavar="A,B,…", help="Only these kinds of events.")
     ] = None,
 ) -> ExitCode:
-    """Tell what happened to groups, as replay-log does, from tables that hold it already."""
+    """Tell what happened to groups, as replay-log does, from existing tables."""
     from kgroup.cli.inputs.history_selection import Selection, note_span
     from kgroup.cli.inputs.pipeline_session import opened_store
     from kgroup.cli.views.history import show_story
@@ -265,7 +269,7 @@ def package(
     env: Env,
     target: Annotated[Path, typer.Argument(help="The zip file to write.", metavar="FILE")],
 ) -> ExitCode:
-    """Write kgroup as one zip file for Spark's executors; `pipeline run --master` ships it by itself."""
+    """Write kgroup as one zip file for Spark's executors; `pipeline run --master` ships it automatically."""
     from kgroup.pipeline.spark.package import build_package
 
     try:
@@ -276,5 +280,5 @@ def package(
     return ExitCode.OK
 
 
-_HELP = "The history of every group as tables, made and asked by Spark."
+_HELP = "Turn the history of every group into tables, and query them, with Spark."
 command = make_group("pipeline", _HELP, run, query, events, plot, package)

@@ -16,21 +16,27 @@ from kgroup.cli.options import group
     examples=(
         ("kgroup regex check 'orders-.*'", "which topics of the cluster it matches"),
         ("kgroup regex check '(?!test).*' --offline", "exit code 8: not RE2; no cluster needed"),
-        ("kgroup regex check '^pay' --topics topics.txt", "against names in a file, one a line; - is stdin"),
+        (
+            "kgroup regex check '^pay' --topics topics.txt",
+            "against names in a file, one per line; - is stdin",
+        ),
     ),
 )
 def check(
     env: Env,
     pattern: Annotated[str, typer.Argument(help="The pattern of a subscription.", metavar="PATTERN")],
-    offline: Annotated[bool, typer.Option("--offline", help="Only the syntax: ask no cluster.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Check the syntax only, without a cluster.")
+    ] = False,
     topics: Annotated[
-        str | None, typer.Option("--topics", metavar="FILE", help="Match names of a file; - is stdin.")
+        str | None,
+        typer.Option("--topics", metavar="FILE", help="Match the topic names in this file; - is stdin."),
     ] = None,
 ) -> ExitCode:
-    """Check a topic pattern: is it RE2, which topics match now, who reads it differently.
+    """Check a topic pattern: whether it is RE2, which topics match now, and who reads it differently.
 
-    Consumer-protocol members send patterns to the broker, which wants RE2 and whole names (KIP-848);
-    classic clients match in their own language. Exit code 8 when a broker would refuse the pattern.
+    Consumer-protocol members send patterns to the broker, which expects RE2 and matches whole names
+    (KIP-848); classic clients match in their own language. Exit code 8 if a broker would refuse the pattern.
     """
     from kgroup.admin.read.patterns import check_pattern
     from kgroup.cli.changes import read_text

@@ -26,7 +26,7 @@ InstanceIds = Annotated[
         "--instance",
         "--group-instance-ids",
         metavar="ID",
-        help="By group.instance.id; repeatable, comma lists (\\\\, is a comma in an id).",
+        help="By group.instance.id; repeatable, or comma-separated (\\\\, is a comma in an id).",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -35,7 +35,7 @@ MemberIds = Annotated[
     typer.Option(
         "--member-id",
         metavar="ID",
-        help="By member id; repeatable, comma lists as above.",
+        help="By member id; repeatable, or comma-separated as above.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -44,7 +44,7 @@ FromFile = Annotated[
     typer.Option(
         "--from-file",
         metavar="FILE",
-        help="Instance ids as they are, one a line; - is stdin.",
+        help="Instance ids, one per line, taken literally; - is stdin.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -54,7 +54,9 @@ Hosts = Annotated[
 ]
 LeftOnly = Annotated[
     bool,
-    typer.Option("--left-only", help="Only members that left for now (epoch -2).", rich_help_panel=_PANEL),
+    typer.Option(
+        "--left-only", help="Only static members that have left for now (epoch -2).", rich_help_panel=_PANEL
+    ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Every member.", rich_help_panel=_PANEL)]
 GroupId = Annotated[str | None, typer.Option("--group-id", help="As GROUP (KIP-345).", hidden=True)]
@@ -62,7 +64,7 @@ OfOldScript = Annotated[str | None, typer.Option(help="Ignored: of KIP-345's scr
 PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")]
 PlanIn = Annotated[
     str | None,
-    typer.Option("--plan", metavar="FILE", help="Use this plan; refused when the group has changed."),
+    typer.Option("--plan", metavar="FILE", help="Execute this plan; refused if the group has changed."),
 ]
 Wait = Annotated[
     str | None, typer.Option("--wait", metavar="stable", help="Then wait until the group is stable.")
@@ -73,7 +75,7 @@ Wait = Annotated[
     "remove-members",
     examples=(
         ("kgroup remove-members orders --instance-id orders-1,orders-7", "show the plan, change nothing"),
-        ("kgroup remove-members orders --left-only --execute --yes", "those that left for now"),
+        ("kgroup remove-members orders --left-only --execute --yes", "static members that left for now"),
         (
             "cut -f1 gone.tsv | kgroup remove-members orders --from-file - --execute",
             "ids from a pipe",
@@ -103,7 +105,7 @@ def command(
 ) -> ExitCode:
     """Remove members from a group, by instance id, member id or host.
 
-    Prints the plan and changes nothing without --execute. A member that still runs joins again at once.
+    Prints the plan and changes nothing without --execute. A member that is still running rejoins at once.
     """
     from kgroup.admin.change.remove_members import Selection, plan_document
     from kgroup.cli.env.session import identity, open_admin

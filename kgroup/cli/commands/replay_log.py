@@ -26,7 +26,10 @@ if TYPE_CHECKING:
             "kgroup replay-log orders --files ./backup --at 2026-03-01T03:00",
             "the group as it was then, no broker",
         ),
-        ("kgroup replay-log orders --events rewound,committed-outside -o ndjson", "one JSON object an event"),
+        (
+            "kgroup replay-log orders --events rewound,committed-outside -o ndjson",
+            "one JSON object per event",
+        ),
         ("kgroup replay-log orders --verify", "exit code 8 if the log and the cluster disagree"),
     ),
 )
@@ -54,33 +57,37 @@ def command(
         str | None, typer.Option("--events", metavar="A,B,…", help="Only these kinds of events.")
     ] = None,
     instance: Annotated[
-        list[str] | None, typer.Option("--instance", metavar="ID", help="Only about this instance id.")
+        list[str] | None, typer.Option("--instance", metavar="ID", help="Only events about this instance id.")
     ] = None,
     group_glob: Annotated[
-        list[str] | None, typer.Option("--group", metavar="GLOB", help="As the argument; repeatable.")
+        list[str] | None, typer.Option("--group", metavar="GLOB", help="Same as the argument; repeatable.")
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Every record, decoded.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep reading as new records arrive.")
+    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare the replayed state with what the cluster says now.")
     ] = False,
     collapse_commits: Annotated[
-        bool, typer.Option("--collapse-commits/--all-commits", help="One line for many commits.")
+        bool, typer.Option("--collapse-commits/--all-commits", help="Show runs of commits as one line.")
     ] = True,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", metavar="NAME", help="auto|local|spark; auto takes Spark for very much."),
+        typer.Option(
+            "--engine", metavar="NAME", help="auto|local|spark; auto uses Spark for very large inputs."
+        ),
     ] = None,
     master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="Spark's master. Default local[*].")
+        str | None, typer.Option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the timeline as a page of its own.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the timeline as an HTML page.")
     ] = None,
 ) -> ExitCode:
     """Tell what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.
 
-    Reads __consumer_offsets. Every answer says from where on it is complete: the topic is compacted.
+    Reads __consumer_offsets. The topic is compacted, so every answer says from which point on it is complete.
     """
     from kgroup.cli.history_spark import SPARK, chosen_engine, tell_on_spark
     from kgroup.cli.inputs.history import opened

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Execute, Reason, Yes, read_plan, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, write_plan
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
@@ -52,7 +52,8 @@ def command(
         int | None, _value("--shift-by", "N", "So many records further, or back if negative.")
     ] = None,
     by_duration: Annotated[
-        str | None, _value("--by-duration", "P…|2h", "The first record since so long ago (ISO-8601).")
+        str | None,
+        _value("--by-duration", "P…|2h", "The first record after this long ago (2h, or ISO-8601)."),
     ] = None,
     to_datetime: Annotated[
         str | None, _value("--to-datetime", "TIME", "The first record since then; UTC unless it says so.")
@@ -62,10 +63,12 @@ def command(
     ] = None,
     to_group: Annotated[str | None, _value("--to-group", "GROUP", "Where another group is.")] = None,
     undo: Annotated[
-        str | None, _value("--undo", "LAST|ID", "Back to before this journal entry, to the bit.")
+        str | None, _value("--undo", "LAST|ID", "Restore exactly what was there before this journal entry.")
     ] = None,
     topic: Topics = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All the group has committed.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="Every partition the group has committed.")
+    ] = False,
     execute: Execute = False,
     yes: Yes = False,
     reason: Reason = None,
@@ -83,14 +86,14 @@ def command(
     groups: Annotated[list[str] | None, typer.Option("--group", help="As GROUP.", hidden=True)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="The default.", hidden=True)] = False,
 ) -> ExitCode:
-    """Move the committed offsets of groups; the plan first, nothing without --execute.
+    """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
 
-    Offsets outside the log are moved to its nearer end, times after the last record to the end. Refused
-    (exit code 4) while a group has members. What was before goes into the journal: --undo restores it.
+    Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
+    code 4) while a group has members. The journal keeps what was there before, and --undo restores it.
     """
     from kgroup.cli.env.session import open_admin
     from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.offset_changes import run, unseen_of
+    from kgroup.cli.offset_changes import run, unseen_of, wait_until_empty
 
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")
@@ -125,18 +128,34 @@ def command(
             plan = _made(admin, affected, spec, scope, reason)
             if scope.all_topics or (spec.group and not scope.topics):
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
+
+        def before() -> Sequence[str]:
+            notes = _remove_static(admin, affected, reason) if remove_static else ()
+            if wait_empty or remove_static:
+                wait_until_empty(env, admin, affected)
+            return notes
+
         return run(
             env,
             admin,
-            plan,
-            execute=execute,
-            yes=yes,
-            wait_empty=wait_empty or remove_static,
-            groups=affected,
-            plan_out=plan_out,
+            _kept(plan, plan_out),
+            Consent(execute, yes),
+            before=before,
             unseen=unseen,
-            before=lambda: _remove_static(admin, affected, reason) if remove_static else (),
         )
+
+
+def _kept(make_plan: "Callable[[], OffsetsPlan]", file: str | None) -> "Callable[[], OffsetsPlan]":
+    """`make_plan`, with the plan written to a file where one is named."""
+    from kgroup.admin.change.offset_plans import plan_document
+
+    def make() -> "OffsetsPlan":
+        plan = make_plan()
+        if file:
+            write_plan(file, plan_document(plan))
+        return plan
+
+    return make
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
@@ -179,7 +198,7 @@ def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
 
 def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
     if not groups:
-        raise ConfigError("no group named", "kgroup reset-offsets GROUP --topic T --to-earliest")
+        raise ConfigError("no group is named", "kgroup reset-offsets GROUP --topic T --to-earliest")
     if not scoped and kind not in ("--from-file", "--to-group"):
         raise ConfigError("which partitions?", "--all-topics for all committed, or --topic T[:0,1]")
 

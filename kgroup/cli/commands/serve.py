@@ -35,7 +35,7 @@ def command(
         typer.Option(
             "--port",
             metavar="N",
-            help="First port on 127.0.0.1; 0 takes free ones.",
+            help="First port on 127.0.0.1; 0 picks free ones.",
             min=0,
             show_default="9092",
         ),
@@ -45,7 +45,9 @@ def command(
     ] = 1,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", metavar="N", help="Partitions of __consumer_offsets; once set, fixed."),
+        typer.Option(
+            "--partitions", metavar="N", help="Partitions of __consumer_offsets; fixed once created."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -93,8 +95,11 @@ def command(
     SASL_SSL, or SSL and certificates of clients. Passwords belong into --config's file, not behind --set.
     Commands with --local on the same folder talk to it while it runs.
     """
+    from kgroup.broker.locks.settings import listeners_apart
     from kgroup.broker.server import serve
     from kgroup.cli.env.config import LocalTarget
+    from kgroup.runtime.claim import Claim
+    from kgroup.runtime.cluster import Cluster
 
     if memory and env.flags.get("local"):
         raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")
@@ -120,15 +125,12 @@ def command(
         import logging
 
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    serve(
-        None if memory or target is None else target.directory,
-        port=9092 if port is None else port,
-        brokers=brokers,
-        partitions=partitions,
-        settings=settings,
-        metrics_port=metrics,
-        legacy=_legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None,
-    )
+    listeners, config_of_brokers = listeners_apart(settings)
+    coordinators = _legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None
+    claim = None if memory or target is None else Claim(target.directory, "kgroup serve")
+    cluster = Cluster(claim, brokers=brokers, config=config_of_brokers, offsets_partitions=partitions)
+    first = 9092 if port is None else port
+    serve(cluster, listeners, port=first, metrics_port=metrics, legacy=coordinators)
     return ExitCode.OK
 
 

@@ -58,28 +58,28 @@ def command(
         typer.Option(
             "--scenario",
             metavar="NAME|FILE",
-            help="|".join(SCENARIOS) + f", or a YAML file. Default {SCENARIOS[0]}.",
+            help="|".join(SCENARIOS) + f", or a YAML file.  [default: {SCENARIOS[0]}]",
             autocompletion=lambda incomplete: [s for s in SCENARIOS if s.startswith(incomplete)],
         ),
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option("--protocol", metavar="NAME", help="|".join(PROTOCOLS) + " only; default all."),
+        typer.Option("--protocol", metavar="NAME", help="|".join(PROTOCOLS) + " only [default: all]"),
     ] = None,
     static: Annotated[
         bool | None,
-        typer.Option("--static/--dynamic", help="Only static or only dynamic members; default both."),
+        typer.Option("--static/--dynamic", help="Only static or only dynamic members [default: both]"),
     ] = None,
     members: Annotated[
-        int | None, typer.Option("--members", metavar="N", min=1, help="Members of the group. Default 12.")
+        int | None, typer.Option("--members", metavar="N", min=1, help="Members of the group.  [default: 12]")
     ] = None,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", metavar="N", min=1, help="Partitions it reads. Default 4 a member."),
+        typer.Option("--partitions", metavar="N", min=1, help="Partitions it reads.  [default: 4 a member]"),
     ] = None,
     session_timeout: Annotated[
         str | None,
-        typer.Option("--session-timeout", metavar="DURATION", help="Of members. Default 45s."),
+        typer.Option("--session-timeout", metavar="DURATION", help="Of members.  [default: 45s]"),
     ] = None,
     like: Annotated[
         str | None,
@@ -88,7 +88,7 @@ def command(
         ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures, too.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page with charts.")
     ] = None,
     seed: Annotated[
         int | None,
@@ -97,13 +97,19 @@ def command(
 ) -> ExitCode:
     """Play a scenario on a simulated group of each kind, and say what it costs.
 
-    Our own coordinator and members run in virtual time; nothing is asked of a cluster, except by --like.
+    kgroup's own coordinator and members run in virtual time; only --like asks a cluster.
     """
     if seed is not None:
         shaped = {
-            "--scenario": scenario, "--protocol": protocol, "--static": static, "--members": members,
-            "--partitions": partitions, "--session-timeout": session_timeout, "--like": like, "--html": html,
-        }  # fmt: skip
+            "--scenario": scenario,
+            "--protocol": protocol,
+            "--static": static,
+            "--members": members,
+            "--partitions": partitions,
+            "--session-timeout": session_timeout,
+            "--like": like,
+            "--html": html,
+        }
         _refuse_with_seed([name for name, value in shaped.items() if value is not None])
         return _replay(env, seed)
     from kgroup.simulation.play.planning import compare
@@ -167,7 +173,7 @@ def _size(
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a live group tells of its size and timeouts; None for what it does not."""
+    """What a live group shows of its size and timeouts; None for what it does not show."""
 
     members: int | None = None
     partitions: int | None = None

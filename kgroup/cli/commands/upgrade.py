@@ -21,9 +21,9 @@ from kgroup.cli.options import group as subcommands
     ),
 )
 def plan(env: Env, group: Group, pattern: Patterns = None, read_log: ReadLog = False) -> ExitCode:
-    """Say whether the broker would let the group's clients change to the consumer protocol.
+    """Say whether the broker would let the group's clients move to the consumer protocol.
 
-    The verdict is of this moment: a rebalance can change it. Nothing is changed.
+    The verdict holds at this moment: a rebalance can change it. Nothing is changed.
     """
     return show_plan(env, group, "upgrade", pattern, read_log)
 
@@ -51,10 +51,10 @@ def rehearse(
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the coordinator; repeatable."),
     ] = None,
 ) -> ExitCode:
-    """Upgrade a copy of the group and take it back, and show every record and epoch.
+    """Upgrade a copy of the group and downgrade it again, and show every record and epoch.
 
     Copies the group's records from __consumer_offsets into a coordinator in memory. Clients are stand-ins:
-    each is stopped before its successor starts, static ones first. Exit code 4 when the copy refuses.
+    each is stopped before its successor starts, static ones first. Exit code 4 if the copy refuses.
     """
     from kgroup.cli.views.rehearsal import rehearse as perform
 

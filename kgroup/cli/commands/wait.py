@@ -23,7 +23,7 @@ if TYPE_CHECKING:
             "after a rollout; exit code 7 when it takes longer",
         ),
         ("kgroup wait orders --for lag=0 -q", "until everything is read"),
-        ("kgroup wait orders --for member=orders-3", "until that instance is in and settled"),
+        ("kgroup wait orders --for member=orders-3", "until that instance has joined and settled"),
     ),
 )
 def command(
@@ -39,14 +39,18 @@ def command(
         str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
     ] = "500ms",
     stop_after: Annotated[
-        str | None, typer.Option("--stop-after", metavar="DURATION", help="At most so long. Default 30s.")
+        str | None,
+        typer.Option(
+            "--stop-after", metavar="DURATION", help="Stop waiting after this long.  [default: 30s]"
+        ),
     ] = None,
 ) -> ExitCode:
-    """Wait until a condition holds for all the groups; exit code 7 when time is up.
+    """Wait until a condition holds for all the groups; exit code 7 if time runs out.
 
-    A group that does not exist counts as empty, and is waited for otherwise. Outages are waited out; 5 means
-    that a group could not be seen at all until the end, or that a pattern may match groups not seen, 6 the
-    same for lack of rights. A name with * ? [ is a pattern; '[*]' is the group called *.
+    A group that does not exist counts as empty; for other conditions it is waited for. Outages are waited
+    out. Exit code 5 means that a group was not visible by the end, or that a pattern may match groups that
+    are not visible; 6 is the same for missing rights. A name with * ? [ is a pattern; '[*]' is the group
+    called *.
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.cli.env.session import identity, open_admin

@@ -27,7 +27,7 @@ _HOME_AND_CLEAR = "\033[H\033[2J"
     examples=(
         ("kgroup watch orders", "members, assignment and lag, live"),
         ("kgroup watch orders --until stable --stop-after 5m", "until it has settled"),
-        ("kgroup watch 'pay*' --events > changes.ndjson", "every difference as a JSON object a line"),
+        ("kgroup watch 'pay*' --events > changes.ndjson", "each difference as one JSON object per line"),
         ("kgroup watch orders --events --notify http://hooks.local/kafka", "and posted to a web address"),
     ),
 )
@@ -37,26 +37,30 @@ def command(
     until: Annotated[
         str | None,
         typer.Option(
-            "--until", metavar="CONDITION", help="End when: stable|empty|gone|lag=N|members=N|member=ID."
+            "--until", metavar="CONDITION", help="Stop when: stable|empty|gone|lag=N|members=N|member=ID."
         ),
     ] = None,
-    events: Annotated[bool, typer.Option("--events", help="Differences as ndjson, no screen.")] = False,
-    lag: Annotated[bool, typer.Option("--lag", help="Changes of the lag are events too.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print differences as ndjson instead of a screen.")
+    ] = False,
+    lag: Annotated[bool, typer.Option("--lag", help="Report changes in lag as events too.")] = False,
     notify: Annotated[
-        str | None, typer.Option("--notify", metavar="URL", help="Post each event there as JSON.")
+        str | None, typer.Option("--notify", metavar="URL", help="Post each event to this URL as JSON.")
     ] = None,
     interval: Annotated[
         str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
     ] = "1s",
     stop_after: Annotated[
         str | None,
-        typer.Option("--stop-after", metavar="DURATION", help="End then; exit code 7 with --until."),
+        typer.Option(
+            "--stop-after", metavar="DURATION", help="Stop after this long; exit code 7 with --until."
+        ),
     ] = None,
 ) -> ExitCode:
-    """Watch groups: a live view on a terminal, else a line for each difference, until Ctrl-C.
+    """Watch groups until Ctrl-C: a live view on a terminal, otherwise one line per difference.
 
-    Looks at intervals: what begins and ends between two looks is not seen. `replay-log` tells all. Outages
-    are waited out and said; exit code 5 when something could not be seen at the end.
+    Looks at intervals, so anything that begins and ends between two looks is missed; `replay-log` shows it.
+    Outages are reported and waited out; exit code 5 if something was not visible at the end.
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.admin.read.watching import differences, sight_changes

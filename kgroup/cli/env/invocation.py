@@ -104,7 +104,7 @@ def _output_options(options: Mapping[str, Any], environ: Mapping[str, str]) -> O
     format_ = options["output"] or environ.get("KGROUP_OUTPUT") or "table"
     if format_ not in FORMATS:
         origin = "--output" if options["output"] else "KGROUP_OUTPUT"
-        raise ConfigError(f"{origin} {format_!r} is no output format", "one of " + ", ".join(FORMATS))
+        raise ConfigError(f"{origin} {format_!r} is not an output format", "one of " + ", ".join(FORMATS))
     color = options["color"] or "auto"
     if color not in COLORS:
         raise ConfigError(f"--color {color!r} is unknown", "one of " + ", ".join(COLORS))

@@ -82,7 +82,7 @@ def refuse(where: str | None, **given: tuple[object, str]) -> None:
     for name, told in given.items():
         value, why = told
         if where is not None and value:
-            raise ConfigError(f"--{name.replace('_', '-')} goes with no --zookeeper", why)
+            raise ConfigError(f"--{name.replace('_', '-')} cannot be combined with --zookeeper", why)
 
 
 def _security(settings: "Resolved", servers: tuple[tuple[str, int], ...]) -> "Security":

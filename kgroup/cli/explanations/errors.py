@@ -6,6 +6,9 @@ from kgroup.errors import ErrorCode
 DESCRIBE = "kgroup describe GROUP"
 REMOVE = "kgroup remove-members GROUP --instance-id ID"
 
+_ALIASES = {ErrorCode.INVALID_PRODUCER_EPOCH: ("ProducerFencedException",)}
+"""Names under which clients throw it."""
+
 
 def _error(
     code: ErrorCode,
@@ -15,10 +18,18 @@ def _error(
     consumer: str | None = None,
     cause: str | None = None,
     next: tuple[str, ...] = (DESCRIBE,),
-    aliases: tuple[str, ...] = (),
 ) -> Entry:
     return Entry(
-        code.name, "error", meaning, classic, consumer, cause, next, int(code), code.retriable, aliases
+        name=code.name,
+        kind="error",
+        meaning=meaning,
+        classic=classic,
+        consumer=consumer,
+        cause=cause,
+        next=next,
+        code=int(code),
+        retriable=code.retriable,
+        aliases=_ALIASES.get(code, ()),
     )
 
 
@@ -285,7 +296,6 @@ ERRORS: tuple[Entry, ...] = (
         ErrorCode.INVALID_PRODUCER_EPOCH,
         "Another producer with the same transactional id has taken over.",
         cause="Two instances share a transactional id. The older one must stop.",
-        aliases=("ProducerFencedException",),
         next=(),
     ),
 )

@@ -67,7 +67,7 @@ class Source:
                 names=selection.names,
                 wanted=selection.wanted,
                 at=at,
-                collapse=selection.collapse,
+                runs=selection.collapse,
                 keep_owners=keep_owners,
                 progress=progress,
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
@@ -280,7 +280,7 @@ def damage(story: "Story") -> tuple[list[ShownError], ExitCode]:
     ]
     for covered in story.coverage:
         if covered.partition in strangers:
-            text = f"{covered.source}: its {covered.records} records are none of __consumer_offsets"
+            text = f"{covered.source}: its {covered.records} records are not from __consumer_offsets"
             errors.append(
                 ShownError(
                     code="CORRUPT_MESSAGE", message=text, hint="is it another topic's?", item=covered.source

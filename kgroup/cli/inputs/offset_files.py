@@ -70,6 +70,7 @@ class Exported(TypedDict):
 
     group_id: str
     offsets: list[Document]
+    no_offsets: str | None
 
 
 def offsets_document(
@@ -89,6 +90,7 @@ def offsets_document(
                 }
                 for partition, stored in sorted(offsets.items(), key=lambda pair: pair[0])
             ],
+            "no_offsets": None,
         }
         for group_id, offsets in groups.items()
     ]
@@ -99,7 +101,7 @@ def parse_offsets(
 ) -> dict[str, dict[TopicPartition, "CommittedOffset"]]:
     """Committed offsets by group from an export: the JSON document, its `data`, ndjson, or Kafka's CSV.
 
-    With `groups`, only those of a file that names groups. ConfigError when it is none of these.
+    With `groups`, only those of a file that names groups. ConfigError for anything else.
     """
     from kgroup.admin.change.offset_plans import CommittedOffset
 
@@ -132,7 +134,9 @@ def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
             document = document.get(key) or ([document] if "group_id" in document else document)
     groups = document if isinstance(document, list) else []
     if not groups or not all(isinstance(g, dict) and "group_id" in g and "offsets" in g for g in groups):
-        raise ConfigError(f"{name} is no export of offsets", "kgroup offsets export GROUP -o json makes one")
+        raise ConfigError(
+            f"{name} is not an export of offsets", "kgroup offsets export GROUP -o json makes one"
+        )
     return groups
 
 

@@ -75,7 +75,7 @@ def _since(text: str) -> "Since":
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.startswith("spark."):
-        raise ConfigError(f"--conf {text!r} is no setting of Spark", "as in spark.executor.memory=4g")
+        raise ConfigError(f"--conf {text!r} is not a Spark setting", "as in spark.executor.memory=4g")
     return name, value
 
 

@@ -64,7 +64,7 @@ def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
 
 def _partition(number: str, text: str) -> int:
     if not number.strip().isdecimal():
-        raise ConfigError(f"--topic {text!r}: {number!r} is no partition", "as in --topic orders:0,1")
+        raise ConfigError(f"--topic {text!r}: {number!r} is not a partition", "as in --topic orders:0,1")
     return int(number)
 
 

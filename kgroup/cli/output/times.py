@@ -17,7 +17,7 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
     """Milliseconds since 1970 of `text`; ConfigError for anything else than
 
     ISO-8601 (UTC unless it says otherwise), a clock time (the last time it was that late), a duration with
-    its unit (so long ago), or milliseconds since 1970.
+    its unit (that long ago), or milliseconds since 1970.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     given = text.strip().removesuffix(" ago")
@@ -37,7 +37,7 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `since_ms` to `until_ms`, both included; None is no bound. `note` says how hours were read."""
+    """From `since_ms` to `until_ms`, both included; None is unbounded. `note` says how hours were read."""
 
     since_ms: int | None = None
     until_ms: int | None = None

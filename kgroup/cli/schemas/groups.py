@@ -2,6 +2,13 @@
 
 from collections.abc import Mapping
 
+from kgroup.cli.schemas.applications import (
+    APPLICATION,
+    CONNECT_WORKER,
+    REGISTRY_INSTANCE,
+    STREAMS_THREAD,
+    UNDECODED,
+)
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
@@ -27,6 +34,10 @@ MEMBER = record(
     instance_id_known=BOOLEAN,
     tasks=nullable(TASKS),
     target_tasks=nullable(TASKS),
+    connect=nullable(CONNECT_WORKER),
+    streams=nullable(STREAMS_THREAD),
+    schema_registry=nullable(REGISTRY_INSTANCE),
+    undecoded=array(UNDECODED),
 )
 OFFSET = record(
     topic=STRING,
@@ -66,6 +77,8 @@ GROUP = record(
     lag_at_least=nullable(INTEGER),
     unknown_partitions=INTEGER,
     coordinator_epoch=nullable(INTEGER),
+    application=nullable(APPLICATION),
+    no_offsets=nullable(STRING),
     findings=array(FINDING),
 )
 

@@ -90,6 +90,7 @@ OFFSETS: Mapping[str, Schema] = {
             record(
                 group_id=STRING,
                 type=TYPE,
+                no_offsets=nullable(STRING),
                 state=STRING,
                 total_lag=nullable(INTEGER),
                 lag_at_least=nullable(INTEGER),
@@ -117,6 +118,7 @@ OFFSETS: Mapping[str, Schema] = {
         groups=array(
             record(
                 group_id=STRING,
+                no_offsets=nullable(STRING),
                 offsets=array(
                     record(
                         topic=STRING,

@@ -51,6 +51,8 @@ OFFSET_COLUMNS = (
     Column("owner_thread", "THREAD", wide=True),
     Column("error", wide=True),
 )
+_NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None, "subscribed": None}
+"""What members that read no topics have in these columns."""
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 
 
@@ -58,10 +60,14 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
     """The chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
     if "summary" in sections:
         yield _headline(group)
+        if group.application is not None:
+            from kgroup.cli.views.applications import summary
+
+            yield summary(group)
         yield _totals(group)
     if "members" in sections and group.members:
         yield ""
-        yield Table(member_columns((group,)), member_rows(group, by, short))
+        yield Table(_columns_of(group), member_rows(group, by, short))
     if "offsets" in sections and group.offsets:
         yield ""
         yield Table(OFFSET_COLUMNS, offset_rows(group, short))
@@ -74,8 +80,23 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
 
 
 def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
-    """The columns of members: with their tasks where one of the groups is a streams group."""
-    return STREAMS_COLUMNS if any(group.type == STREAMS for group in groups) else MEMBER_COLUMNS
+    """The columns of members: with those that only some of the groups have."""
+    told = tuple(groups)
+    columns = STREAMS_COLUMNS if any(group.type == STREAMS for group in told) else MEMBER_COLUMNS
+    if any(group.application is not None for group in told):
+        from kgroup.cli.views.applications import further_columns
+
+        return (*columns, *further_columns(told, columns))
+    return columns
+
+
+def _columns_of(group: GroupDescription) -> tuple[Column, ...]:
+    """The columns that tell of the members of one group."""
+    if group.application is None:
+        return member_columns((group,))
+    from kgroup.cli.views.applications import columns_of
+
+    return columns_of(group.application)
 
 
 def _headline(group: GroupDescription) -> str:
@@ -103,6 +124,8 @@ def _headline(group: GroupDescription) -> str:
 
 def _totals(group: GroupDescription) -> str:
     parts = [f"members {_count(group)}"]
+    if group.no_offsets is not None:
+        return f"{parts[0]} · no committed offsets: {group.no_offsets}"
     parts.append(f"partitions {len(group.offsets)}")
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
@@ -128,7 +151,16 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
         group.known_members,
         key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
     )
-    return [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
+    found = [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
+    if group.application is None:
+        return found
+    from kgroup.cli.views.applications import row_of
+
+    reads = group.no_offsets is None
+    return [
+        {**row, **({} if reads else _NO_PARTITIONS), **row_of(member, group.application, short)}
+        for row, member in zip(found, members, strict=True)
+    ]
 
 
 def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:

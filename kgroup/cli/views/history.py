@@ -168,7 +168,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     """The groups as they were, in the words of `describe`."""
     from dataclasses import asdict
 
-    from kgroup.cli.views.description import MEMBER_COLUMNS, blocks, member_rows
+    from kgroup.cli.views.description import blocks, member_columns, member_rows
 
     story = source.replay(selection, at)
     found = [description(state, partition) for partition, state in story.states]
@@ -177,7 +177,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
     undecoded = [
-        ShownError(code=e.code, message=f"{g.group_id}: {e.message}", hint=e.hint, item=g.group_id)
+        ShownError(code=e.code, message=e.message, hint=e.hint, item=g.group_id)
         for g in found
         for e in g.errors
     ]
@@ -206,7 +206,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
         errors=[*errors, *missing],
         exit_code=code,
         cluster=source.cluster,
-        main=Table(MEMBER_COLUMNS, rows),
+        main=Table(member_columns(found), rows),
     )
     return show(env, result)
 

@@ -2,18 +2,22 @@
 
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kgroup.admin.models import Assignment, GroupDescription, ItemError, Member, OffsetRow, TopicAssignment
+from kgroup.admin.read.applications import of_application, told_by
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState
 from kgroup.history.fold.state import Member as MemberState
+from kgroup.protocol.embedded.member import Application, application_of, embedded
 
 
 def description(state: GroupState, partition: int) -> GroupDescription:
     """The group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
     view = state.view()
     consumer, unread = view.kind == CONSUMER, view.kind in UNDECODED
-    return GroupDescription(
+    application = application_of(state.group_id, view.protocol_type, view.assignor)
+    group = GroupDescription(
         group_id=state.group_id,
         type=view.kind if view.kind in KINDS else CLASSIC,
         protocol_type=view.kind if unread else view.protocol_type,
@@ -24,24 +28,27 @@ def description(state: GroupState, partition: int) -> GroupDescription:
         assignment_epoch=view.assignment_epoch if consumer else None,
         coordinator=None,
         offsets_partition=partition,
-        members=None if unread else _members(state),
+        members=None if unread else _members(state, application),
         offsets=_offsets(state),
         total_lag=None,
         findings=(),
-        errors=(_unread(view.kind),) if unread else (),
+        errors=(_unread(state.group_id, view.kind),) if unread else (),
     )
+    found = of_application(group, application)
+    return replace(found, no_offsets=None) if found.offsets else found
 
 
-def _unread(kind: str) -> ItemError:
+def _unread(group_id: str, kind: str) -> ItemError:
     text = (
-        f"the records of {kind} groups are not decoded: state, members and epochs are not known from the log"
+        f"{group_id}: the records of {kind} groups are not decoded: state, members and epochs are not known "
+        "from the log"
     )
     return ItemError("members", "NOT_DECODED", text, "kgroup describe asks the cluster")
 
 
-def _members(state: GroupState) -> tuple[Member, ...]:
+def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
     consumer, leader = state.kind == CONSUMER, state.view().leader
-    return tuple(
+    told = (
         Member(
             member_id=m.member_id,
             instance_id=m.instance_id,
@@ -60,8 +67,16 @@ def _members(state: GroupState) -> tuple[Member, ...]:
             raw_metadata=_text(m.metadata) if _opaque(m) else None,
             raw_assignment=None if m.given is None else _text(m.given),
         )
-        for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
+        for m in _in_order(state)
     )
+    return tuple(
+        told_by(member, embedded(application, m.client_id, m.metadata, m.assignment))
+        for member, m in zip(told, _in_order(state), strict=True)
+    )
+
+
+def _in_order(state: GroupState) -> list[MemberState]:
+    return sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
 
 
 def _opaque(member: MemberState) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
 _UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
-"""The one refusal that says something about the group: there is none. All others leave it unknown."""
+"""The one refusal that proves something: the group does not exist. All others leave that unknown."""
 
 
 class Verdict(NamedTuple):

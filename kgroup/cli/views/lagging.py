@@ -53,8 +53,8 @@ def result(
 ) -> Result:
     """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
 
-    A verdict that cannot be given is none of the good ones: BAD_VERDICT too where nothing hinders but
-    partitions never committed, else what could not be read decides.
+    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit
+    stand in its way, else what could not be read decides.
     """
     rated = any(group.consumed_per_s is not None for group in measured.groups)
     several = len(measured.groups) > 1
@@ -92,6 +92,8 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
     over: list[str] = []
     unknown: list[NoVerdict] = []
     for group in measured.groups:
+        if group.no_offsets is not None:
+            continue  # nothing in it can be behind
         records = limit["unit"] == "records"
         least = group.lag_at_least if records else group.time_lag_at_least_ms
         told = group.total_lag if records else group.max_time_lag_ms
@@ -125,6 +127,8 @@ def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
 
 def notes(group: GroupLag) -> Iterator[str]:
     """Why partitions are unknown or left out, for a person: the first few of them."""
+    if group.no_offsets is not None:
+        yield f"{group.group_id}: no committed offsets: {group.no_offsets}"
     untold = [row for row in group.offsets if row.error or row.reason]
     for row in untold[:NOTED]:
         left = "left out: " if row.gone else ""
@@ -159,7 +163,7 @@ def _no_verdict(group: GroupLag, reason: str) -> ShownError:
 def _headline(group: GroupLag) -> str:
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
-    parts = [group.group_id, group.state, lag]
+    parts = [group.group_id, group.state, lag if group.no_offsets is None else "no committed offsets, no lag"]
     if group.time_lag_at_least_ms is not None:
         least = "" if group.max_time_lag_ms is not None else "at least "
         parts.append(f"oldest unread {least}{duration_text(group.time_lag_at_least_ms)}")

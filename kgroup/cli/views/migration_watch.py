@@ -69,9 +69,17 @@ def _each_change(looks: Iterator[Look], tell: Callable[[Look], None]) -> Look:
 def _news(look: Look) -> object:
     waits = tuple((wait.code, wait.message) for wait in look.waits)
     return (
-        look.status, look.type, look.state, look.members, look.moved, look.remaining,
-        look.group_epoch, look.assignment_epoch, look.unowned, waits,
-    )  # fmt: skip
+        look.status,
+        look.type,
+        look.state,
+        look.members,
+        look.moved,
+        look.remaining,
+        look.group_epoch,
+        look.assignment_epoch,
+        look.unowned,
+        waits,
+    )
 
 
 def _live(looks: Iterator[Look], env: Env) -> Look:

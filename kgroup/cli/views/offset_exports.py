@@ -29,6 +29,7 @@ def result(
     `unseen` says where the export may be incomplete.
     """
     groups = offsets_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
+    told = [{**group, "no_offsets": now[group["group_id"]].no_offsets} for group in groups]
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
     columns = (
@@ -62,7 +63,7 @@ def result(
             )
             codes.append(ExitCode.NOT_FOUND)
     return Result(
-        {"groups": groups},
+        {"groups": told},
         (Table(full, rows),),
         items="groups",
         names=[str(group["group_id"]) for group in groups],

@@ -18,7 +18,7 @@ EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]
 
 
 def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
-    """How to write such a file; ConfigError if it is no page or picture, or matplotlib is missing."""
+    """How to write such a file; ConfigError if it is neither page nor picture, or matplotlib is missing."""
     if out.suffix == ".html":
         return _write_page
     if out.suffix != ".png":

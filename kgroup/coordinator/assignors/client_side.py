@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kgroup.coordinator.assignors import rack_range
 from kgroup.coordinator.assignors.interface import Assignment, GroupSpec, MemberSpec
+from kgroup.coordinator.assignors.rack_range import Racks, needs_racks
 from kgroup.coordinator.assignors.range import RangeAssignor
 from kgroup.domain import Topic
 
@@ -26,6 +28,11 @@ class MemberSubscription:
     generation: int = -1
     user_data: bytes | None = None
     instance_id: str | None = None
+    rack: str | None = None
+
+
+RacksByTopic = Mapping[str, Racks]
+NO_RACKS: RacksByTopic = {}
 
 
 class ClientAssignor(Protocol):
@@ -44,14 +51,23 @@ class ClientAssignor(Protocol):
         ...
 
     def assign(
-        self, partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
+        self,
+        partitions: Mapping[str, int],
+        members: Mapping[str, MemberSubscription],
+        racks: RacksByTopic = NO_RACKS,
     ) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Member id → topic → partitions for every member; `partitions` are the counts of known topics."""
+        """Member id → topic → partitions for every member; `partitions` are the counts of known topics.
+
+        `racks` are those of their replicas, as far as they are told.
+        """
         ...
 
 
 class ClientRangeAssignor:
-    """Java's and librdkafka's `range`: contiguous shares per topic, static members first."""
+    """Java's and librdkafka's `range`: contiguous shares per topic, static members first.
+
+    Java's is rack-aware since Kafka 3.5; without racks told all are the same.
+    """
 
     name = "range"
     cooperative = False
@@ -60,8 +76,13 @@ class ClientRangeAssignor:
         return None
 
     def assign(
-        self, partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
+        self,
+        partitions: Mapping[str, int],
+        members: Mapping[str, MemberSubscription],
+        racks: RacksByTopic = NO_RACKS,
     ) -> dict[str, dict[str, tuple[int, ...]]]:
+        if needs_racks(members, racks):
+            return rack_range.assign(partitions, members, racks)
         return by_topic_name(RangeAssignor().assign(group_spec(partitions, members, {})))
 
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from kgroup.coordinator.assignors.client_side import MemberSubscription, Owned, by_topic_name, group_spec
+from kgroup.coordinator.assignors.client_side import (
+    NO_RACKS,
+    MemberSubscription,
+    Owned,
+    RacksByTopic,
+    by_topic_name,
+    group_spec,
+)
 from kgroup.coordinator.assignors.uniform import UniformAssignor
 
 _GENERATION = struct.Struct(">i")
@@ -27,7 +34,10 @@ class CooperativeStickyAssignor:
         return _GENERATION.pack(generation)
 
     def assign(
-        self, partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
+        self,
+        partitions: Mapping[str, int],
+        members: Mapping[str, MemberSubscription],
+        racks: RacksByTopic = NO_RACKS,
     ) -> dict[str, dict[str, tuple[int, ...]]]:
         claims = _claims(partitions, members)
         owners = _owners(claims)

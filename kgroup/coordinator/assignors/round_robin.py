@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgroup.coordinator.assignors.client_side import MemberSubscription
+from kgroup.coordinator.assignors.client_side import NO_RACKS, MemberSubscription, RacksByTopic
 
 
 class RoundRobinAssignor:
@@ -20,7 +20,10 @@ class RoundRobinAssignor:
         return None
 
     def assign(
-        self, partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
+        self,
+        partitions: Mapping[str, int],
+        members: Mapping[str, MemberSubscription],
+        racks: RacksByTopic = NO_RACKS,
     ) -> dict[str, dict[str, tuple[int, ...]]]:
         order = sorted(members, key=lambda member_id: _turn(member_id, members[member_id]))
         dealt: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in members}

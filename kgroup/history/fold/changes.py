@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kgroup.domain import TopicPartition
+from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
 from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
-from kgroup.history.fold.step import Carry, Step
+from kgroup.history.fold.step import Carry, Fields, GroupStep
 
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
 
 
-def tell_changes(step: Step, carry: Carry) -> list[Event]:
+def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
     """All events of a step, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
     members = Membership.between(before, after)
+    carry.absences.take(members, step.timestamp_ms, step.first_offset)
     # One group that goes on (KIP-848, "Supporting Online Consumer Group Upgrade"), not a removal and another.
     if before.kind == CLASSIC and after.kind == CONSUMER:
         _converted(step, carry, members, Kind.UPGRADED)
@@ -38,7 +38,7 @@ def tell_changes(step: Step, carry: Carry) -> list[Event]:
     return step.events
 
 
-def _created(step: Step, carry: Carry, members: Membership) -> None:
+def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
     after = step.after
     unread = f"; {UNREAD}" if after.kind in UNDECODED else ""
     if not step.solid and unread:
@@ -68,7 +68,7 @@ _KIND_NAMES = {
 UNREAD = "its records are not decoded here, so members, epochs and rebalances are not told"
 
 
-def _turned(step: Step, carry: Carry, members: Membership) -> None:
+def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
     """Into a group of another type, or out of one, where kgroup decodes only one of the two."""
     before, after = step.before, step.after
     carry.started.clear()
@@ -86,7 +86,7 @@ def _turned(step: Step, carry: Carry, members: Membership) -> None:
         _classic(step, carry, members)
 
 
-def _deleted(step: Step, carry: Carry) -> None:
+def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
     with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
@@ -105,7 +105,7 @@ def _deleted(step: Step, carry: Carry) -> None:
     )
 
 
-def _converted(step: Step, carry: Carry, members: Membership, kind: Kind) -> None:
+def _converted(step: GroupStep, carry: Carry, members: Membership, kind: Kind) -> None:
     up = kind is Kind.UPGRADED
     how = "classic → consumer" if up else "consumer → classic"
     if not step.before.members:
@@ -122,14 +122,16 @@ def _converted(step: Step, carry: Carry, members: Membership, kind: Kind) -> Non
     carry.conversion = f"the {'upgrade' if up else 'downgrade'} at offset {step.first_offset}"
 
 
-def _conversion_members(step: Step, carry: Carry, members: Membership) -> None:
+def _conversion_members(step: GroupStep, carry: Carry, members: Membership) -> None:
     for member in members.left:
         _left(step, member, carry)
     _replaced(step, members)
 
 
-def _left(step: Step, member: Member, carry: Carry) -> None:
+def _left(step: GroupStep, member: Member, carry: Carry) -> None:
     held = f", held {partitions_text(member.holds)}" if member.holds else ""
+    if share := applications.share(step.before, member):
+        held += f" ({share})"
     since = carry.revoking.pop(member.member_id, None)
     if since is not None:
         # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
@@ -146,11 +148,11 @@ def _left(step: Step, member: Member, carry: Carry) -> None:
     )
 
 
-def _ago(step: Step, since: int) -> str:
+def _ago(step: GroupStep, since: int) -> str:
     return duration_text(max(0, step.timestamp_ms - since))
 
 
-def _replaced(step: Step, members: Membership) -> None:
+def _replaced(step: GroupStep, members: Membership) -> None:
     for old, new in members.replaced:
         # Only a member that left for now (epoch -2, CP-15) is known to be gone; else two processes may share
         # the id, and the newer fences the older (KIP-345; SM-33).
@@ -171,7 +173,7 @@ def _replaced(step: Step, members: Membership) -> None:
         )
 
 
-def _joined(step: Step, members: Membership) -> None:
+def _joined(step: GroupStep, members: Membership) -> None:
     for member in members.joined:
         speaks = " (classic member)" if step.after.kind == CONSUMER and member.protocol == CLASSIC else ""
         where = f" from {member.host.lstrip('/')}" if member.host else ""
@@ -179,7 +181,7 @@ def _joined(step: Step, members: Membership) -> None:
         step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}", member)
 
 
-def _settings(step: Step, members: Membership) -> None:
+def _settings(step: GroupStep, members: Membership) -> None:
     for _, new in members.resubscribed:
         now = ", ".join(new.topics) or "no topics"
         regex = f", regex {new.regex}" if new.regex else ""
@@ -194,7 +196,7 @@ def _settings(step: Step, members: Membership) -> None:
         step.tell(Kind.ASSIGNOR_CHANGED, f"assignor {before} → {after}")
 
 
-def _regressed(step: Step) -> bool:
+def _regressed(step: GroupStep) -> bool:
     """Tell an epoch that went back: nothing but lost or foreign records explains it."""
     if step.after.epoch >= step.before.epoch or step.before.kind != step.after.kind:
         return False
@@ -206,7 +208,7 @@ def _regressed(step: Step) -> bool:
     return True
 
 
-def _classic(step: Step, carry: Carry, members: Membership) -> None:
+def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
     _regressed(step)
     _joined(step, members)
@@ -239,7 +241,7 @@ def _classic(step: Step, carry: Carry, members: Membership) -> None:
     )
 
 
-def _new_leader(step: Step, members: Membership) -> None:
+def _new_leader(step: GroupStep, members: Membership) -> None:
     # A leader that restarts keeps the lead under its new member id (KIP-345; SM-39).
     leader = step.after.members.get(step.after.leader or "")
     same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
@@ -247,11 +249,14 @@ def _new_leader(step: Step, members: Membership) -> None:
         step.tell(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
 
 
-def _classic_rebalance(step: Step) -> str:
+def _classic_rebalance(step: GroupStep) -> str:
     after, skipped = step.after, step.after.epoch - step.before.epoch - 1
     count = len(after.members)
     text = f"generation {after.epoch}, {count} member{'' if count == 1 else 's'}, {after.assignor}"
-    parts = [f"{m.label} {partitions_text(m.assigned)}" for m in after.members.values()]
+    parts = [
+        applications.share(after, m) or f"{m.label} {partitions_text(m.assigned)}"
+        for m in after.members.values()
+    ]
     text += ": " + "; ".join(sorted(parts)[:8]) + ("; …" if count > 8 else "")
     # From value version 2 on (SM-19) the record says when its state began: the last join was in then.
     if after.state_timestamp_ms >= 0 and step.timestamp_ms - after.state_timestamp_ms > 1000:
@@ -262,7 +267,7 @@ def _classic_rebalance(step: Step) -> str:
     return text
 
 
-def _consumer(step: Step, carry: Carry, members: Membership) -> None:
+def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
     _regressed(step)
     _joined(step, members)
@@ -287,7 +292,7 @@ def _consumer(step: Step, carry: Carry, members: Membership) -> None:
     _finished(step, carry)
 
 
-def _regexes(step: Step) -> None:
+def _regexes(step: GroupStep) -> None:
     before, after = step.before.regexes, step.after.regexes
     for regex, topics in after.items():
         if before.get(regex) != topics:
@@ -297,14 +302,14 @@ def _regexes(step: Step) -> None:
         step.tell(Kind.REGEX_REMOVED, f"nobody subscribes to {regex} any more")
 
 
-def _target(step: Step) -> None:
+def _target(step: GroupStep) -> None:
     parts = [f"{m.label} {partitions_text(m.target or ())}" for m in step.after.members.values()]
     if parts:
         shown = "; ".join(sorted(parts)[:8]) + ("; …" if len(parts) > 8 else "")
         step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
 
 
-def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
+def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
     """Each member's step towards its target, with the partitions that got an owner again."""
     old = {new.member_id: old for old, new in (*members.kept, *members.replaced)}
     for member in sorted(step.after.members.values(), key=lambda m: m.label):
@@ -332,7 +337,7 @@ def _reconciliation(step: Step, carry: Carry, members: Membership) -> None:
             _moved(step, member, was, more)
 
 
-def _moved(step: Step, member: Member, was: Member | None, more: dict[str, Any]) -> None:
+def _moved(step: GroupStep, member: Member, was: Member | None, more: Fields) -> None:
     given = was.holds - member.holds if was else frozenset()
     gave = f", gave up {partitions_text(given)}" if given else ""
     owns = partitions_text(member.assigned)
@@ -352,7 +357,7 @@ def _all(count: int) -> str:
     return "the only member" if count == 1 else f"all {count} members"
 
 
-def _finished(step: Step, carry: Carry) -> None:
+def _finished(step: GroupStep, carry: Carry) -> None:
     """The group converged, or lost its last member."""
     after = step.after
     if not after.members:

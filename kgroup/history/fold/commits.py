@@ -72,7 +72,8 @@ def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
 
     A member that left for now holds its own still: what it committed as it closed is no suspicion.
     """
-    if state.kind == CLASSIC and state.classic.protocol_type != "consumer":
+    classic = state.classic
+    if state.kind == CLASSIC and classic is not None and classic.protocol_type != "consumer":
         return None
     return frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kgroup.domain import TopicPartition
+from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, Unowned, duration_text, partitions_text
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.state import Member, View
@@ -74,7 +75,7 @@ def cause_of_rebalance(
     Of a classic group: `given_up` is what the generation before took from members that stayed, and `unowned`
     what has an owner again.
     """
-    found = _handed_over(before, after, given_up or {})
+    found = [*_handed_over(before, after, given_up or {}), *applications.handed_over(before, after)]
     if members.joined:
         found.append(f"{labels(members.joined)} joined")
     if members.left:
@@ -99,7 +100,9 @@ def cause_of_rebalance(
     known = frozenset(TopicPartition(u.topic, u.partition) for u in unowned)
     if new := _new_partitions(before, after, known):
         return f"{partitions_text(new)} came: no member ever had them, and the others are as before", True
-    return _rejoined(members)
+    if due := applications.scheduled(before, after):
+        return due, True
+    return applications.new_work(before, after) or _rejoined(after, members)
 
 
 def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:
@@ -123,10 +126,10 @@ def _new_partitions(before: View, after: View, known: frozenset[TopicPartition])
     return [p for p in now - had if p.topic in topics]
 
 
-def _rejoined(members: Membership) -> tuple[str, bool]:
+def _rejoined(after: View, members: Membership) -> tuple[str, bool]:
     """Whose metadata is another one, where membership and subscriptions are as before."""
     changed = [(old, new) for old, new in (*members.kept, *members.replaced) if old.metadata != new.metadata]
-    how = [(new.label, _difference(old, new)) for old, new in changed]
+    how = [(new.label, _difference(after, old, new)) for old, new in changed]
     told = [f"{label} ({difference})" for label, difference in how if difference]
     if not told:
         return _REJOIN, False
@@ -137,18 +140,20 @@ def _rejoined(members: Membership) -> tuple[str, bool]:
     )
 
 
-def _difference(old: Member, new: Member) -> str:
+def _difference(view: View, old: Member, new: Member) -> str:
     """How the metadata of a member differs, "" if only in the generation that every rejoin changes."""
     a, b = old.joined_with, new.joined_with
-    # Connect and others (KIP-415) have a protocol of their own in these bytes.
+    own = applications.difference(view, old, new)
     if a is None or b is None:
+        if own is not None:
+            return own
         return f"{len(new.metadata)} bytes, not the consumer protocol's, so not decoded"
-    found = []
+    found = [own] if own else []
     if old.owned != new.owned:
         found.append(f"it owned {partitions_text(new.owned)}, {partitions_text(old.owned)} before")
     if a.rack != b.rack:
         found.append(f"rack {b.rack}, {a.rack} before")
-    if a.user_data != b.user_data:
+    if own is None and a.user_data != b.user_data:
         found.append("the assignor's user data")
     return ", ".join(found)
 

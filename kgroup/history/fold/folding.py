@@ -16,8 +16,10 @@ from kgroup.history.fold.commits import Spans, epoch_of, rewound
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, TopicNames, View, renamed
-from kgroup.history.fold.step import Carry, Step
+from kgroup.history.fold.restarts import Restart
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, View, renamed
+from kgroup.history.fold.step import Carry, GroupStep
+from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import (
     RUN_OFFSETS,
     CommitRun,
@@ -97,6 +99,11 @@ class Fold:
     def states(self) -> dict[str, GroupState]:
         """The state of each group of which something is left."""
         return {name: g.state for name, g in self.groups.items() if g.state.kind}
+
+    def restarts(self, group_id: str) -> tuple[Restart, ...]:
+        """The static members of a group that came back after their session had ended, in order."""
+        group = self.groups.get(group_id)
+        return () if group is None else tuple(group.carry.absences.restarts)
 
     def apply(self, item: Item) -> list[Event]:
         """Take in the next item; the events that it completes, in order."""
@@ -282,7 +289,7 @@ class Fold:
         # generation took still stands.
         if (after.kind, after.epoch) != (opened.before.kind, opened.before.epoch):
             given_up = group.ownership.generation(opened.before.members, after.members, freed)
-        step = Step(
+        step = GroupStep(
             group=name,
             log_partition=self.log_partition,
             first_offset=opened.first_offset,
@@ -315,7 +322,7 @@ class Fold:
         if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
             group.solid = True
 
-    def _tell_removed(self, step: Step) -> None:
+    def _tell_removed(self, step: GroupStep) -> None:
         proven = step.young
         if proven:
             cause = "younger than the shortest retention a broker allows: deleted, or their topic was"

@@ -6,13 +6,15 @@ a compacted log ends in the same state as replaying the whole one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar
 
-from kgroup.domain import TopicPartition, uuid_text
+from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
+from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import Committed, GroupRecord, OtherRecord
+from kgroup.protocol import group_records as r
 from kgroup.protocol.subscription import Assignment, Subscription
 
 CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
@@ -22,9 +24,9 @@ UNDECODED = (STREAMS, SHARE)
 KINDS = (CLASSIC, CONSUMER, *UNDECODED)
 _KIND_OF = {**dict.fromkeys(range(10, 16), SHARE), **dict.fromkeys(range(17, 24), STREAMS)}
 LEFT_FOR_NOW = -2
-MAX_NAMES = 100_000
-"""Topic ids remembered before anybody asks for them: a bound for logs that are not what they seem."""
 _STATES = {0: "stable", 1: "revoking", 2: "waiting"}
+T = TypeVar("T")
+V = TypeVar("V", bound=r.RecordValue)
 Topics = tuple[tuple[bytes, tuple[int, ...]], ...]
 
 
@@ -34,8 +36,9 @@ class Member:
 
     `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
     `revoking` (still held, to be given up); `target` is None where the group has none (classic).
-    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with, as it
-    came, and `joined_with` the same, decoded: None if it is not the consumer protocol's.
+    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with and
+    `assignment` what it was given, as they came; `joined_with` is the metadata decoded: None if it is not the
+    consumer protocol's.
     """
 
     member_id: str
@@ -61,6 +64,7 @@ class Member:
     given: bytes | None = None
     """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
     metadata: bytes = b""
+    assignment: bytes = b""
     joined_with: Subscription | None = None
 
     @property
@@ -139,43 +143,18 @@ def _renamed(member: Member, names: Mapping[str, str]) -> Member:
     )
 
 
-class TopicNames:
-    """What the log, or the reader, knows about topic ids; `of` falls back to the id as text."""
-
-    def __init__(self, known: Mapping[bytes, str] | None = None) -> None:
-        self.names = dict(known or {})
-        self._wanted: set[bytes] = set()
-
-    def learn(self, topic_id: bytes, name: str) -> bool:
-        """A record has shown id and name together; True if the name was asked for in vain before."""
-        if topic_id in self.names or not any(topic_id):
-            return False
-        wanted = topic_id in self._wanted
-        if wanted or len(self.names) < MAX_NAMES:
-            self.names[topic_id] = name
-            self._wanted.discard(topic_id)
-        return wanted
-
-    def of(self, topic_id: bytes) -> str:
-        name = self.names.get(topic_id)
-        if name is None:
-            self._wanted.add(topic_id)
-            return uuid_text(topic_id)
-        return name
-
-
 class GroupState:
     """What `__consumer_offsets` says about one group up to now; only `replay` and commits change it."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.classic: Any = None
-        self.epoch_value: Any = None
-        self.target_value: Any = None
-        self.legacy_metadata: Any = None
-        self.subscriptions: dict[str, Any] = {}
-        self.targets: dict[str, Any] = {}
-        self.currents: dict[str, Any] = {}
+        self.classic: r.GroupMetadataValue | None = None
+        self.epoch_value: r.ConsumerGroupMetadataValue | None = None
+        self.target_value: r.ConsumerGroupTargetAssignmentMetadataValue | None = None
+        self.legacy_metadata: r.ConsumerGroupPartitionMetadataValue | None = None
+        self.subscriptions: dict[str, r.ConsumerGroupMemberMetadataValue] = {}
+        self.targets: dict[str, r.ConsumerGroupTargetAssignmentMemberValue] = {}
+        self.currents: dict[str, r.ConsumerGroupCurrentMemberAssignmentValue] = {}
         self.regexes: dict[str, tuple[str, ...]] = {}
         self.members: dict[str, Member] = {}
         self.offsets: dict[TopicPartition, Committed] = {}
@@ -205,27 +184,38 @@ class GroupState:
         True if it told a topic name that was asked for before (only a legacy record of type 4 can).
         """
         renamed = False
-        value, member = record.value, getattr(record.key, "member_id", None)
+        key, value = record.key, record.value
         self.changed_ms = record.timestamp_ms
         # A tombstone makes no kind newer, and brokers from 4.1 on write type 4 as tombstones only (CP-48).
-        if record.type == 2:
-            self.classic = value
-            self.newest_classic = record.offset if value is not None else self.newest_classic
+        if value is not None and record.type == 2:
+            self.newest_classic = record.offset
         elif value is not None and record.type != 4:
             self.newest_consumer = record.offset
-        if record.type == 3:
-            self.epoch_value = value
-        elif record.type == 4:
-            renamed = self._learn_legacy(value, names)
-        elif record.type == 6:
-            self.target_value = value
-        elif record.type == 16:
-            _put(self.regexes, record.key.regular_expression, value and tuple(value.topics))
-        elif record.type in (5, 7, 8):
-            part = {5: self.subscriptions, 7: self.targets, 8: self.currents}[record.type]
-            _put(part, str(member), value)
-        self._compose(record.type, member, names)
+        if isinstance(key, r.GroupMetadataKey):
+            self.classic = _of(r.GroupMetadataValue, value)
+        elif isinstance(key, r.ConsumerGroupMetadataKey):
+            self.epoch_value = _of(r.ConsumerGroupMetadataValue, value)
+        elif isinstance(key, r.ConsumerGroupPartitionMetadataKey):
+            renamed = self._learn_legacy(_of(r.ConsumerGroupPartitionMetadataValue, value), names)
+        elif isinstance(key, r.ConsumerGroupTargetAssignmentMetadataKey):
+            self.target_value = _of(r.ConsumerGroupTargetAssignmentMetadataValue, value)
+        elif isinstance(key, r.ConsumerGroupRegularExpressionKey):
+            resolved = _of(r.ConsumerGroupRegularExpressionValue, value)
+            _put(self.regexes, key.regular_expression, tuple(resolved.topics) if resolved else None)
+        self._compose(record.type, self._replay_member(key, value), names)
         return renamed
+
+    def _replay_member(self, key: r.RecordKey, value: r.RecordValue | None) -> str | None:
+        """Take in what a record says of a member; whose, None if it is about none."""
+        if isinstance(key, r.ConsumerGroupMemberMetadataKey):
+            _put(self.subscriptions, key.member_id, _of(r.ConsumerGroupMemberMetadataValue, value))
+        elif isinstance(key, r.ConsumerGroupTargetAssignmentMemberKey):
+            _put(self.targets, key.member_id, _of(r.ConsumerGroupTargetAssignmentMemberValue, value))
+        elif isinstance(key, r.ConsumerGroupCurrentMemberAssignmentKey):
+            _put(self.currents, key.member_id, _of(r.ConsumerGroupCurrentMemberAssignmentValue, value))
+        else:
+            return None
+        return key.member_id
 
     def replay_other(self, record: OtherRecord, names: TopicNames) -> None:
         """Take in a record of a kind that is not decoded: only whether its key is there counts."""
@@ -234,7 +224,7 @@ class GroupState:
         (keys.add if record.alive else keys.discard)(record.key)
         self._compose(record.type, None, names)
 
-    def _learn_legacy(self, value: Any, names: TopicNames) -> bool:
+    def _learn_legacy(self, value: r.ConsumerGroupPartitionMetadataValue | None, names: TopicNames) -> bool:
         self.legacy_metadata = value
         told = value.topics if value is not None else ()
         return sum(names.learn(topic.topic_id, topic.topic_name) for topic in told) > 0
@@ -254,7 +244,7 @@ class GroupState:
         """Make all members anew, for a group that changed its kind, or with names learned since."""
         self._composed = self.kind
         self.members = {}
-        if self._composed == CLASSIC:
+        if self._composed == CLASSIC and self.classic is not None:
             self.members = classic_members(self.classic)
         elif self._composed == CONSUMER:
             self.members = {m: self._consumer_member(m, names) for m in sorted(self._ids())}
@@ -315,7 +305,7 @@ class GroupState:
         return max(sorted(set(votes)), key=votes.count) if votes else None
 
 
-def classic_members(value: Any) -> dict[str, Member]:
+def classic_members(value: r.GroupMetadataValue) -> dict[str, Member]:
     """The members in a classic group's record (GroupMetadata value, any version)."""
     found: dict[str, Member] = {}
     # Connect's workers, and whoever else uses the protocol, join with bytes of their own.
@@ -341,6 +331,7 @@ def classic_members(value: Any) -> dict[str, Member]:
             user_data=len(given.user_data or b"") if given is not None else 0,
             given=m.assignment if given is None else None,
             metadata=m.subscription,
+            assignment=m.assignment,
             joined_with=joined,
         )
     return found
@@ -362,11 +353,15 @@ def _assignment(data: bytes) -> Assignment | None:
         return None
 
 
-def _partitions(topics: Any, names: TopicNames) -> frozenset[TopicPartition]:
+def _partitions(
+    topics: Iterable[r.TopicPartitions | r.TargetTopicPartitions], names: TopicNames
+) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(names.of(t.topic_id), p) for t in topics for p in t.partitions)
 
 
-def _epochs(now: Any, names: TopicNames) -> dict[TopicPartition, int]:
+def _epochs(
+    now: r.ConsumerGroupCurrentMemberAssignmentValue | None, names: TopicNames
+) -> dict[TopicPartition, int]:
     """The assignment epoch of each partition held; the member's epoch where a record has none.
 
     KIP-1251 has it so for records of older brokers (AE-20), and for lists that do not match (AE-23).
@@ -383,7 +378,13 @@ def _epochs(now: Any, names: TopicNames) -> dict[TopicPartition, int]:
     return found
 
 
-def _put(place: dict[str, Any], key: str, value: Any) -> None:
+def _of(kind: type[V], value: r.RecordValue | None) -> V | None:
+    """A record's value, known by its key to be of this kind; None for a tombstone."""
+    assert value is None or isinstance(value, kind)
+    return value
+
+
+def _put(place: dict[str, T], key: str, value: T | None) -> None:
     if value is None:
         place.pop(key, None)
     else:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
+from kgroup.history.fold.restarts import Absences
 from kgroup.history.fold.state import Member, View
+
+Fields: TypeAlias = dict[str, Any]
+"""Fields of an event by their names."""
 
 
 @dataclass(slots=True)
@@ -20,10 +24,11 @@ class Carry:
     conversion: str | None = None
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that have to give partitions up, and since when (ms)."""
+    absences: Absences = field(default_factory=Absences)
 
 
 @dataclass(slots=True)
-class Step:
+class GroupStep:
     """The records of one group in one batch, and what they changed."""
 
     group: str
@@ -46,7 +51,7 @@ class Step:
 
     def tell(self, kind: Kind, detail: str, member: Member | None = None, **more: Any) -> None:
         """Append an event with this step's place and epochs; `more` overrides any field."""
-        told: dict[str, Any] = {
+        told: Fields = {
             "kind": kind,
             "group": self.group,
             "protocol": self.after.kind or self.before.kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -14,6 +14,7 @@ from kgroup.errors import ConfigError
 from kgroup.pipeline import schemas
 from kgroup.pipeline.ask import queries
 from kgroup.pipeline.ask.members import sessions
+from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.store import Store
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
 
 def rows_of(
     spark: SparkSession, store: Store, query: Query, groups: str | None, at_ms: int | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """At most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob of group ids."""
     assert query.make is not None
     found = query.make(spark, store, at_ms).select(*query.schema.names)
@@ -118,7 +119,7 @@ def _matches(glob: str) -> Column:
     return (group == glob) | group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
 
 
-def told_by_manifest(store: Store, name: str) -> list[dict[str, Any]]:
+def told_by_manifest(store: Store, name: str) -> list[Row]:
     """The rows of `coverage` and `bad_ranges`: the manifest has them, no Spark is needed. Times in ms."""
     bad = store.bad_ranges()
     if name == "bad_ranges":

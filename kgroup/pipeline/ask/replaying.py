@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
+from kgroup.history.choice import Choice
 from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
 from kgroup.pipeline.ask.story import story_in
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-def replay_on_spark(context: SparkContext, sources: Sequence[Path], decoder: Mapping[str, Any]) -> Story:
-    """The story of segments, folded by Spark; `decoder` are options of `history.decode.Decoder`.
+def replay_on_spark(context: SparkContext, sources: Sequence[Path], **choice: Unpack[Choice]) -> Story:
+    """The story of segments, folded by Spark; `choice` says of which groups.
 
     The folds of the story name the groups that events are about; their states stay where they were folded.
     Needs a place for temporary files that driver and executors share.
     """
     with tempfile.TemporaryDirectory(prefix="kgroup-replay-") as folder:
         store = Store(Path(folder))
-        ingest(context, sources, store, tables=frozenset({"bad_ranges"}), decoder=decoder)
+        ingest(context, sources, store, tables=frozenset({"bad_ranges"}), **choice)
         return as_story(store)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import Coverage, in_order
+from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.folding import event_of
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
@@ -27,7 +27,7 @@ class StoredStory:
 
 def story_in(store: Store, group: str | None = None) -> StoredStory:
     """What the store's events tell, of one group or of all; events of no group are always there."""
-    parts: dict[int, list[dict[str, Any]]] = {}
+    parts: dict[int, list[Row]] = {}
     for row in _rows(store, group):
         parts.setdefault(row["part"], []).append(row)
     # As `history.replay` merges: by offset within a partition, by time between partitions.
@@ -37,7 +37,7 @@ def story_in(store: Store, group: str | None = None) -> StoredStory:
     return StoredStory(events, store.manifest.coverage(store.bad_ranges()))
 
 
-def _rows(store: Store, group: str | None) -> Iterator[dict[str, Any]]:
+def _rows(store: Store, group: str | None) -> Iterator[Row]:
     for table in ("events", OPEN_EVENTS):
         for path in store.files(table):
             rows = pq.ParquetFile(path).read()

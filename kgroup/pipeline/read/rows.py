@@ -6,19 +6,20 @@ import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import pyarrow as pa
 
 from kgroup.errors import DecodeError
-from kgroup.history.decode.decoder import Decoder
+from kgroup.history.choice import Choice
+from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.items import Gap, Item, Marker, RawRecord, Undecodable, packed
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.commits import CommitRows, full
-from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS
+from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS, Row
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
 
 Rows = tuple[str, pa.Table]
@@ -54,16 +55,23 @@ class SplitSummary:
 class SplitRows:
     """Everything one split holds. `tables` yields it chunk by chunk; `summary` is right afterwards."""
 
-    def __init__(self, split: Split, chosen: frozenset[str], buckets: int = 1, **decoder: Any) -> None:
+    def __init__(
+        self,
+        split: Split,
+        chosen: frozenset[str],
+        buckets: int = 1,
+        max_keys: int = MAX_KEYS,
+        **choice: Unpack[Choice],
+    ) -> None:
         self.split = split
         self.chosen = chosen
         self.buckets = buckets
         self.reader = split.reader()
         self.places = Places() if chosen & {"commits", "control"} else None
-        self.decoder = Decoder(places=self.places, **decoder)
+        self.decoder = Decoder(places=self.places, max_keys=max_keys, **choice)
         self._commits = CommitRows(split.part)
         self._first: BatchHeader | None = None
-        self._bad: dict[int, dict[str, Any]] = {}
+        self._bad: dict[int, Row] = {}
 
     def tables(self) -> Iterator[Rows]:
         """Tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, `items`, if wanted."""

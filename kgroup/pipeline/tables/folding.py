@@ -20,9 +20,9 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import StorageError
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.folding import Fold
-from kgroup.history.items import gap_between, unpacked
+from kgroup.history.items import Item, gap_between, unpacked
 from kgroup.pipeline.read.rows import Edge
-from kgroup.pipeline.schemas import EVENTS
+from kgroup.pipeline.schemas import EVENTS, Row
 from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE, TableWriter
 
 _FLUSH = 20_000
@@ -31,7 +31,7 @@ _FLUSH = 20_000
 class _Unpickler(pickle.Unpickler):
     """Makes values of kgroup's own classes only: a file in a store must not run code."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> type:
         if module.partition(".")[0] == "kgroup" and "." not in name:
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__.startswith("kgroup."):
@@ -55,7 +55,7 @@ class BucketFold:
     last_offset: int
     seq: int = 0
 
-    def apply(self, item: Any) -> list[Event]:
+    def apply(self, item: Item | Edge) -> list[Event]:
         """The events that the next item completes; between two splits a gap may show."""
         if not isinstance(item, Edge):
             return self.fold.apply(item)
@@ -92,7 +92,7 @@ class FoldShare:
     folds: Mapping[str, str]
     names: Mapping[bytes, str]
 
-    def __call__(self, share: Share) -> dict[str, Any]:
+    def __call__(self, share: Share) -> Row:
         state = None
         if share.key in self.folds:
             state = unpickled((Path(self.root) / self.folds[share.key]).read_bytes())
@@ -119,7 +119,7 @@ class FoldShare:
         (Path(self.root) / path).write_bytes(kept)
         return {"key": share.key, "fold": str(path), "files": [asdict(file) for file in writer.files]}
 
-    def _items(self, share: Share) -> Iterator[Any]:
+    def _items(self, share: Share) -> Iterator[Item | Edge]:
         for path in share.items:
             for batch in pq.ParquetFile(Path(self.root) / path).iter_batches():
                 yield from map(unpacked, map(unpickled, batch.column("payload").to_pylist()))
@@ -156,7 +156,7 @@ def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=EVENTS)
 
 
-def event_of(row: Mapping[str, Any]) -> Event:
+def event_of(row: Row) -> Event:
     """The event of a row whose times are in ms; the inverse of `event_rows`."""
     return Event(
         kind=Kind(row["event"]),

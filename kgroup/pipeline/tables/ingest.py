@@ -6,14 +6,14 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, Unpack
 
 from kgroup.domain import uuid_bytes, uuid_text
+from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.inputs import Input, Segments
 from kgroup.pipeline.read.rows import SplitRows, SplitSummary
-from kgroup.pipeline.schemas import ITEMS
+from kgroup.pipeline.schemas import ITEMS, Row
 from kgroup.pipeline.tables.folding import FoldShare, Share
 from kgroup.pipeline.tables.store import Run, Store, TableFile, TableWriter, adopt_fold, number_in
 
@@ -44,10 +44,10 @@ class WriteSplit:
     run: int
     tables: frozenset[str]
     buckets: int
-    decoder: Mapping[str, Any]
+    choice: Choice
 
-    def __call__(self, split: Split) -> dict[str, Any]:
-        rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.decoder)
+    def __call__(self, split: Split) -> Row:
+        rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.choice)
         with TableWriter(self.root, self.run, split.part, f"{split.number:05d}") as writer:
             for name, table in rows.tables():
                 writer.write(name, table)
@@ -61,13 +61,19 @@ class WriteSplit:
         }
 
 
-def _shallow(summary: SplitSummary) -> dict[str, Any]:
+def _shallow(summary: SplitSummary) -> Row:
     """Its fields by name; `asdict` would copy each of very many topic names."""
     return {field.name: getattr(summary, field.name) for field in fields(summary)}
 
 
-Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""Calls a task with each of these, in any order and anywhere; the results are in the order of the work."""
+W = TypeVar("W")
+T = TypeVar("T")
+
+
+class Each(Protocol):
+    """Calls a task with each of these, in any order, anywhere; the results are in the order of the work."""
+
+    def __call__(self, task: Callable[[W], T], work: Sequence[W], /) -> list[T]: ...
 
 
 def ingest(
@@ -78,12 +84,12 @@ def ingest(
     split_bytes: int | None = None,
     buckets: int | None = None,
     tables: frozenset[str] = ROWS,
-    decoder: Mapping[str, Any] | None = None,
+    **choice: Unpack[Choice],
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
 
     `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
-    so running again adds nothing. `decoder` are options of `history.decode.Decoder`: which groups. `buckets`
+    so running again adds nothing. Of which groups, `choice` says. `buckets`
     (of the first run) is how many tasks may fold a partition. The size of the input decides on
     `split_bytes` if nobody else does.
     """
@@ -95,10 +101,10 @@ def ingest(
         origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets()), cores
     )
 
-    def each(task: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+    def each(task: Callable[[W], T], work: Sequence[W]) -> list[T]:
         return context.parallelize(work, len(work)).map(_Uncollected(task)).collect() if work else []
 
-    return fill(each, origin, store, split_bytes, buckets or 1, tables, decoder or {})
+    return fill(each, origin, store, split_bytes, buckets or 1, tables, **choice)
 
 
 def fill(
@@ -108,7 +114,7 @@ def fill(
     split_bytes: int,
     buckets: int,
     tables: frozenset[str] = ROWS,
-    decoder: Mapping[str, Any] = MappingProxyType({}),
+    **choice: Unpack[Choice],
 ) -> RunReport:
     """As `ingest`, wherever `each` lets the tasks run. `buckets` matter in the first run alone."""
     origin = origin.looked_at()
@@ -119,7 +125,7 @@ def fill(
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
         splits = origin.plan(split_bytes, after)
-        writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, decoder)
+        writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, choice)
         results = _read(each, splits, writer)
         if again := _overlapping(results):
             run.clear()
@@ -146,12 +152,12 @@ def fill(
 
 
 @dataclass(frozen=True, slots=True)
-class _Uncollected:
+class _Uncollected(Generic[W, T]):
     """A task without Python's collector: it makes very many objects and no cycles, a fifth of its time."""
 
-    task: Callable[[Any], Any]
+    task: Callable[[W], T]
 
-    def __call__(self, work: Any) -> Any:
+    def __call__(self, work: W) -> T:
         gc.disable()
         try:
             return self.task(work)
@@ -169,14 +175,14 @@ def _buckets(parts: int, parallelism: int) -> int:
     return max(1, min(16, -(-2 * parallelism // max(1, parts))))
 
 
-def _read(each: Each, splits: Sequence[Split], writer: WriteSplit) -> list[dict[str, Any]]:
+def _read(each: Each, splits: Sequence[Split], writer: WriteSplit) -> list[Row]:
     """What the splits hold, in their order."""
     # The largest first, so that no task is left to run alone at the end.
     results = each(writer, sorted(splits, key=lambda split: -split.size))
     return sorted(results, key=lambda result: (result["part"], result["number"]))
 
 
-def _overlapping(results: Sequence[Mapping[str, Any]]) -> frozenset[int]:
+def _overlapping(results: Sequence[Row]) -> frozenset[int]:
     """Partitions of which two splits hold the same offsets: copies that overlap. `results` are in order."""
     last: dict[int, int] = {}
     found = set()

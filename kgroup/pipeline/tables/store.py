@@ -15,12 +15,11 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,7 @@ import kgroup
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
-from kgroup.pipeline.schemas import ITEMS, TABLES
+from kgroup.pipeline.schemas import ITEMS, TABLES, Row
 
 MANIFEST = "manifest.json"
 FORMAT = 2
@@ -63,9 +62,9 @@ class Manifest:
     format: int = FORMAT
     kgroup_version: str = kgroup.__version__
     buckets: int = 1
-    runs: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[Row] = field(default_factory=list)
     files: list[TableFile] = field(default_factory=list)
-    spans: list[dict[str, Any]] = field(default_factory=list)
+    spans: list[Row] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     folds: dict[str, str] = field(default_factory=dict)
     open_events: dict[str, str] = field(default_factory=dict)
@@ -187,7 +186,7 @@ class Run:
         for table in (*TABLES, OPEN_EVENTS, ITEMS, STATE):
             self.drop(table)
 
-    def publish(self, files: list[TableFile], about: dict[str, Any]) -> None:
+    def publish(self, files: list[TableFile], about: Row) -> None:
         """Make the run's files part of the store once the block of `Store.run` ends."""
         self.manifest.files += files
         self.manifest.runs.append({"run": self.number, "ended_ms": int(time.time() * 1000), **about})
@@ -201,7 +200,7 @@ def number_in(path: str, name: str) -> int:
     return int(next(part for part in folders if part.startswith(f"{name}=")).partition("=")[2])
 
 
-def adopt_fold(manifest: Manifest, told: Mapping[str, Any]) -> list[TableFile]:
+def adopt_fold(manifest: Manifest, told: Row) -> list[TableFile]:
     """Note what `folding.FoldShare` said of one share; the files that become part of the tables."""
     files = [TableFile(**file) for file in told["files"]]
     manifest.folds[told["key"]] = told["fold"]
@@ -291,7 +290,7 @@ class TableWriter:
         self._rows[name] += rows.num_rows
 
 
-def _encodings(schema: pa.Schema) -> dict[str, Any]:
+def _encodings(schema: pa.Schema) -> Row:
     """How columns are written: names once each, numbers that grow row by row as differences."""
     names = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
     grow = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]

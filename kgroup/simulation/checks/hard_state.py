@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
@@ -46,7 +45,7 @@ def group_difference(one: Group | None, other: Group | None) -> str | None:
     return None
 
 
-def _parts(group: Group) -> Iterator[tuple[str, Any]]:
+def _parts(group: Group) -> Iterator[tuple[str, object]]:
     if isinstance(group, ClassicGroup):
         yield "committed", group.committed
         return
@@ -74,12 +73,14 @@ def _members_difference(group: ClassicGroup) -> str | None:
     return None if static == group.static else f"static members {group.static}, but its record says {static}"
 
 
-def _stored(member: r.MemberMetadata) -> tuple[Any, ...]:
+def _stored(member: r.MemberMetadata) -> tuple[object, ...]:
     rebalance = member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
     return member.group_instance_id, member.session_timeout, rebalance, member.assignment
 
 
-def _offsets(coordinator: Coordinator) -> tuple[dict[tuple[str, str, int], Any], dict[str, Any]]:
+def _offsets(
+    coordinator: Coordinator,
+) -> tuple[dict[tuple[str, str, int], tuple[r.OffsetCommitValue, int]], dict[str, list[tuple[str, int]]]]:
     """Committed offsets, and what open transactions hold."""
     offsets = coordinator.state.offsets
     committed = {

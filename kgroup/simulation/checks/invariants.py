@@ -39,7 +39,7 @@ class Follower:
 
     coordinator: Coordinator
     next_offset: int = 0
-    verified: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    verified: dict[str, tuple[object, ...]] = field(default_factory=dict)
     revoking: dict[tuple[str, str], int] = field(default_factory=dict)
     live: Coordinator | None = None
 
@@ -354,7 +354,7 @@ def epoch_of(process: Process) -> int:
     return member.epoch if isinstance(member, ConsumerMember) else -1
 
 
-def _mark(group: Group | None) -> tuple[Any, ...]:
+def _mark(group: Group | None) -> tuple[object, ...]:
     """Equal only for a consumer group that nothing has been put into since; members are never changed."""
     if not isinstance(group, ConsumerGroup):
         return ()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
@@ -20,7 +20,9 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kgroup.runtime.shard import Shard
+from kgroup.runtime.clock import SystemClock
+from kgroup.runtime.complaints import Complaints
+from kgroup.runtime.shard import Shard, Telemetry
 from kgroup.schedule import Schedule
 from kgroup.simulation.world.network import Connection, InFlight, Network
 
@@ -86,7 +88,7 @@ class Broker:
     up: bool = True
     stalled: bool = False
     clock_ahead_ms: int = 0
-    mailbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    mailbox: list[tuple[Callable[..., None], tuple[object, ...]]] = field(default_factory=list)
     tickets: dict[int, tuple[Connection, Partition | None]] = field(default_factory=dict)
 
     def arrived(self, connection: Connection, ticket: int, sent: InFlight, data: bytes) -> None:
@@ -122,14 +124,13 @@ class Brokers:
         partitions: int,
         config: GroupConfig,
         image: TopicImage,
-        watcher: Watcher | None = None,
     ) -> None:
         self.schedule = schedule
         self.config = config
         self.image = image
         self.counters = Counters()
         self.is_open: Callable[[TxnOffsetCommitRequest], bool] = lambda request: False
-        self.watcher: Watcher = watcher or Unwatched()
+        self.watcher: Watcher = Unwatched()
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
         self._seed = rng.getrandbits(32)
@@ -277,7 +278,8 @@ class Brokers:
             return
         seed = self._seed + (partition.number << 32) + (incarnation << 40)
         partition.loading = False
-        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image, self.counters)
+        telemetry = Telemetry(self.counters, Complaints(SystemClock()))
+        partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image, telemetry)
         partition.loaded_ms = self.now_ms(partition.leader)
         partition.shard.load(partition.loaded_ms)
         self.watcher.loaded(partition)

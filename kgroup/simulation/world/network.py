@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
 from kgroup.protocol.codec import Message
 from kgroup.schedule import Schedule
@@ -94,7 +94,7 @@ class Network:
         self.cut: set[Pair] = set()
         self._rng = rng
         self._brokers = brokers
-        self._held: dict[Pair, list[tuple[Callable[..., None], tuple[Any, ...]]]] = {}
+        self._held: dict[Pair, list[tuple[Callable[..., None], tuple[object, ...]]]] = {}
         self._open: dict[Pair, Connection] = {}
         self._last_arrival: dict[Pair, int] = {}
         self._tickets = 0

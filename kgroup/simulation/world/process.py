@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from kgroup.domain import TopicPartition
 from kgroup.members.consumer import ConsumerMember
@@ -79,14 +79,13 @@ class Process:
         make_member: Callable[[int], Member],
         end_of: Callable[[TopicPartition], int],
         settings: ProcessSettings | None = None,
-        on_change: OnChange = lambda process: None,
     ) -> None:
         self._name = name
         self._brokers, self._schedule, self._rng = brokers, brokers.schedule, rng
         self.make_member = make_member
         self._end_of = end_of
         self.settings = settings or ProcessSettings()
-        self.on_change = on_change
+        self.on_change: OnChange = lambda process: None
         self.on_position: OnPosition = lambda process, partition, committed: None
         self.member: Member | None = None
         self.incarnation = 0
@@ -99,7 +98,7 @@ class Process:
         self.joined_step = -1
         self.failures: list[int] = []
         self.sent: deque[tuple[Message, int]] = deque(maxlen=40)
-        self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._missed: list[tuple[Callable[..., None], tuple[object, ...]]] = []
         self._coordinator: int | None = None
         self._looking = False
         self._outbox: deque[Send] = deque()
@@ -157,7 +156,7 @@ class Process:
         for sent in requests:
             self._awake(self._unanswered, self.member, sent.message)
 
-    def _awake(self, action: Callable[..., None], *args: Any) -> None:
+    def _awake(self, action: Callable[..., None], *args: object) -> None:
         if self.paused:
             self._missed.append((action, args))
         else:

@@ -84,7 +84,8 @@ class World:
     ) -> Process:
         """A process of a group, not started yet; one that `copies` commits with transactions."""
         kind = partial(Copier, transactions=self.transactions) if copies else Process
-        process = kind(name, self.brokers, self.rng, make_member, self.end_of, settings, on_change)
+        process = kind(name, self.brokers, self.rng, make_member, self.end_of, settings)
+        process.on_change = on_change
         self.processes.setdefault(group_id, []).append(process)
         return process
 

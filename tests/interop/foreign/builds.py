@@ -50,12 +50,16 @@ def java_driver(version: str) -> str:
     return f"{classes}{os.pathsep}{jars}{os.sep}*"
 
 
-def apps() -> str:
-    """Class path of Kafka Streams, Kafka Connect and our Streams program."""
+APPS = "4.3.1"
+
+
+def apps(version: str = APPS) -> str:
+    """Class path of Kafka Streams and Kafka Connect of a version, and of our programs for them."""
     pom, sources = HERE / "java" / "apps.xml", sorted((HERE / "java" / "src" / "streams").rglob("*.java"))
+    suffix = "" if version == APPS else f"-{version}"
     with locked():
-        jars = built("foreign-apps", [pom], lambda to: _fetch(pom, to))
-        classes = built("foreign-streams", [pom, *sources], lambda to: _javac(jars, sources, to))
+        jars = built(f"foreign-apps{suffix}", [pom], lambda to: _fetch(pom, to, version))
+        classes = built(f"foreign-streams{suffix}", [pom, *sources], lambda to: _javac(jars, sources, to))
     return f"{classes}{os.pathsep}{jars}{os.sep}*"
 
 
@@ -86,7 +90,7 @@ def _client_jars(version: str) -> Path:
         return built(f"foreign-{version}", [pom], lambda to: _fetch(pom, to, version))
 
 
-def _fetch(pom: Path, to: Path, version: str = "") -> None:
+def _fetch(pom: Path, to: Path, version: str) -> None:
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
     run(["mvn", "-q", "-B", "-f", str(pom), f"-Dclient.version={version}", *goal], to)
 

@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a pair of servers run one after the other; applications have a pair of their own."""
     for item in items:
         if item.path.parent == builds.HERE:
-            application = item.path.stem in ("test_connect", "test_streams")
+            application = item.path.stem in ("test_connect", "test_streams", "test_described")
             item.add_marker(pytest.mark.xdist_group("foreign-apps" if application else "foreign"))
 
 

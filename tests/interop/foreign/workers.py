@@ -35,8 +35,11 @@ SETTINGS = {
 class Workers:
     """The workers of one Connect cluster, named w0, w1, …"""
 
-    def __init__(self, bootstrap: str, group: str, protocol: str, folder: Path) -> None:
+    def __init__(
+        self, bootstrap: str, group: str, protocol: str, folder: Path, version: str = builds.APPS
+    ) -> None:
         self.folder = folder
+        self.classpath = builds.apps(version)
         self.settings = {
             **SETTINGS,
             "bootstrap.servers": bootstrap,
@@ -55,7 +58,7 @@ class Workers:
         file = self.folder / f"{name}.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in own.items()))
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        command = java(main, str(file), jvm=(*LIGHT_JVM, "-Xmx256m"), classpath=builds.apps())
+        command = java(main, str(file), jvm=(*LIGHT_JVM, "-Xmx256m"), classpath=self.classpath)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -96,6 +99,21 @@ class Workers:
     def create(self, name: str, **config: str) -> None:
         """Make a connector; asked again while the workers rebalance."""
         eventually(lambda: self.ask("/connectors", {"name": name, "config": config}), 60, f"connector {name}")
+
+    def shares_all(self, connectors: list[str], units: int) -> None:
+        """Wait until so many connectors and tasks run, and each living worker has some of them."""
+        alive = {self.addresses[name] for name in self.processes}
+
+        def settled() -> bool:
+            found = [self.ask(f"/connectors/{name}/status") for name in connectors]
+            running = [unit for each in found for unit in (each["connector"], *each["tasks"])]
+            return (
+                len(running) == units
+                and all(unit["state"] == "RUNNING" for unit in running)
+                and {unit["worker_id"] for unit in running} == alive
+            )
+
+        eventually(settled, 90, f"{units} connectors and tasks run", every=0.3)
 
     def shares(self, connectors: list[str]) -> list[tuple[int, int]]:
         """Connectors and tasks of each living worker once all run on these, as evenly as can be."""

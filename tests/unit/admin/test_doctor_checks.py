@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kgroup.admin.diagnose.checks import diagnoses
-from kgroup.admin.diagnose.doctor import DOCTOR_CODES, LOOKS, Checkup, examine, examine_all
+from kgroup.admin.diagnose.doctor import DOCTOR_CODES, LOOKS, Checkup, examine_all
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.findings import CODES
@@ -46,6 +48,14 @@ from tests.unit.history.events import event
 STABLE = classic_group("g", classic_member("m1", "orders:0,1", "a"))
 WAITING = classic_group("g", dg.DescribedGroupMember(member_id="m1"), state="PreparingRebalance")
 READ = {"orders:0": 4, "orders:1": 4}
+
+
+def examine(cluster: ClusterView, group_id: str, **options: Any) -> Checkup:
+    """The check-up of one group, which can be described."""
+    found = examine_all(cluster, [group_id], **options)
+    assert found.errors == ()
+    (checkup,) = found.checkups
+    return checkup
 
 
 def cluster(committed: Mapping[str, int] = READ, group: dg.DescribedGroup = STABLE) -> FakeCluster:
@@ -90,7 +100,7 @@ def test_history_that_may_not_be_read_makes_no_healthy_group() -> None:
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     fake = cluster().on(f.FetchRequest, lambda node, request: _nothing(request, denied))
     found = examine(fake.cluster(), "g")
-    assert (found.verdict, found.healthy, found.history_since_ms) == ("unknown", None, None)
+    assert (found.verdict, found.healthy) == ("unknown", None)
     assert [(each.look, each.code) for each in found.unseen] == [("history", "TOPIC_AUTHORIZATION_FAILED")]
     assert examine(fake.cluster(), "g", left_out=["history"]).verdict == "healthy"
 
@@ -326,11 +336,14 @@ def test_a_lag_that_is_not_known_makes_no_healthy_group() -> None:
     assert examine(fake.cluster(), "g", left_out=["lag"]).verdict == "healthy"
 
 
-def test_assignments_of_another_protocol_make_no_healthy_group() -> None:
+@pytest.mark.parametrize(
+    ("protocol_type", "unseen"), [("other", ["assignments"]), ("connect", ["members", "members"])]
+)
+def test_assignments_of_another_protocol_make_no_healthy_group(protocol_type: str, unseen: list[str]) -> None:
     worker = dg.DescribedGroupMember(member_id="w", member_metadata=b"\1\2", member_assignment=b"\3")
-    connect = classic_group("g", worker, protocol_type="connect")
+    connect = classic_group("g", worker, protocol_type=protocol_type)
     found = examine(cluster({}, connect).cluster(), "g")
-    assert (found.verdict, [each.look for each in found.unseen]) == ("unknown", ["assignments"])
+    assert (found.verdict, [each.look for each in found.unseen]) == ("unknown", unseen)
 
 
 def test_a_group_that_cannot_be_described_is_an_error_beside_the_others() -> None:

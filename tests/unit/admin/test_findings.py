@@ -34,12 +34,12 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG101",
             consumer_group("g", consumer_member("m", "orders:0,1,2,3", "orders:1,2,3", epoch=4)),
-            "m is to give up partition orders-0 and has not confirmed it",
+            "m has to give up partition orders-0 and has not confirmed it",
         ),
         (
             "KG101",
             consumer_group("g", consumer_member("m", "orders:0,1", "orders:0,1,2,3")),
-            "m waits for partitions orders-2 orders-3, not yet given up by the owner before",
+            "m waits for partitions orders-2 orders-3, not yet given up by the previous owner",
         ),
         (
             "KG102",

@@ -14,6 +14,7 @@ from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     Draft,
     OffsetsPlan,
+    Purpose,
     look,
     make_plan,
     plan_document,
@@ -72,7 +73,7 @@ class Store:
     def plan(self, offset: int = 5) -> OffsetsPlan:
         now = look(self.fake.cluster(), ["g"])
         drafts = {"g": {ORDERS_0: Draft(CommittedOffset(offset))}}
-        return make_plan("reset-offsets", f"to-offset {offset}", now, drafts)
+        return make_plan(Purpose("reset-offsets", f"to-offset {offset}"), now, drafts)
 
     def execute(self, plan: OffsetsPlan) -> list[tuple[str, str | None]]:
         done = execute(self.fake.cluster(), self.journal, plan)
@@ -173,7 +174,7 @@ def test_a_change_that_is_interrupted_says_what_was_done_by_then(store: Store) -
     store.groups.add(classic_group("h", state="Empty"))
     cluster = store.fake.cluster()
     drafts = {name: {ORDERS_0: Draft(CommittedOffset(5))} for name in ("g", "h")}
-    plan = make_plan("reset-offsets", "to-offset 5", look(cluster, ["g", "h"]), drafts)
+    plan = make_plan(Purpose("reset-offsets", "to-offset 5"), look(cluster, ["g", "h"]), drafts)
     parts = iter([True])
 
     def interrupt() -> None:
@@ -215,9 +216,8 @@ def test_a_deletion_that_the_broker_is_too_old_for_says_which_is_not(store: Stor
         )
 
     store.fake.on(OffsetDeleteRequest, absent)
-    plan = make_plan(
-        "offsets-delete", "delete", look(store.fake.cluster(), ["g"]), {"g": {ORDERS_0: Draft(None)}}
-    )
+    now = look(store.fake.cluster(), ["g"])
+    plan = make_plan(Purpose("offsets-delete", "delete"), now, {"g": {ORDERS_0: Draft(None)}})
     (item,) = execute(store.fake.cluster(), store.journal, plan).items
     assert (item.result, item.error_code) == ("failed", "UNSUPPORTED_VERSION")
     assert item.effect == "no OffsetDelete (Kafka 2.4 and later serve it)"

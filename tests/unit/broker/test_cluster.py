@@ -22,6 +22,7 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kgroup.runtime.claim import Claim
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import BrokerSettings
@@ -72,7 +73,7 @@ def test_the_number_of_offsets_partitions_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
-    holder = Cluster(tmp_path, offsets_partitions=1, owner="first")
+    holder = Cluster(Claim(tmp_path, "first"), offsets_partitions=1)
     with pytest.raises(StorageError, match="in use by process .* \\(first"):
         opened(tmp_path)
     holder.announce({0: ("127.0.0.1", 9092)})

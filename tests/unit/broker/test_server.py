@@ -69,7 +69,7 @@ def test_a_port_in_use_is_told() -> None:
 def test_a_locked_folder_is_told(tmp_path: Path) -> None:
     holder = Cluster(tmp_path, offsets_partitions=1)
     with pytest.raises(StorageError, match="in use by process"):
-        serve(tmp_path)
+        serve(Cluster(tmp_path))
     holder.close()
 
 

@@ -289,7 +289,7 @@ def test_filters_choose_by_time_instance_and_kind() -> None:
 
 
 def test_every_commit_is_an_event_of_its_own_when_asked_for() -> None:
-    events = story_of("crashed-static-member", collapse=False).events
+    events = story_of("crashed-static-member", runs=False).events
     assert [e.count for e in events if e.kind is Kind.COMMITTED] == [1, 1, 1, 1]
 
 

@@ -112,16 +112,22 @@ def test_whose_metadata_changed_is_named() -> None:
     )
 
 
-def test_metadata_that_is_not_decoded_is_called_so() -> None:
-    """Connect's workers: a new configuration, or tasks to give up."""
+@pytest.mark.parametrize(
+    ("protocol_type", "says"),
+    [
+        ("connect", "w1 (metadata undecoded, 8 bytes, version 28518: newer than 2)"),
+        ("other", "w1 (8 bytes, not the consumer protocol's, so not decoded)"),
+    ],
+)
+def test_metadata_that_is_not_decoded_is_called_so(protocol_type: str, says: str) -> None:
 
     def workers(number: int, state: bytes) -> tuple[bytes, bytes | None]:
         return record(
-            number, [member("w1", state, b"x"), member("w2", b"same", b"x")], "connect", "sessioned"
+            number, [member("w1", state, b"x"), member("w2", b"same", b"x")], protocol_type, "sessioned"
         )
 
     *_, cause = causes(told(workers(1, b"offset 5"), workers(2, b"offset 7")))
-    assert "w1 (8 bytes, not the consumer protocol's, so not decoded)" in cause and "w2" not in cause
+    assert says in cause and "w2" not in cause
 
 
 def test_a_rejoin_that_leaves_no_trace_is_still_not_explained() -> None:

@@ -178,9 +178,9 @@ def test_only_an_unknown_member_forgets_its_id(code, member_id, generation):
 class Watching(ClientRangeAssignor):
     """A user's own assignor, which remembers whom it was shown."""
 
-    def assign(self, partitions, members):
+    def assign(self, partitions, members, racks):
         self.shown = {member_id: member.instance_id for member_id, member in members.items()}
-        return super().assign(partitions, members)
+        return super().assign(partitions, members, racks)
 
 
 def test_a_leaders_assignor_sees_instance_ids():

@@ -42,8 +42,10 @@ class Process:
     def start(self) -> None:
         code = (
             "import sys; from pathlib import Path; from kgroup.broker.server import serve; "
-            "serve(Path(sys.argv[1]), port=int(sys.argv[2]), partitions=3, "
-            "settings={'transaction.state.log.num.partitions': '3'})"
+            "from kgroup.runtime.cluster import Cluster; "
+            "config = {'transaction.state.log.num.partitions': '3'}; "
+            "cluster = Cluster(Path(sys.argv[1]), offsets_partitions=3, config=config); "
+            "serve(cluster, port=int(sys.argv[2]))"
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, str(self.folder), str(self.port)],

@@ -206,7 +206,7 @@ def test_partitions_of_kafka_0_7_are_said_and_not_guessed(old, broker):
     old.put("/consumers/og/offsets/t1/0-1", "5")
     group = described(old, broker)
     assert set(rows(group)) == set(ENDS)
-    assert "'0-1' is no partition" in group.errors[0].message and group.total_lag is None
+    assert "'0-1' is not a partition" in group.errors[0].message and group.total_lag is None
 
 
 def test_without_live_brokers_offsets_are_told_and_ends_are_not(old, broker):

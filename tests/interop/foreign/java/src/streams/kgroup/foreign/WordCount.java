@@ -69,18 +69,27 @@ public final class WordCount {
     private static Map<String, Object> state(KafkaStreams streams) {
         Set<String> active = new TreeSet<>();
         Set<String> standby = new TreeSet<>();
+        Map<String, Object> threads = new TreeMap<>();
         for (ThreadMetadata thread : streams.metadataForLocalThreads()) {
-            for (TaskMetadata task : thread.activeTasks()) {
-                active.add(task.taskId().toString());
-            }
-            for (TaskMetadata task : thread.standbyTasks()) {
-                standby.add(task.taskId().toString());
-            }
+            Set<String> running = names(thread.activeTasks());
+            Set<String> replicas = names(thread.standbyTasks());
+            threads.put(thread.threadName(), Map.of("active", running, "standby", replicas));
+            active.addAll(running);
+            standby.addAll(replicas);
         }
         Map<String, Object> row = new TreeMap<>();
         row.put("state", streams.state().toString());
         row.put("active", active);
         row.put("standby", standby);
+        row.put("threads", threads);
         return row;
+    }
+
+    private static Set<String> names(Set<TaskMetadata> tasks) {
+        Set<String> names = new TreeSet<>();
+        for (TaskMetadata task : tasks) {
+            names.add(task.taskId().toString());
+        }
+        return names;
     }
 }

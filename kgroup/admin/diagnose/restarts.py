@@ -1,0 +1,78 @@
+"""Static members whose restarts take longer than their session lasts: each of them costs two rebalances.
+
+From the group's records (kgroup/history/fold/restarts.py): who was gone, and for how long (KIP-345; SM-51).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
+from kgroup.admin.models import CLASSIC
+from kgroup.shell import command
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.restarts import Restart
+
+SHOWN = 5
+
+
+def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """What was seen since history counts, what to do about it, and each restart with its figures.
+
+    A member that has a session by now which would have covered its restart is not told again.
+    """
+    recent = [each for each in facts.restarts if each.back_ms >= facts.since_ms]
+    slow = [each for each in recent if not _covered(facts, each)]
+    if not slow:
+        return
+    names = sorted({each.instance_id for each in slow})
+    told = [each.took_ms for each in slow if each.took_ms is not None]
+    who = f"{len(names)} static member{'' if len(names) == 1 else 's'} came back after the session had ended"
+    longest = f", away for up to {_s(max(told))}" if told else ""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    yield (
+        f"{who}: {', '.join(names[:SHOWN])}{more}{longest}; others had their partitions meanwhile",
+        _hint(facts, max(told, default=None)),
+        (*(_told(each) for each in slow[-SHOWN:]), *_left_out(slow)),
+    )
+
+
+def _covered(facts: Facts, restart: Restart) -> bool:
+    """Whether the member's session, as the log has it now, is longer than the restart took."""
+    if facts.state is None or restart.took_ms is None:
+        return False
+    now = [m for m in facts.state.view().members.values() if m.instance_id == restart.instance_id]
+    return any(member.session_timeout_ms > restart.took_ms for member in now)
+
+
+def _hint(facts: Facts, longest_ms: int | None) -> str:
+    above = "" if longest_ms is None else f" above {_s(longest_ms)}"
+    if facts.group.type == CLASSIC:
+        setting = f"session.timeout.ms of the clients{above}"
+        return f"{setting}, longer than a restart takes; kgroup explain static"
+    shown = command("config get", facts.group.group_id)
+    return f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes: {shown}"
+
+
+def _told(restart: Restart) -> str:
+    session = "a session of unknown length"
+    if restart.session_ms is not None:
+        session = f"a session of {_s(restart.session_ms)}"
+    when = datetime.fromtimestamp(restart.back_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    took = "" if restart.took_ms is None else f", {_s(restart.took_ms)} after its last sign of life"
+    return (
+        f"{restart.instance_id} was back at {when}{took}: {_s(restart.late_ms)} after the end of {session}, "
+        f"unless an admin had removed it (log offset {restart.offset})"
+    )
+
+
+def _left_out(slow: list[Restart]) -> Iterator[str]:
+    if len(slow) > SHOWN:
+        yield f"and {len(slow) - SHOWN} times before"
+
+
+def _s(ms: int) -> str:
+    return f"{ms / 1000:g} s"

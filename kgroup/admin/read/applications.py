@@ -1,0 +1,85 @@
+"""Groups of Kafka Connect, Kafka Streams and Schema Registry: what their members' own bytes say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kgroup.admin.models import GroupDescription, ItemError, Member
+from kgroup.admin.read.members import metadata_of
+from kgroup.protocol.embedded.member import (
+    CONNECT,
+    KSQLDB,
+    SCHEMA_REGISTRY,
+    STREAMS,
+    Application,
+    Embedded,
+    application_of,
+    embedded,
+)
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.describe_groups import DescribedGroupMember
+
+NAMES = {
+    CONNECT: "Kafka Connect",
+    STREAMS: "Kafka Streams",
+    KSQLDB: "ksqlDB (Kafka Streams)",
+    SCHEMA_REGISTRY: "Schema Registry",
+}
+NO_OFFSETS = {
+    CONNECT: "Connect workers commit nothing in the group they share: a sink connector commits in a group of "
+    "its own, connect-<connector> unless configured otherwise, and source connectors keep their place in the "
+    "cluster's offset topic",
+    SCHEMA_REGISTRY: "instances of Schema Registry elect their leader in this group and commit nothing in it",
+}
+"""Why a group of this kind has no committed offsets."""
+NOT_DECODED = "NOT_DECODED"
+_HINT = "-o json has the bytes; a newer kgroup may know them"
+
+
+def with_application(
+    group: GroupDescription, members: Sequence[DescribedGroupMember], tells_instances: bool
+) -> GroupDescription:
+    """The group with its application, and its members with what their bytes say."""
+    application = application_of(group.group_id, group.protocol_type, group.assignor)
+    wire = {member.member_id: member for member in members}
+
+    def read(member: Member) -> Member:
+        told = wire[member.member_id]
+        metadata = metadata_of(told, tells_instances)
+        return told_by(member, embedded(application, told.client_id, metadata, bytes(told.member_assignment)))
+
+    return of_application(replace(group, members=tuple(map(read, group.known_members))), application)
+
+
+def of_application(group: GroupDescription, application: Application | None) -> GroupDescription:
+    """The group as one of this application, with why such a group has no committed offsets.
+
+    Its errors name the members whose bytes could not be understood.
+    """
+    kind = application.kind if application else ""
+    errors = tuple(
+        ItemError("members", NOT_DECODED, f"{group.group_id}: {member.name}: {part.text}", _HINT)
+        for member in group.known_members
+        for part in member.undecoded
+    )
+    return replace(
+        group,
+        application=application,
+        no_offsets=NO_OFFSETS.get(kind),
+        errors=(*group.errors, *errors),
+    )
+
+
+def told_by(member: Member, told: Embedded) -> Member:
+    """The member with what its bytes say; who leads too, where they do."""
+    return replace(
+        member,
+        is_leader=member.is_leader if told.leader is None else member.member_id == told.leader,
+        connect=told.connect,
+        streams=told.streams,
+        schema_registry=told.schema_registry,
+        undecoded=told.undecoded,
+    )

@@ -1,0 +1,197 @@
+"""What members of Connect, Streams and Schema Registry do in a generation, and what it tells about the next.
+
+Their own bytes say it (protocol/embedded): the fold keeps them as they came, and reads them for events.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kgroup.history.fold.events import duration_text
+from kgroup.history.fold.state import Member, View
+from kgroup.protocol.embedded.connect import ConnectWorker, Work
+from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application, application_of, embedded
+from kgroup.protocol.embedded.schema_registry import RegistryInstance
+from kgroup.protocol.embedded.streams import StreamsThread, task_order
+
+SHOWN = 8
+
+
+def application(view: View) -> Application | None:
+    """Whose group it is at that moment; that of a ksqlDB query is one of Streams here."""
+    return application_of("", view.protocol_type, view.assignor)
+
+
+def share(view: View, member: Member) -> str | None:
+    """What a member was given in its generation, with its name: `w1:8083 orders-sink, orders-sink-0`.
+
+    None for a plain consumer; "unknown" in the place of what its bytes do not tell.
+    """
+    found = application(view)
+    if found is None:
+        return None
+    told = embedded(found, member.client_id, member.metadata, member.assignment)
+    if found.kind == CONNECT:
+        worker = told.connect
+        name = member.label if worker is None else worker.worker_id
+        return f"{name} {_work(worker.running if worker else None)}"
+    if found.kind == SCHEMA_REGISTRY:
+        instance = told.schema_registry
+        identity = instance.identity if instance else None
+        return f"{(identity.url if identity else None) or member.label} {_elected(instance, member)}"
+    return f"{_thread_name(told.streams, member)} {_tasks(told.streams)}"
+
+
+def _work(running: Work | None) -> str:
+    return "unknown" if running is None else _some(running.names) or "nothing"
+
+
+def _elected(instance: RegistryInstance | None, member: Member) -> str:
+    election = instance.election if instance else None
+    if election is None:
+        return "unknown"
+    if election.leader is None:
+        return "has no leader"
+    return "leads" if election.leader == member.member_id else "follows"
+
+
+def _tasks(thread: StreamsThread | None) -> str:
+    given = thread.assignment if thread else None
+    if given is None:
+        return "unknown"
+    standby = f" (standby {_some(given.standby)})" if given.standby else ""
+    return (_some(given.active) or "nothing") + standby
+
+
+def _thread_name(thread: StreamsThread | None, member: Member) -> str:
+    return (thread.thread if thread else None) or member.label
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def handed_over(before: View, after: View) -> list[str]:
+    """What Connect's leader took from workers in the generation before: they had to rejoin (KIP-415)."""
+    found = []
+    for member_id, worker in sorted(_workers(before).items()):
+        revoked = worker.assignment.revoked if worker.assignment else None
+        if revoked and member_id in after.members:
+            found.append(
+                f"generation {before.epoch} took {_some(revoked.names)} from {worker.worker_id}, "
+                "which stopped them and rejoined (a cooperative hand-over)"
+            )
+    return found
+
+
+def new_work(before: View, after: View) -> tuple[str, bool] | None:
+    """Connectors and tasks that nobody had before, or that nobody has any more; None where not all is known.
+
+    For equal members before and after: who is lost leaves work to nobody for a while. Proven where the
+    configuration that the leader assigned by is another one.
+    """
+    had, has = _all_work(before), _all_work(after)
+    if had is None or has is None or had == has:
+        return None
+    changed = ((has - had, "came"), (had - has, "went"))
+    what = "; ".join(f"{_some(tuple(sorted(names)))} {word}" for names, word in changed if names)
+    old, new = (
+        max((w.assignment.config_offset for w in _workers(view).values() if w.assignment), default=-1)
+        for view in (before, after)
+    )
+    if new > old:
+        return f"{what}, with a newer configuration of the connectors (config offset {old} → {new})", True
+    return f"{what}, and the members are as before: the records do not tell why", False
+
+
+def scheduled(before: View, after: View) -> str | None:
+    """That the generation before had scheduled this rebalance, if it was due when the last join was in."""
+    # Where no record tells when the last join was in, nothing says whether the time had come.
+    if after.state_timestamp_ms < 0:
+        return None
+    times = [when for thread in _threads(before) if (when := _next(thread)) is not None and when >= 0]
+    if times and min(times) == 0:
+        return f"generation {before.epoch} asked for it: a task has to be let go before another may run it"
+    if times and min(times) <= after.state_timestamp_ms:
+        return (
+            f"generation {before.epoch} scheduled it for {_moment(min(times))}: Streams looks again (KIP-441)"
+        )
+    delays = [w.assignment.delay_ms for w in _workers(before).values() if w.assignment]
+    since = after.state_timestamp_ms - before.state_timestamp_ms
+    if before.state_timestamp_ms >= 0 and 0 < max(delays, default=0) <= since:
+        waited = duration_text(max(delays))
+        return f"generation {before.epoch} held back work of lost workers for {waited}, and then rejoined"
+    return None
+
+
+def difference(view: View, old: Member, new: Member) -> str | None:
+    """How what a member joined with differs from the time before; None for a plain consumer."""
+    whose = application(view)
+    if whose is None:
+        return None
+    was = embedded(whose, old.client_id, old.metadata, b"")
+    now = embedded(whose, new.client_id, new.metadata, b"")
+    if now.undecoded:
+        return now.undecoded[0].text
+    if was.connect and now.connect:
+        offsets = was.connect.config_offset, now.connect.config_offset
+        return f"config offset {offsets[0]} → {offsets[1]}" if offsets[0] != offsets[1] else ""
+    if was.streams and now.streams:
+        return _threads_differ(was.streams, now.streams)
+    return ""
+
+
+def _threads_differ(old: StreamsThread, new: StreamsThread) -> str:
+    was, now = old.subscription, new.subscription
+    if was is None or now is None:
+        return ""
+    if now.error is not None:
+        return f"it says {now.error}"
+    found = []
+    if was.process_id != now.process_id:
+        found.append(f"process {now.process_id}, {was.process_id} before")
+    for role in ("active", "standby"):
+        had, has = ({task.task for task in told.previous if task.role == role} for told in (was, now))
+        if had != has:
+            found.append(f"{role} {_names(has)}, {_names(had)} before")
+    return ", ".join(found)
+
+
+def _names(tasks: set[str]) -> str:
+    return _some(tuple(sorted(tasks, key=task_order))) or "nothing"
+
+
+def _moment(ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):
+        return f"{ms} ms"
+
+
+def _workers(view: View) -> dict[str, ConnectWorker]:
+    found = application(view)
+    if found is None or found.kind != CONNECT:
+        return {}
+    told = {m: embedded(found, v.client_id, v.metadata, v.assignment) for m, v in view.members.items()}
+    return {member_id: each.connect for member_id, each in told.items() if each.connect is not None}
+
+
+def _all_work(view: View) -> set[str] | None:
+    workers = _workers(view)
+    if not workers or len(workers) < len(view.members):
+        return None
+    running = [worker.running for worker in workers.values()]
+    return None if None in running else {name for work in running if work for name in work.names}
+
+
+def _threads(view: View) -> list[StreamsThread]:
+    found = application(view)
+    if found is None or found.kind in (CONNECT, SCHEMA_REGISTRY):
+        return []
+    told = (embedded(found, v.client_id, v.metadata, v.assignment).streams for v in view.members.values())
+    return [thread for thread in told if thread is not None]
+
+
+def _next(thread: StreamsThread) -> int | None:
+    return thread.assignment.next_rebalance_ms if thread.assignment else None

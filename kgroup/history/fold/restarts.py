@@ -1,0 +1,89 @@
+"""How long static members were away, against how long their sessions last (KIP-345; SM-51)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kgroup.history.fold.explain import Membership
+from kgroup.history.fold.state import Member
+
+_T = TypeVar("_T")
+MAX_AWAY = 10_000
+"""Instance ids remembered while they are away: a bound for groups that never use one twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A static member that came back after its session had ended, at `offset` of the log.
+
+    `session_ms` is how long the session lasts, None where no record tells. `took_ms` is from the last sign of
+    life to the return: in the consumer protocol from the record with which it left for now; else it is
+    the session and the time from its end, too much by a heartbeat's interval at most, None with the session.
+    `late_ms` is from the session's end to the return. That an admin removed the member looks the same.
+    """
+
+    instance_id: str
+    back_ms: int
+    late_ms: int
+    session_ms: int | None
+    took_ms: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """A member whose session ended, or that was removed."""
+
+    ended_ms: int
+    session_ms: int | None
+
+
+@dataclass(slots=True)
+class Absences:
+    """The static members of one group that are away, and the restarts that took longer than a session."""
+
+    away: dict[str, int] = field(default_factory=dict)
+    """Those that left for now, and when."""
+    gone: dict[str, _Gone] = field(default_factory=dict)
+    restarts: list[Restart] = field(default_factory=list)
+
+    def take(self, members: Membership, timestamp_ms: int, offset: int) -> None:
+        """Take in how the members of the group differ after a step."""
+        for member in members.left:
+            if member.instance_id is not None:
+                self._ended(member.instance_id, member, timestamp_ms)
+        for old, new in (*members.kept, *members.replaced):
+            if new.instance_id is None:
+                continue
+            if new.state == "left" and old.state != "left":
+                _remember(self.away, new.instance_id, timestamp_ms)
+            elif new.state != "left":
+                self.away.pop(new.instance_id, None)
+        for member in members.joined:
+            if member.instance_id is not None:
+                self._back(member.instance_id, timestamp_ms, offset)
+
+    def _ended(self, instance_id: str, member: Member, timestamp_ms: int) -> None:
+        left_ms = self.away.pop(instance_id, None)
+        if left_ms is not None:
+            session_ms = timestamp_ms - left_ms
+        else:
+            session_ms = member.session_timeout_ms
+        told = session_ms if session_ms > 0 else None
+        _remember(self.gone, instance_id, _Gone(timestamp_ms, told))
+
+    def _back(self, instance_id: str, timestamp_ms: int, offset: int) -> None:
+        gone = self.gone.pop(instance_id, None)
+        if gone is None or timestamp_ms < gone.ended_ms:
+            return
+        late_ms = timestamp_ms - gone.ended_ms
+        took_ms = None if gone.session_ms is None else gone.session_ms + late_ms
+        self.restarts.append(Restart(instance_id, timestamp_ms, late_ms, gone.session_ms, took_ms, offset))
+        del self.restarts[:-MAX_AWAY]
+
+
+def _remember(place: dict[str, _T], instance_id: str, what: _T) -> None:
+    place[instance_id] = what
+    if len(place) > MAX_AWAY:
+        del place[next(iter(place))]

@@ -1,0 +1,35 @@
+"""Names of topics, for records that say ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kgroup.domain import uuid_text
+
+MAX_NAMES = 100_000
+"""Topic ids remembered before anybody asks for them: a bound for logs that are not what they seem."""
+
+
+class TopicNames:
+    """What the log, or the reader, knows about topic ids; `of` falls back to the id as text."""
+
+    def __init__(self, known: Mapping[bytes, str] | None = None) -> None:
+        self.names = dict(known or {})
+        self._wanted: set[bytes] = set()
+
+    def learn(self, topic_id: bytes, name: str) -> bool:
+        """A record has shown id and name together; True if the name was asked for in vain before."""
+        if topic_id in self.names or not any(topic_id):
+            return False
+        wanted = topic_id in self._wanted
+        if wanted or len(self.names) < MAX_NAMES:
+            self.names[topic_id] = name
+            self._wanted.discard(topic_id)
+        return wanted
+
+    def of(self, topic_id: bytes) -> str:
+        name = self.names.get(topic_id)
+        if name is None:
+            self._wanted.add(topic_id)
+            return uuid_text(topic_id)
+        return name

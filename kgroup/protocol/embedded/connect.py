@@ -1,0 +1,262 @@
+"""What the workers of a Kafka Connect cluster say to each other: metadata when they join, assignments.
+
+Version 0 is the eager protocol (`default`): an assignment is all that a worker runs. Versions 1 and 2
+(`compatible`, KIP-415; `sessioned`, KIP-507, the same bytes) are incremental: an assignment is what a worker
+is to start and to stop, beside what it ran when it joined. As in Kafka, fields missing at the end of those
+are taken as none, and bytes behind the last field are left alone (ConnectProtocol,
+IncrementalCooperativeConnectProtocol and WorkerCoordinator.onJoinComplete of connect-runtime 4.3.1).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from kgroup.errors import DecodeError
+from kgroup.protocol.codec import Message
+from kgroup.protocol.embedded.undecoded import ASSIGNMENT, METADATA, Undecoded, Unknown, attempt
+from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.types import Bytes, Int16, Int32, Int64, String
+
+PROTOCOL_TYPE = "connect"
+EAGER, NEWEST = 0, 2
+CONNECTOR = -1
+"""The number that stands among a connector's tasks for the connector itself."""
+ERRORS = {0: None, 1: "CONFIG_MISMATCH"}
+_VERSION = struct.Struct(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorTasks:
+    """Tasks of one connector, by number."""
+
+    connector: str
+    tasks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Connectors and tasks, both in order."""
+
+    connectors: tuple[str, ...] = ()
+    tasks: tuple[ConnectorTasks, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Connectors, then tasks as Connect writes them: `orders-sink-0`."""
+        return (*self.connectors, *(f"{each.connector}-{n}" for each in self.tasks for n in each.tasks))
+
+    def __bool__(self) -> bool:
+        return bool(self.connectors or self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectAssignment:
+    """What the leader gave one worker. `error` is a name, None for none; `leader` a member id.
+
+    `given` is all of its work in version 0, and from 1 on what it is to start; `revoked` what it is to stop.
+    `delay_ms`: the leader holds back work of lost workers so long, in case they return, and then rebalances.
+    """
+
+    version: int
+    error: str | None
+    leader: str
+    leader_url: str
+    config_offset: int
+    given: Work
+    revoked: Work
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectWorker:
+    """One worker. `worker_id` is its name in Connect's REST API; `version` that of its metadata.
+
+    `config_offset` is how far in the config topic it had read when it joined, `before` what it ran then (None
+    where it is not told: an eager worker stops all before it joins). `running` is what it runs by its
+    assignment, None while that is not known.
+    """
+
+    version: int
+    worker_id: str
+    url: str
+    config_offset: int
+    before: Work | None
+    running: Work | None
+    assignment: ConnectAssignment | None
+
+
+@message
+class ConnectorAssignment(Struct):
+    """A connector and numbers of its tasks, CONNECTOR among them for itself."""
+
+    connector: String
+    tasks: tuple[Int32, ...] = ()
+
+
+@message
+class ConfigState(Message):
+    """How far in the config topic the worker behind a URL is."""
+
+    VERSIONS = range(NEWEST + 1)
+
+    url: String
+    config_offset: Int64
+
+
+@message
+class Allocation(Message):
+    """The assignment a worker had, in the bytes of one."""
+
+    VERSIONS = range(NEWEST + 1)
+
+    assignment: Bytes | None = None
+
+
+@message
+class RawAssignment(Message):
+    """What begins an assignment."""
+
+    VERSIONS = range(NEWEST + 1)
+
+    error: Int16
+    leader: String
+    leader_url: String
+    config_offset: Int64
+
+
+@message
+class Tasks(Message):
+    """Connectors with tasks: given, or revoked."""
+
+    VERSIONS = range(NEWEST + 1)
+
+    given: tuple[ConnectorAssignment, ...] | None = None
+
+
+@message
+class ScheduledDelay(Message):
+    """What ends an assignment."""
+
+    VERSIONS = range(NEWEST + 1)
+
+    delay_ms: Int32 = 0
+
+
+def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tuple[Undecoded, ...]]:
+    """A worker by both of its parts, either of them empty where it is not told; what was not understood.
+
+    Without metadata that can be read there is no worker.
+    """
+    state = attempt(METADATA, metadata, _state, version_of) if metadata else None
+    given = attempt(ASSIGNMENT, assignment, _assignment, version_of) if assignment else None
+    undecoded = tuple(each for each in (state, given) if isinstance(each, Undecoded))
+    if state is None or isinstance(state, Undecoded):
+        return None, undecoded
+    version, url, config_offset, before = state
+    told = None if isinstance(given, Undecoded) else given
+    return (
+        ConnectWorker(
+            version=version,
+            worker_id=worker_id(url),
+            url=url,
+            config_offset=config_offset,
+            before=before,
+            running=_running(before, told),
+            assignment=told,
+        ),
+        undecoded,
+    )
+
+
+def assignment_of(data: bytes) -> ConnectAssignment | Undecoded:
+    """The assignment in a SyncGroup answer."""
+    return attempt(ASSIGNMENT, data, _assignment, version_of)
+
+
+def version_of(data: bytes) -> int | None:
+    """The version that bytes of either part claim to be; None where they are too short for one."""
+    return int(_VERSION.unpack_from(data)[0]) if len(data) >= _VERSION.size else None
+
+
+def worker_id(url: str) -> str:
+    """The host and port of a worker's URL, as Connect's REST API names the worker; else the URL as it is."""
+    try:
+        parts = urlsplit(url)
+        return parts.netloc.rpartition("@")[2] if parts.port else url
+    except ValueError:
+        return url
+
+
+def _running(before: Work | None, assignment: ConnectAssignment | None) -> Work | None:
+    if assignment is None or assignment.version == EAGER:
+        return None if assignment is None else assignment.given
+    if before is None:
+        return None
+    kept = set(_pairs(before)) - set(_pairs(assignment.revoked))
+    return _work(kept | set(_pairs(assignment.given)))
+
+
+def _pairs(work: Work) -> Iterable[tuple[str, int]]:
+    yield from ((connector, CONNECTOR) for connector in work.connectors)
+    yield from ((each.connector, number) for each in work.tasks for number in each.tasks)
+
+
+def _work(pairs: Iterable[tuple[str, int]]) -> Work:
+    tasks: dict[str, list[int]] = {}
+    connectors = []
+    for connector, number in sorted(set(pairs)):
+        if number == CONNECTOR:
+            connectors.append(connector)
+        else:
+            tasks.setdefault(connector, []).append(number)
+    return Work(
+        tuple(connectors), tuple(ConnectorTasks(name, tuple(numbers)) for name, numbers in tasks.items())
+    )
+
+
+def _version(data: bytes) -> int:
+    version = version_of(data)
+    if version is None:
+        raise DecodeError("too short for a version")
+    if not EAGER <= version <= NEWEST:
+        raise Unknown(version, NEWEST)
+    return version
+
+
+def _state(data: bytes) -> tuple[int, str, int, Work | None]:
+    """Version, URL, config offset, and what the worker ran."""
+    version = _version(data)
+    told, at = ConfigState.decode_prefix(data, _VERSION.size, version)
+    if version == EAGER:
+        return version, told.url, told.config_offset, None
+    before = Work()
+    if at < len(data):
+        allocation, _ = Allocation.decode_prefix(data, at, version)
+        # A worker that runs nothing, or has just come, sends none.
+        if allocation.assignment is not None:
+            before = _assignment(allocation.assignment).given
+    return version, told.url, told.config_offset, before
+
+
+def _assignment(data: bytes) -> ConnectAssignment:
+    version = _version(data)
+    told, at = RawAssignment.decode_prefix(data, _VERSION.size, version)
+    parts = [Work(), Work()]
+    for number in range(1 if version == EAGER else 2):
+        if at == len(data) and version != EAGER:
+            break
+        found, at = Tasks.decode_prefix(data, at, version)
+        if found.given is None and version == EAGER:
+            raise DecodeError("the assignment is null")
+        parts[number] = _work((each.connector, n) for each in found.given or () for n in each.tasks)
+    delay = 0
+    if version != EAGER and at < len(data):
+        delay = ScheduledDelay.decode_prefix(data, at, version)[0].delay_ms
+    error = ERRORS.get(told.error, f"error {told.error}")
+    given, revoked = parts
+    return ConnectAssignment(
+        version, error, told.leader, told.leader_url, told.config_offset, given, revoked, delay
+    )

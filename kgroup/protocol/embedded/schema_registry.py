@@ -1,0 +1,128 @@
+"""How instances of Confluent's Schema Registry elect a leader: JSON as metadata, and as every assignment.
+
+The layout is that of SchemaRegistryIdentity and SchemaRegistryProtocol.Assignment, version 1; fields that are
+not known are left alone there and here. Eligibility and the leader are called "master" in the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kgroup.domain import Document
+from kgroup.errors import DecodeError
+from kgroup.protocol.embedded.undecoded import ASSIGNMENT, METADATA, Undecoded, Unknown, attempt
+
+PROTOCOL_TYPE = "sr"
+NEWEST = 1
+ERRORS = {0: None, 1: "DUPLICATE_URLS"}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryIdentity:
+    """An instance as it tells of itself; None is what it does not tell. The eligible ones may lead."""
+
+    host: str | None
+    port: int | None
+    scheme: str | None
+    leader_eligible: bool | None
+
+    @property
+    def url(self) -> str | None:
+        """Where the others forward writes to; None unless scheme, host and port are told."""
+        told = None not in (self.scheme, self.host, self.port)
+        return f"{self.scheme}://{self.host}:{self.port}" if told else None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryElection:
+    """What was decided: `error` is a name, None for none; `leader` a member id, None if nobody may lead."""
+
+    error: str | None
+    leader: str | None
+    leader_identity: RegistryIdentity | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryInstance:
+    """One instance, and what it was told; None where that is not told or was not understood."""
+
+    identity: RegistryIdentity | None
+    election: RegistryElection | None
+
+
+def instance(metadata: bytes, assignment: bytes) -> tuple[RegistryInstance, tuple[Undecoded, ...]]:
+    """An instance by both of its parts, either empty where it is not told; and what was not understood."""
+    identity = attempt(METADATA, metadata, _identity, version_of) if metadata else None
+    election = attempt(ASSIGNMENT, assignment, _election, version_of) if assignment else None
+    undecoded = tuple(each for each in (identity, election) if isinstance(each, Undecoded))
+    return (
+        RegistryInstance(
+            None if isinstance(identity, Undecoded) else identity,
+            None if isinstance(election, Undecoded) else election,
+        ),
+        undecoded,
+    )
+
+
+def version_of(data: bytes) -> int | None:
+    """The version that the bytes of either part claim; None where they are no JSON object that has one."""
+    try:
+        version = _object(data).get("version")
+    except DecodeError:
+        return None
+    return version if type(version) is int else None
+
+
+def _object(data: bytes) -> Document:
+    try:
+        found = json.loads(data)
+        # A lone half of a surrogate pair is JSON, and nothing that can be shown.
+        json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"no JSON: {type(error).__name__}") from None
+    if not isinstance(found, dict):
+        raise DecodeError("no JSON object")
+    return found
+
+
+def _known(data: bytes) -> Document:
+    found = _object(data)
+    version = found.get("version", NEWEST)
+    if type(version) is int and not 1 <= version <= NEWEST:
+        raise Unknown(version, NEWEST, 1)
+    return found
+
+
+def _identity(data: bytes) -> RegistryIdentity:
+    return _identity_of(_known(data))
+
+
+def _identity_of(found: Document) -> RegistryIdentity:
+    return RegistryIdentity(
+        host=_field(found, "host", str),
+        port=_field(found, "port", int),
+        scheme=_field(found, "scheme", str),
+        leader_eligible=_field(found, "master_eligibility", bool),
+    )
+
+
+def _election(data: bytes) -> RegistryElection:
+    found = _known(data)
+    code = _field(found, "error", int) or 0
+    leader = _field(found, "master_identity", dict)
+    return RegistryElection(
+        error=ERRORS.get(code, f"error {code}"),
+        leader=_field(found, "master", str),
+        leader_identity=None if leader is None else _identity_of(leader),
+    )
+
+
+def _field(found: Document, name: str, kind: type[T]) -> T | None:
+    value = found.get(name)
+    if value is not None and type(value) is not kind:
+        raise DecodeError(f"{name} is no {kind.__name__}")
+    return value

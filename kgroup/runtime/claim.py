@@ -1,0 +1,22 @@
+"""A data folder and who holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kgroup.log.directory import DataDirectory
+
+
+class Claim(NamedTuple):
+    """A folder to lock, and the command that others are told when they find it in use."""
+
+    folder: Path
+    owner: str = "kgroup"
+
+    def lock(self) -> DataDirectory:
+        """The folder, locked and identified; StorageError if another process holds it."""
+        from kgroup.log.directory import DataDirectory
+
+        return DataDirectory(self.folder, command=self.owner)

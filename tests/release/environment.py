@@ -1,0 +1,77 @@
+"""What `make dist` built, installed into an empty environment: no checkout, no compiler, its own home."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+DIST = ROOT / "dist"
+KINDS = {"sdist": "*.tar.gz", "plain": "*-py3-none-any.whl", "compiled": "*-cp*.whl"}
+
+
+def built(kind: str) -> Path:
+    """The one file of that kind in dist/."""
+    found = sorted(DIST.glob(KINDS[kind]))
+    if len(found) != 1:
+        raise FileNotFoundError(f"dist/ holds {len(found)} files {KINDS[kind]}: run `make dist`")
+    return found[0]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with kgroup in it; commands run in `cwd`, with nothing else on the PATH."""
+
+    kind: str
+    prefix: Path
+    cwd: Path
+
+    @classmethod
+    def make(cls, python: Path, kind: str, folder: Path) -> Environment:
+        """Install what was built with `python` below `folder`, dependencies from the index."""
+        made = cls(kind, folder / "venv", folder / "cwd")
+        made.cwd.mkdir()
+        subprocess.run([python, "-m", "venv", made.prefix], check=True)
+        quiet = ["--quiet", "--disable-pip-version-check"]
+        made.run(str(made.bin / "python"), "-m", "pip", "install", *quiet, str(built(kind)))
+        return made
+
+    @property
+    def bin(self) -> Path:
+        return self.prefix / "bin"
+
+    def variables(self) -> dict[str, str]:
+        """The environment of a new account that has what pip itself was told, and no kgroup of ours."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name.lower().endswith("_proxy")
+        }
+        home = {"HOME": str(self.cwd), "PATH": str(self.bin), "LANG": "C.UTF-8"}
+        # pip's own settings lie in the home of whoever runs the tests.
+        settings = Path(os.environ.get("XDG_CONFIG_HOME", Path.home() / ".config")) / "pip" / "pip.conf"
+        told = {"PIP_CONFIG_FILE": str(settings)} if settings.exists() else {}
+        return {**told, **kept, **home}
+
+    def run(self, *command: str, code: int = 0) -> str:
+        """What a command prints; AssertionError with what it complained of if it does not end with `code`."""
+        done = subprocess.run(command, cwd=self.cwd, env=self.variables(), capture_output=True, text=True)
+        assert done.returncode == code, f"{command} ended with {done.returncode}: {done.stderr[-2000:]}"
+        return done.stdout
+
+    def kgroup(self, *arguments: str) -> str:
+        """What `kgroup` prints there."""
+        return self.run(str(self.bin / "kgroup"), *arguments)
+
+    def python(self, code: str) -> str:
+        """What a line of Python prints there."""
+        return self.run(str(self.bin / "python"), "-c", code).strip()
+
+
+def checkout(*arguments: str) -> str:
+    """What the checkout's own `kgroup` prints."""
+    command = [sys.executable, "-m", "kgroup", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,112 @@
+"""Everything `make dist` built is installed where there is no checkout and no compiler, and used there."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kgroup
+from kgroup.pipeline.spark.installed import digest
+from tests.release.environment import DIST, KINDS, ROOT, Environment, built, checkout
+from tests.release.interpreters import present
+
+pytestmark = [pytest.mark.release, pytest.mark.timeout(600)]
+OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
+INCIDENTS = ROOT / "tests" / "data" / "incidents"
+# The compiled wheel is for the Python that built it; every other takes the plain one.
+CASES = [(OURS, kind) for kind in KINDS] + [(version, "plain") for version in present() if version != OURS]
+LOOPS = {"sdist": "plain Python", "plain": "plain Python", "compiled": "compiled"}
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(case, marks=pytest.mark.xdist_group("-".join(case))) for case in CASES],
+    ids=["-".join(case) for case in CASES],
+)
+def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Environment]:
+    version, kind = request.param
+    yield Environment.make(present()[version], kind, tmp_path_factory.mktemp(f"{kind}-{version}"))
+
+
+def test_it_says_which_loops_run_and_from_where(installed: Environment) -> None:
+    first, python, place, *loops = installed.kgroup("--version", "-v").splitlines()
+    assert first == f"kgroup {kgroup.__version__}"
+    assert str(installed.prefix) in python
+    assert Path(place.removeprefix("from ")).is_relative_to(installed.prefix)
+    assert loops == [f"reading logs: {LOOPS[installed.kind]} (kgroup.history.decode)"]
+
+
+def test_it_is_the_source_of_the_checkout(installed: Environment) -> None:
+    """So an executor that has it knows itself in the zip of a driver."""
+    place = installed.kgroup("--version", "-v").splitlines()[2].removeprefix("from ")
+    assert digest(Path(place)) == digest(Path(kgroup.__file__).parent)
+
+
+def test_the_demo_runs(installed: Environment) -> None:
+    assert "kgroup serve --local ./data" in installed.kgroup("demo")
+
+
+@pytest.mark.parametrize("incident", ["crashed-static-member", "upgrade-and-back", "retention-zstd"])
+def test_a_log_is_replayed_as_by_the_checkout(installed: Environment, incident: str) -> None:
+    command = ("replay-log", "--files", str(INCIDENTS / incident), "-o", "json")
+    told = json.loads(installed.kgroup(*command))
+    assert told == json.loads(checkout(*command))
+    assert told["data"]["events"]
+
+
+def test_the_man_pages_are_where_man_looks(installed: Environment) -> None:
+    pages = {page.name: page.read_text() for page in (installed.prefix / "share/man/man1").glob("kgroup*")}
+    assert pages == {page.name: page.read_text() for page in (ROOT / "man").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("place", "script"),
+    [
+        ("share/bash-completion/completions", "kgroup.bash"),
+        ("share/zsh/site-functions", "_kgroup"),
+        ("share/fish/vendor_completions.d", "kgroup.fish"),
+    ],
+)
+def test_the_completions_are_where_shells_look(installed: Environment, place: str, script: str) -> None:
+    assert (installed.prefix / place / script).read_text() == (ROOT / "completions" / script).read_text()
+
+
+def test_bash_completes_a_command(installed: Environment) -> None:
+    script = installed.prefix / "share/bash-completion/completions/kgroup.bash"
+    typed = "COMP_WORDS=(kgroup rep); COMP_CWORD=1; _kgroup_completion kgroup"
+    # The one program the script needs, from where the PATH has nothing.
+    asked = f'env() {{ /usr/bin/env "$@"; }}; . "{script}"; {typed}; echo "${{COMPREPLY[@]}}"'
+    assert installed.run("/bin/bash", "--norc", "-c", asked) == "replay-log\n"
+
+
+def test_the_page_of_a_history_is_in_it(installed: Environment) -> None:
+    """Data files are what a wheel loses first."""
+    page = installed.cwd / "history.html"
+    log = str(INCIDENTS / "crashed-static-member")
+    installed.kgroup("replay-log", "--files", log, "--html", str(page))
+    assert "<html" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("abi", "kind"),
+    [
+        ("cp" + OURS.replace(".", ""), "compiled"),
+        ("cp313t", "plain"),
+        ("cp314t", "plain"),
+        ("cp314", "plain"),
+    ],
+)
+def test_pip_takes_the_right_wheel(abi: str, kind: str, tmp_path: Path) -> None:
+    """Compiled for the Python it was built with, plain for every other, and for those without a GIL."""
+    platform = built("compiled").stem.rpartition("-")[2].split(".")[0]
+    version = abi[2] + "." + abi[3:].rstrip("t")
+    place = ["--no-index", "--find-links", str(DIST), "--no-deps", "--only-binary", ":all:"]
+    target = ["--implementation", "cp", "--python-version", version, "--abi", abi, "--platform", platform]
+    here = Environment("none", Path(sys.prefix), tmp_path)
+    (tmp_path / "got").mkdir()
+    here.run(sys.executable, "-m", "pip", "download", "-q", *place, *target, "-d", "got", "kgroup")
+    assert [path.name for path in (tmp_path / "got").iterdir()] == [built(kind).name]
