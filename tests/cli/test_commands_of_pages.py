@@ -145,6 +145,7 @@ class World:
         (folder / "topics.txt").write_text("pay\norders\n")
         (folder / "gone.tsv").write_text("orders-1\t10.0.9.1\norders-7\t10.0.9.2\n")
         (folder / "plan.csv").write_text("orders,0,1\n")
+        (folder / "server.properties").write_text("group.initial.rebalance.delay.ms=0\n")
         config = folder / "config" / "kgroup" / "config.yaml"
         config.parent.mkdir(parents=True)
         clusters = "".join(
