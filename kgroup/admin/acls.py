@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.refusals import check
 from kgroup.security.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.delete_acls import DeleteAclsFilter
@@ -81,7 +82,7 @@ class Acls:
                 return answer
 
             told = self._cluster.retry.call(ask, idempotent=True)
-            check(told.error_code, "describing access rules", told.error_message)
+            check(told.error_code, "describing access rules", told.error_message, (on_cluster(DESCRIBE),))
             found.update(
                 ListedAcl(
                     of.resource_type,
@@ -124,7 +125,7 @@ class Acls:
         # the same rule made twice is there once
         for acl, told in zip(acls, self._cluster.retry.call(ask, idempotent=True).results, strict=True):
             what = f"the rule for {acl.principal} on {acl.resource_type.name} {acl.name}"
-            check(told.error_code, f"adding {what}", told.error_message)
+            check(told.error_code, f"adding {what}", told.error_message, (on_cluster(ALTER),))
 
     def remove(self, acls: Sequence[ListedAcl]) -> tuple[ListedAcl, ...]:
         """These rules are gone; those of them that were there until now. BrokerRefused."""
@@ -141,7 +142,7 @@ class Acls:
         # what is removed twice is told as not there, so that an unknown outcome must stay one
         results = self._cluster.retry.call(ask, idempotent=False).filter_results
         for acl, told in zip(acls, results, strict=True):
-            check(told.error_code, "removing access rules", told.error_message)
+            check(told.error_code, "removing access rules", told.error_message, (on_cluster(ALTER),))
             for each in told.matching_acls:
                 check(each.error_code, "removing an access rule", each.error_message)
                 gone.append(acl)

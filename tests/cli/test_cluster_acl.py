@@ -129,3 +129,5 @@ def test_without_the_right(kgroup: Kgroup) -> None:
         for argv in (("list",), ("add", *RULE, "--topic", "t"), ("remove", "--topic", "t")):
             told = kgroup("cluster", "acl", *argv, "-b", bootstrap)
             assert told.code == ExitCode.NOT_AUTHORISED, told.err
+            missing = "Alter" if argv[0] == "add" else "Describe"
+            assert f"this principal lacks {missing} on Cluster" in told.err
