@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from kgroup.admin.read.records import Records
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
-    from kgroup.admin.users import Users
 
 
 class Admin:
@@ -359,6 +358,11 @@ class Admin:
         return may_not_see(self._cluster, topic)
 
     @property
+    def view(self) -> ClusterView:
+        """The cluster as it is asked, for what is not about groups."""
+        return self._cluster
+
+    @property
     def acls(self) -> Acls:
         """Who may do what with which resources."""
         from kgroup.admin.acls import Acls
@@ -376,13 +380,6 @@ class Admin:
         from kgroup.admin.topics import create_topic
 
         return create_topic(self._cluster, name, partitions, replication_factor, configs)
-
-    @property
-    def users(self) -> Users:
-        """Those that brokers let in by SCRAM."""
-        from kgroup.admin.users import Users
-
-        return Users(self._cluster)
 
     @property
     def journal(self) -> Journal:

@@ -108,6 +108,8 @@ def _number(name: str, code: str) -> st.SearchStrategy[Any]:
         return st.booleans()
     if name.endswith("error_code"):
         return st.sampled_from([int(code) for code in ErrorCode])
+    if code == "d":
+        return st.floats(allow_nan=False)
     bits = 8 * structs.calcsize(">" + code)
     low, high = (0, (1 << bits) - 1) if code.isupper() else (-(1 << bits - 1), (1 << bits - 1) - 1)
     return st.integers(low, high) | st.sampled_from([low, high])

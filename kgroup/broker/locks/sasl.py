@@ -77,7 +77,12 @@ class Authentication:
     """One authentication of a connection; one that follows `before` may change neither user nor mechanism."""
 
     def __init__(
-        self, lock: SaslLock, routes: Routes, dispatcher: Dispatcher, call: Call[Any], before: Session | None
+        self,
+        lock: SaslLock,
+        routes: Routes,
+        dispatcher: Dispatcher,
+        call: Call[Message],
+        before: Session | None,
     ) -> None:
         self._lock = lock
         self._routes = routes

@@ -53,13 +53,14 @@ def add(
     Without --password-file and --password-env the terminal is asked. The password itself is no option: other
     users of a machine see those. Brokers are sent a salted hash.
     """
+    from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
 
     password = _password(name, password_file, password_env)
     mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
     with open_admin(env) as admin:
-        known, _ = admin.users.list([name])
-        admin.users.set(name, password, mechanisms, iterations)
+        known, _ = Users(admin.view).list([name])
+        Users(admin.view).set(name, password, mechanisms, iterations)
         where = identity(admin, env)
     entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
     data = {"user": name, "mechanisms": entries, "existed": bool(known)}
@@ -80,11 +81,12 @@ def list_(
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="[NAME]…")] = None,
 ) -> ExitCode:
     """List the users of SCRAM with their mechanisms; nobody is told their passwords."""
+    from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.output.wording import of_seen, shown_errors
 
     with open_admin(env) as admin:
-        users, errors = admin.users.list(names or ())
+        users, errors = Users(admin.view).list(names or ())
         where = identity(admin, env)
     rows = [{"user": user.user, **asdict(entry)} for user in users for entry in user.mechanisms]
     result = Result(
@@ -112,10 +114,11 @@ def remove(
     mechanism: Mechanisms = None,
 ) -> ExitCode:
     """Remove a user of SCRAM; connections that are there stay until their session ends."""
+    from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
-        gone = admin.users.remove(name, mechanism or ())
+        gone = Users(admin.view).remove(name, mechanism or ())
         where = identity(admin, env)
     text = f"user {name} removed for {', '.join(gone)}"
     return show(env, Result({"user": name, "mechanisms": list(gone)}, (text,), names=[name], cluster=where))
