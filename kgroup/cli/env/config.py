@@ -45,7 +45,7 @@ Target = LocalTarget | RemoteTarget
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A named cluster of the config file; `properties` have librdkafka names."""
+    """A named cluster of the config file; `properties` as -X takes them."""
 
     name: str
     bootstrap_servers: str | None = None
@@ -213,6 +213,8 @@ def write_current(config: Config, name: str) -> None:
     changed, count = _CURRENT_LINE.subn(lambda _: line, text, count=1)
     if not count:
         changed = f"{line}\n{text}"
+    if _parse(changed, config.path).get("current-context") != name:
+        raise ConfigError(f"{config.path} has no line to change", f"write current-context: {name} into it")
     temporary = config.path.with_suffix(".tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
