@@ -11,7 +11,7 @@ import pytest
 import trustme
 import yaml
 
-from kgroup.cli.env.setting_names import SECRETS
+from kgroup.cli.env.known_settings import SECRETS
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.client.properties.catalogue import SECRET
 from kgroup.errors import ErrorCode

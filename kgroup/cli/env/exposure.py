@@ -5,7 +5,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from kgroup.cli.env.setting_names import GUARDED, Resolved
+from kgroup.cli.env.known_settings import GUARDED
+from kgroup.cli.env.setting_names import Resolved
 from kgroup.errors import ConfigError
 
 _KEYS = (

@@ -1,11 +1,9 @@
-"""The settings there are, and their values in force, each with where it came from."""
+"""The settings that choose a cluster, and values in force, each with where it came from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgroup.cli.env.durations import parse_duration
-from kgroup.client.properties import catalogue
-from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 
 BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",
@@ -15,49 +13,9 @@ BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "command.config",
     "timeout",
 )
-_OF_ZOOKEEPER = (
-    "zookeeper.sasl.username",
-    "zookeeper.sasl.password",
-    "zookeeper.ssl.client.enable",
-    "zookeeper.ssl.ca.location",
-    "zookeeper.ssl.certificate.location",
-    "zookeeper.ssl.key.location",
-    "zookeeper.ssl.key.password",
-    "zookeeper.ssl.endpoint.identification.algorithm",
-)
-SECRETS = catalogue.SECRET | {"zookeeper.sasl.password", "zookeeper.ssl.key.password"}
-GUARDED = SECRETS - catalogue.CERTIFICATES_ONLY
-"""What makes a file its owner's alone."""
-KNOWN = catalogue.KNOWN | {
-    BOOTSTRAP,
-    "client.id",
-    "request.timeout.ms",
-    *_OF_ZOOKEEPER,
-    *(name + suffix for name in SECRETS for suffix in (FROM_COMMAND, FROM_ENVIRONMENT)),
-}
-
-
-HIDDEN = "********"
-_HARMLESS = catalogue.HARMLESS | {
-    BOOTSTRAP,
-    "client.id",
-    "request.timeout.ms",
-    *(name for name in _OF_ZOOKEEPER if name not in SECRETS),
-    *(name + FROM_ENVIRONMENT for name in SECRETS),
-    LOCAL,
-    ZOOKEEPER,
-    CONTEXT,
-    COMMAND_CONFIG,
-    TIMEOUT,
-}
-
-
-def shown(name: str, value: str) -> str:
-    """The value, or HIDDEN: only settings known to be harmless are ever printed.
-
-    A file for other clients holds properties kgroup does not know, and any of them may be a secret.
-    """
-    return value if name in _HARMLESS else HIDDEN
+REST = "rest.url"
+FILE_SUFFIX = ".file"
+NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +29,8 @@ class Setting:
 
     @property
     def shown(self) -> str:
+        from kgroup.cli.env.known_settings import shown
+
         return shown(self.name, self.value)
 
 

@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.overruling import without_overruled
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTEXT,
-    KNOWN,
     LOCAL,
+    NOTIFY_SECRET,
+    REST,
+    REST_PASSWORD,
+    REST_TOKEN,
     TIMEOUT,
     ZOOKEEPER,
     Resolved,
     Setting,
 )
-from kgroup.client.properties.catalogue import ALIASES
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _FLAGS = {
     "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
     "local": (LOCAL, "--local"),
     "zookeeper": (ZOOKEEPER, "--zookeeper"),
+    "rest": (REST, "--rest"),
     "context": (CONTEXT, "--context"),
     "command_config": (COMMAND_CONFIG, "--command-config"),
     "timeout": (TIMEOUT, "--timeout"),
@@ -41,7 +43,13 @@ _ENVIRONMENT = {
     "KGROUP_LOCAL": LOCAL,
     "KGROUP_CONTEXT": CONTEXT,
     "KGROUP_COMMAND_CONFIG": COMMAND_CONFIG,
+    "KGROUP_NOTIFY_SECRET": NOTIFY_SECRET,
+    "KGROUP_REST_USERNAME": "rest.username",
+    "KGROUP_REST_PASSWORD": REST_PASSWORD,
+    "KGROUP_REST_TOKEN": REST_TOKEN,
 }
+# What has several names, and is told by several layers.
+_SECURED = ("ssl.", "sasl.", "https.", "zookeeper.", "rest.", "notify.")
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
 
 
@@ -66,7 +74,11 @@ def resolve(
         for name, value in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, value, origin, rank))
-    return Resolved(without_overruled(settings), named)
+    if any(setting.rank and name.startswith(_SECURED) for name, setting in settings.items()):
+        from kgroup.cli.env.overruling import without_overruled
+
+        settings = without_overruled(settings)
+    return Resolved(settings, named)
 
 
 def _layers(
@@ -91,7 +103,7 @@ def _layers(
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
-    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER))
+    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST))
 
 
 def _context(
@@ -121,11 +133,23 @@ def _file_layer(path: Path) -> _Layer:
 
 
 def _canonical(values: Mapping[str, str]) -> dict[str, str]:
+    if not values:
+        return {}
+    from kgroup.client.properties.catalogue import ALIASES
+
     return {ALIASES.get(key, key): value for key, value in values.items()}
 
 
 def _checked(properties: Mapping[str, str]) -> dict[str, str]:
+    if not properties:
+        return {}
+    from kgroup.cli.env.known_settings import KNOWN, NEVER_IN_ARGV
+
     values = _canonical(properties)
+    for name in sorted(values.keys() & NEVER_IN_ARGV):
+        variable = f"KGROUP_{name.upper().replace('.', '_')}"
+        where = f"set {variable}" if variable in _ENVIRONMENT else "write it into the config file"
+        raise ConfigError(f"-X {name}: every process may read a command line", f"{where}, or name a file")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
         from difflib import get_close_matches
