@@ -20,18 +20,12 @@ NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "re
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value in force; `shown` is what may be printed. `rank` is the layer, 0 the strongest."""
+    """One value in force. `rank` is the layer, 0 the strongest. Nothing prints it but by `shown`."""
 
     name: str
     value: str
     origin: str
     rank: int
-
-    @property
-    def shown(self) -> str:
-        from kgroup.cli.env.known_settings import shown
-
-        return shown(self.name, self.value)
 
 
 @dataclass(frozen=True, slots=True)
