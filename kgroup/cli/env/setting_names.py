@@ -1,7 +1,7 @@
 """The settings that choose a cluster, and values in force, each with where it came from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kgroup.cli.env.durations import parse_duration
 
@@ -23,7 +23,7 @@ class Setting:
     """One value in force. `rank` is the layer, 0 the strongest. Nothing prints it but by `shown`."""
 
     name: str
-    value: str
+    value: str = field(repr=False)
     origin: str
     rank: int
 
