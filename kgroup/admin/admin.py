@@ -27,6 +27,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
+    from kgroup.admin.acls import Acls
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.records import Records
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.admin.users import Users
 
 
 class Admin:
@@ -356,6 +358,13 @@ class Admin:
 
         return may_not_see(self._cluster, topic)
 
+    @property
+    def acls(self) -> Acls:
+        """Who may do what with which resources."""
+        from kgroup.admin.acls import Acls
+
+        return Acls(self._cluster)
+
     def create_topic(
         self,
         name: str,
@@ -367,6 +376,13 @@ class Admin:
         from kgroup.admin.topics import create_topic
 
         return create_topic(self._cluster, name, partitions, replication_factor, configs)
+
+    @property
+    def users(self) -> Users:
+        """Those that brokers let in by SCRAM."""
+        from kgroup.admin.users import Users
+
+        return Users(self._cluster)
 
     @property
     def journal(self) -> Journal:
