@@ -27,6 +27,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
+    from kgroup.admin.acls import Acls
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
@@ -356,6 +357,13 @@ class Admin:
         from kgroup.admin.read.visibility import may_not_see
 
         return may_not_see(self._cluster, topic)
+
+    @property
+    def acls(self) -> Acls:
+        """Who may do what with which resources."""
+        from kgroup.admin.acls import Acls
+
+        return Acls(self._cluster)
 
     def create_topic(
         self,

@@ -26,6 +26,7 @@ HINTS = {
     ErrorCode.FENCED_INSTANCE_ID: "the instance id is held by another member now: describe the group again",
     ErrorCode.UNKNOWN_MEMBER_ID: "it is not in the group (any more)",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
+    ErrorCode.SECURITY_DISABLED: "brokers have access rules once authorizer.class.name is set",
 }
 _MEANINGS = {
     ErrorCode.GROUP_ID_NOT_FOUND: "the group does not exist",

@@ -20,6 +20,7 @@ from kgroup.broker.listener import Listener
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.prepared import import_all
+from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
@@ -46,7 +47,7 @@ class Server:
     ) -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
-        self.dispatcher = Dispatcher(cluster, ALL)
+        self.dispatcher = Dispatcher(cluster, guarded(cluster, ALL))
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints

@@ -73,6 +73,7 @@ class Step:
     __slots__ = (
         "client_host",
         "client_id",
+        "describable",
         "effects",
         "marker",
         "now_ms",
@@ -100,6 +101,7 @@ class Step:
         self.version = version
         self.client_id = client_id
         self.client_host = client_host
+        self.describable: Callable[[str], bool] | None = None
         self.records: list[Record] = []
         self.replies: list[Reply] = []
         self.producer: Producer | None = None
@@ -109,7 +111,9 @@ class Step:
 
     @classmethod
     def of(cls, state: State, ticket: Ticket, request: Request, now_ms: int) -> Step:
-        return cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
+        step = cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
+        step.describable = request.describable
+        return step
 
     @property
     def config(self) -> GroupConfig:

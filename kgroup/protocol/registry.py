@@ -36,6 +36,8 @@ _KAFKA = {
     27: "WriteTxnMarkers",
     28: "TxnOffsetCommit",
     29: "DescribeAcls",
+    30: "CreateAcls",
+    31: "DeleteAcls",
     32: "DescribeConfigs",
     35: "DescribeLogDirs",
     36: "SaslAuthenticate",

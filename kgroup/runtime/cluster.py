@@ -16,6 +16,7 @@ from kgroup.errors import ConfigError
 from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
+from kgroup.runtime.acl_store import access_rules
 from kgroup.runtime.broker_settings import BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
 from kgroup.runtime.changes import Changes
@@ -86,6 +87,7 @@ class Cluster:
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
+            self.acls = access_rules(self.folder, self.cluster_id, self.catalog, static)
             self._open(config or {}, offsets_partitions)
         except BaseException:
             self.close()

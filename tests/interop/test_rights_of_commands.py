@@ -74,6 +74,7 @@ class Row:
         return (*groups, "--topic", self.topic) if self.topic else groups
 
 
+RULE = ("--principal", "User:carol", "--operation", "Read")
 EXECUTED = ("--execute", "--yes")
 ROWS = {
     "list": Row(("list",), None),
@@ -112,6 +113,9 @@ ROWS = {
     "cluster status": Row(("cluster", "status"), None),
     "cluster topics": Row(("cluster", "topics"), None),
     "cluster create-topic": Row(("cluster", "create-topic", MADE), None, MADE),
+    "cluster acl add": Row(("cluster", "acl", "add", *RULE, "--topic", TOPIC), None),
+    "cluster acl list": Row(("cluster", "acl", "list"), None),
+    "cluster acl remove": Row(("cluster", "acl", "remove", *RULE, *EXECUTED), None),
     "member run": Row(("member", "run", "g-run", "--topic", TOPIC, "--for", "300ms"), "g-run", TOPIC),
 }
 VARIANTS = [

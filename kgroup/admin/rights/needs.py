@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.security.rights import (
+    ALTER,
     ALTER_CONFIGS,
     CLUSTER,
     CREATE,
@@ -80,6 +81,7 @@ _GROUP = Need(DESCRIBE, GROUP, THE_GROUP)
 _EVERY_GROUP = Need(DESCRIBE, GROUP, EVERY)
 _TOPICS = Need(DESCRIBE, TOPIC, ITS_TOPICS)
 _EVERY_TOPIC = Need(DESCRIBE, TOPIC, EVERY)
+_RULES = Need(ALTER, CLUSTER)
 _LOG = Need(READ, TOPIC, OFFSETS_TOPIC)
 _BROKERS = Need(DESCRIBE_CONFIGS, CLUSTER)
 _TOPICS_OF_PLAN = Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_UNTOLD)
@@ -133,6 +135,9 @@ COMMANDS: dict[str, Needs] = {
     "cluster status": _of(_EVERY_TOPIC),
     "cluster topics": _of(_EVERY_TOPIC),
     "cluster create-topic": _of(Need(CREATE, TOPIC, THE_TOPIC), Need(DESCRIBE, TOPIC, THE_TOPIC)),
+    "cluster acl add": _of(_RULES),
+    "cluster acl list": _of(Need(DESCRIBE, CLUSTER)),
+    "cluster acl remove": _of(_RULES),
     "member run": _of(_CHANGED, Need(DESCRIBE, TOPIC, THE_TOPIC)),
 }
 """By what is typed behind `kgroup`, for one group. A pattern needs what `list` needs as well."""

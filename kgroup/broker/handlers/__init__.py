@@ -2,6 +2,7 @@
 
 from kgroup.broker.dispatch import AnyApi
 from kgroup.broker.handlers import (
+    acls,
     alter_configs,
     api_versions,
     configs,
@@ -43,6 +44,7 @@ ALL: tuple[AnyApi, ...] = (
     *alter_configs.APIS,
     *features.APIS,
     *log_dirs.APIS,
+    *acls.APIS,
     *sasl.APIS,
     *scram_users.APIS,
 )

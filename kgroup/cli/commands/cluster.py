@@ -1,10 +1,11 @@
-"""`kgroup cluster`: brokers, topics and users, enough to set a scene."""
+"""`kgroup cluster`: brokers, topics, users and access rules, enough to set a scene."""
 
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -158,9 +159,10 @@ def create_topic(
 
 command = group(
     "cluster",
-    "Brokers, topics and users: status, topics, create-topic, user.",
+    "Brokers, topics, users and rights: status, topics, create-topic, user, acl.",
     status,
     topics,
     create_topic,
     users,
+    acls,
 )

@@ -108,6 +108,16 @@ METRIC = record(
     total=BOOLEAN,
 )
 
+_ACL: Mapping[str, Schema] = {
+    "resource_type": STRING,
+    "name": STRING,
+    "pattern": STRING,
+    "principal": STRING,
+    "host": STRING,
+    "operation": STRING,
+    "permission": one_of("ALLOW", "DENY"),
+}
+
 GROUPS: Mapping[str, Schema] = {
     "list": record(
         groups=array(
@@ -152,6 +162,11 @@ GROUPS: Mapping[str, Schema] = {
     "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
     "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
     "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
+    "cluster acl add": record(acls=array(record(**_ACL))),
+    "cluster acl list": record(acls=array(record(**_ACL))),
+    "cluster acl remove": record(
+        acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before")))
+    ),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -124,11 +124,20 @@ def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions,
         due = due or last.version < step.state.image.created_version
         due = due or step.now_ms > last.timestamp + step.config.regex_refresh_interval_ms
     if due:
-        step.arm(key, 0, (step.now_ms, tuple(after.patterns)))
+        step.arm(key, 0, (step.now_ms, tuple(after.patterns), step.describable))
 
 
-def resolve(step: Step, group: ConsumerGroup, started_ms: int, patterns: tuple[str, ...]) -> None:
-    """Write what each pattern matches now; bump the group epoch when any set of topics is another."""
+def resolve(
+    step: Step,
+    group: ConsumerGroup,
+    started_ms: int,
+    patterns: tuple[str, ...],
+    describable: Callable[[str], bool] | None,
+) -> None:
+    """Write what each pattern matches now; bump the group epoch when any set of topics is another.
+
+    All patterns find what the member may be told of whose heartbeat had them resolved, as in Kafka.
+    """
     image = step.state.image
     topics = set(group.by_name)
     changed = False
@@ -136,7 +145,8 @@ def resolve(step: Step, group: ConsumerGroup, started_ms: int, patterns: tuple[s
         # Its last subscriber has gone since; a record now would be one that nobody ever removes.
         if not group.by_regex[pattern]:
             continue
-        found = tuple(sorted(matching_topics(compile_regex(pattern), image.by_name)))
+        matching = matching_topics(compile_regex(pattern), image.by_name)
+        found = tuple(sorted(matching if describable is None else filter(describable, matching)))
         changed = changed or found != group.resolved_topics(pattern)
         topics.update(found)
         value = r.ConsumerGroupRegularExpressionValue(
