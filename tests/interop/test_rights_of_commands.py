@@ -26,6 +26,9 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from kgroup.admin.admin import Admin
@@ -116,6 +119,9 @@ ROWS = {
     "cluster acl add": Row(("cluster", "acl", "add", *RULE, "--topic", TOPIC), None),
     "cluster acl list": Row(("cluster", "acl", "list"), None),
     "cluster acl remove": Row(("cluster", "acl", "remove", *RULE, *EXECUTED), None),
+    "cluster user add": Row(("cluster", "user", "add", "eve", "--password-file", "eve.txt"), None),
+    "cluster user list": Row(("cluster", "user", "list"), None),
+    "cluster user remove": Row(("cluster", "user", "remove", "eve"), None),
     "member run": Row(("member", "run", "g-run", "--topic", TOPIC, "--for", "300ms"), "g-run", TOPIC),
 }
 VARIANTS = [
@@ -156,6 +162,10 @@ class World:
         if command == "cluster create-topic":
             self.admin.delete_topics([MADE])[MADE].exception()
             eventually(lambda: MADE not in self.admin.list_topics(timeout=5).topics, what="the topic goes")
+        if command == "cluster user remove":
+            info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+            made = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion("eve", info, b"x")])
+            made["eve"].result()
         self.commit()
         if command == "downgrade execute":
             self.kgroup.convert_empty(self.kgroup.plan_migration(EMPTY, "upgrade"))
@@ -284,6 +294,16 @@ def test_every_command_of_the_table_is_played() -> None:
     assert ROWS.keys() | ELSEWHERE.keys() == COMMANDS.keys()
 
 
+def files_for(name: str, ask: Ask) -> None:
+    """What a command line reads."""
+    if name == "offsets import":
+        Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    if name == "cluster user add":
+        secret = Path("eve.txt")
+        secret.write_text("eve-secret")
+        secret.chmod(0o600)
+
+
 def asked_for(ask: Ask, name: str, row: Row, **options: str) -> list[str]:
     """The lines that doctor prints for the command, for bob."""
     told = ask("doctor", *row.about, "--rights", "--for", name, "--principal", BOB, "-o", "json", **options)
@@ -296,8 +316,7 @@ def asked_for(ask: Ask, name: str, row: Row, **options: str) -> list[str]:
 def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, ask: Ask) -> None:
     world.give([])
     world.restore(name)
-    if name == "offsets import":
-        Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    files_for(name, ask)
     lines = asked_for(ask, name, row, user="alice")
     world.give(lines)
     numbers = itertools.count()
@@ -332,8 +351,7 @@ def test_what_a_principal_without_rights_is_told_to_ask_for_is_enough(
     row = ROWS[name]
     world.give([])
     world.restore(name)
-    if name == "offsets import":
-        Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    files_for(name, ask)
     told = ask("doctor", *row.about, "--rights", "--for", name, "-o", "json")
     (command,) = told.data["commands"]
     assert (told.code, command["usable"]) == (RIGHTS, False), told.err
