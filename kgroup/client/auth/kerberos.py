@@ -22,7 +22,8 @@ def exchange(login: Kerberos, host: str, within_s: float) -> Exchange:
         import gssapi
     except ImportError:
         raise ConfigError(
-            "GSSAPI needs Kerberos's libraries", "pip install 'kgroup[kerberos]' (it wants libkrb5's headers)"
+            "GSSAPI needs Kerberos's libraries",
+            "install the extra: pip install 'kgroup[kerberos]' (it wants libkrb5's headers)",
         ) from None
     target = gssapi.Name(f"{login.service}@{host}", gssapi.NameType.hostbased_service)
     context = within(within_s, lambda: _context(login, target), "Kerberos (the KDC)", _KDC)
