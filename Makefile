@@ -131,6 +131,7 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python -m kgroup.cli.generated .
 	$(BIN)/python docs/protocol_coverage.py
 	$(BIN)/python docs/requirements_coverage.py
+	$(BIN)/python docs/rights.py
 	$(BIN)/python docs/broker_versions.py
 
 .PHONY: clean

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.listed_offset import ListedOffset
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.records import Records
+    from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
 
 
@@ -118,6 +119,12 @@ class Admin:
         return examine_all(
             self._cluster, group_ids, window_ms=window_ms, left_out=left_out, patience_s=patience_s
         )
+
+    def rights(self, commands: Iterable[str], asked: Asked) -> tuple[Ability, ...]:
+        """Which of kgroup's commands this principal can use, and what it lacks (rights/report.py)."""
+        from kgroup.admin.rights.report import abilities
+
+        return abilities(self._cluster, commands, asked)
 
     def wait_for(
         self,

@@ -269,8 +269,9 @@ async def _serve(
         if coordinators is not None:
             stack.push_async_callback(coordinators.stop)
             say("kgroup: legacy coordinators on " + ",".join(await coordinators.start()))
-            if coordinators.tree is not None:
-                say("kgroup: legacy groups end with this process, positions too; --zookeeper keeps them")
+            if coordinators.tree_at is not None:
+                say(f"kgroup: legacy groups are seen with --zookeeper {coordinators.tree_at}")
+                say("kgroup: they end with this process, positions too; serve --zookeeper keeps them")
         say("kgroup: serving on " + ",".join(server.addresses()))
         await ended.wait()
 

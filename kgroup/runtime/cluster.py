@@ -63,6 +63,7 @@ class Cluster:
         self.clock: Clock = clock or SystemClock()
         self.complaints = Complaints(self.clock)
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
+        self.scheme = ""
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
@@ -101,6 +102,7 @@ class Cluster:
         `scheme`, as "SASL_SSL://", tells that a plain connection is not taken there.
         """
         self.endpoints.update(endpoints)
+        self.scheme = scheme
         if self._directory is not None:
             listeners = ",".join(f"{scheme}{host}:{port}" for host, port in endpoints.values())
             self._directory.announce(listeners, metrics)

@@ -28,6 +28,7 @@ from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+from kgroup.security.rights import READ, on_group
 
 LEAVE_GROUP = 13
 BATCH_VERSION = 3
@@ -238,13 +239,14 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
         request = LeaveGroupRequest(group_id=made.group_id, members=members)
     answer = cluster.transport.request(node, request, timeout_s=left_s)
     assert isinstance(answer, LeaveGroupResponse)
+    needs = [on_group(READ, made.group_id)]
     if not request.members:
         return (
-            refused(answer.error_code, f"group {made.group_id}")
+            refused(answer.error_code, f"group {made.group_id}", needs=needs)
             if _whole(answer.error_code)
             else [answer.error_code]
         )
-    check(answer.error_code, f"removing members of group {made.group_id}")
+    check(answer.error_code, f"removing members of group {made.group_id}", needs=needs)
     if len(answer.members) != len(made.items):
         return refused(ErrorCode.UNKNOWN_SERVER_ERROR, made.group_id, "the broker answered for other members")
     return [member.error_code for member in answer.members]

@@ -13,7 +13,7 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, a
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
-TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper")
+TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper", "unknown")
 _TASKS = array(record(subtopology_id=STRING, partitions=array(INTEGER)))
 TASKS = record(active=_TASKS, standby=_TASKS, warmup=_TASKS)
 
@@ -34,6 +34,8 @@ MEMBER = record(
     instance_id_known=BOOLEAN,
     tasks=nullable(TASKS),
     target_tasks=nullable(TASKS),
+    session_timeout_ms=nullable(INTEGER),
+    failed_pings=nullable(INTEGER),
     connect=nullable(CONNECT_WORKER),
     streams=nullable(STREAMS_THREAD),
     schema_registry=nullable(REGISTRY_INSTANCE),
