@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / ".cache" / "bench" / "history.jsonl"
 WORSE = 1.2  # times the median of the runs before
 LOOKED_AT = 5  # runs before, the newest
+ENOUGH = 3  # runs before, to judge one by
 
 
 def keep(name: str, ratio: float, history: Path = HISTORY) -> str:
@@ -25,7 +26,7 @@ def keep(name: str, ratio: float, history: Path = HISTORY) -> str:
     line = {"name": name, "ratio": ratio, "commit": _commit(), "time": int(time.time())}
     with history.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    if not before:
+    if len(before) < ENOUGH:
         return ""
     usual = median(before)
     if ratio > usual * WORSE:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.history import LOOKED_AT, keep
+from bench.history import ENOUGH, LOOKED_AT, keep
 
 
 @pytest.fixture
@@ -13,10 +13,10 @@ def history(tmp_path: Path) -> Path:
     return tmp_path / "bench" / "history.jsonl"
 
 
-def test_the_first_run_has_nothing_to_be_compared_with(history: Path) -> None:
-    assert keep("commit kafka", 0.8, history) == ""
-    (line,) = history.read_text().splitlines()
-    assert json.loads(line)["ratio"] == 0.8
+def test_the_first_runs_have_nothing_to_be_compared_with(history: Path) -> None:
+    ratios = [0.8 * 2**number for number in range(ENOUGH)]
+    assert [keep("commit kafka", ratio, history) for ratio in ratios] == [""] * ENOUGH
+    assert [json.loads(line)["ratio"] for line in history.read_text().splitlines()] == ratios
 
 
 def test_a_fifth_more_is_told(history: Path) -> None:
@@ -27,7 +27,8 @@ def test_a_fifth_more_is_told(history: Path) -> None:
 
 
 def test_what_has_another_name_is_another_matter(history: Path) -> None:
-    keep("commit kfake", 0.1, history)
+    for _ in range(ENOUGH):
+        keep("commit kfake", 0.1, history)
     assert keep("commit kafka", 0.8, history) == ""
 
 
