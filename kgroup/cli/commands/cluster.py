@@ -1,10 +1,11 @@
-"""`kgroup cluster`: brokers and topics, enough to set a scene."""
+"""`kgroup cluster`: brokers, topics and users, enough to set a scene."""
 
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -155,4 +156,11 @@ def create_topic(
     return show(env, Result(data, (text,), names=[topic.name], cluster=where))
 
 
-command = group("cluster", "Brokers and topics: status, topics, create-topic.", status, topics, create_topic)
+command = group(
+    "cluster",
+    "Brokers, topics and users: status, topics, create-topic, user.",
+    status,
+    topics,
+    create_topic,
+    users,
+)

@@ -41,6 +41,7 @@ MEMBER = record(
     schema_registry=nullable(REGISTRY_INSTANCE),
     undecoded=array(UNDECODED),
 )
+_SCRAM = record(mechanism=STRING, iterations=INTEGER)
 OFFSET = record(
     topic=STRING,
     partition=INTEGER,
@@ -148,6 +149,9 @@ GROUPS: Mapping[str, Schema] = {
     ),
     "cluster topics": record(topics=array(TOPIC)),
     "cluster create-topic": record(topic=TOPIC),
+    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
+    "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
+    "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),
