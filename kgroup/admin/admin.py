@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.records import Records
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.admin.users import Users
 
 
 class Admin:
@@ -375,6 +376,13 @@ class Admin:
         from kgroup.admin.topics import create_topic
 
         return create_topic(self._cluster, name, partitions, replication_factor, configs)
+
+    @property
+    def users(self) -> Users:
+        """Those that brokers let in by SCRAM."""
+        from kgroup.admin.users import Users
+
+        return Users(self._cluster)
 
     @property
     def journal(self) -> Journal:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from kgroup.domain import EndMarker
 from kgroup.protocol.codec import Message
-from kgroup.protocol.group_records import RecordKey, RecordValue
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 
 Ticket: TypeAlias = int
 

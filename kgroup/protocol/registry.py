@@ -61,6 +61,7 @@ _KAFKA = {
     72: "PushTelemetry",
     75: "DescribeTopicPartitions",
     77: "ShareGroupDescribe",
+    88: "StreamsGroupHeartbeat",
     89: "StreamsGroupDescribe",
 }
 _PRIVATE = {

@@ -142,6 +142,7 @@ NOT_WALKED = {
     "reads the log, not what brokers list": {"blame", "capture"}
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
     | {f"pipeline {name}" for name in ("run", "query", "events", "plot", "package")},
+    "asks about users, not about groups": {f"cluster user {name}" for name in ("add", "list", "remove")},
     "walked by tests of their own": {"config get", "config set"}
     | {f"upgrade {name}" for name in ("execute", "watch", "rehearse")}
     | {f"downgrade {name}" for name in ("execute", "watch")},

@@ -9,7 +9,7 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
-from kgroup.coordinator.consumer import settings as groups
+from kgroup.coordinator import group_settings as groups
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

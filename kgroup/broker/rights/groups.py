@@ -80,7 +80,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest]
     def finish(found: DescribeGroupsResponse) -> Message:
         if not call.body.include_authorized_operations:
             return found
-        return replace(found, groups=tuple(_with_operations(asker, found.groups)))
+        return replace(found, groups=tuple(with_operations(asker, found.groups)))
 
     return asked(broker, call, _under(_DESCRIBED, asker, api), call.body, finish)
 
@@ -93,7 +93,7 @@ def describe_consumers(
     def finish(found: ConsumerGroupDescribeResponse) -> Message:
         groups: Iterable[DescribedGroup] = found.groups
         if call.body.include_authorized_operations:
-            groups = _with_operations(asker, groups)
+            groups = with_operations(asker, groups)
         return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
 
     return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
@@ -210,12 +210,18 @@ def _told(
     return replace(group, topics=(*topics, *beside.get(group.group_id, ())))
 
 
+def described(asker: Asker, api: AnyApi) -> AnyApi:
+    """An API that describes `group_ids`, with Describe asked for on each."""
+    return _under(_CONSUMERS, asker, api)
+
+
 def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
     """The API with a rule before its handler."""
     return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
 
 
-def _with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
+def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
+    """The groups that could be described, with what the asker may do with each."""
     for group in groups:
         if not group.error_code:
             found = asker.operations(ResourceType.GROUP, group.group_id)

@@ -12,7 +12,7 @@ from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.coordinators import GROUP, TRANSACTION
 from kgroup.broker.handlers.fetch import fetch as read_partitions
-from kgroup.broker.rights import configs, groups, producers, topics
+from kgroup.broker.rights import configs, groups, producers, streams, topics
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.groups import READ_GROUP
 from kgroup.broker.rights.producers import CLUSTER_ACTION, WRITE_ID
@@ -142,6 +142,8 @@ RULES: Mapping[int, Rule | None] = {
     71: None,  # GetTelemetrySubscriptions
     72: None,  # PushTelemetry
     75: topics.describe_partitions,
+    88: streams.heartbeat,
+    89: streams.describe,
     10001: whole(READ_GROUP),  # ConsumerGroupPrepareAssignment
     10002: whole(READ_GROUP),  # ConsumerGroupInstallAssignment
 }

@@ -96,12 +96,13 @@ def _refused_metadata(
         return MetadataResponseTopic(error_code=DENIED, name=name)
     creates = call.body.allow_auto_topic_creation or call.version < CREATION_SINCE
     creates = creates and broker.cluster.settings.auto_create_topics
-    if not creates or name in broker.cluster.catalog.topics or _may_create(asker, name):
+    if not creates or name in broker.cluster.catalog.topics or may_create(asker, name):
         return None
     return MetadataResponseTopic(error_code=DENIED, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _may_create(asker: Asker, name: str) -> bool:
+def may_create(asker: Asker, name: str) -> bool:
+    """Whether the asker may create a topic of this name."""
     return asker.on_cluster(Operation.CREATE) or asker.may(Operation.CREATE, ResourceType.TOPIC, name)
 
 
@@ -168,7 +169,7 @@ def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], ap
     allowed: list[CreatableTopic] = []
     refused: list[CreatableTopicResult] = []
     for topic in request.topics:
-        if counts[topic.name] > 1 or _may_create(asker, topic.name):
+        if counts[topic.name] > 1 or may_create(asker, topic.name):
             allowed.append(topic)
         else:
             text = "Authorization failed."

@@ -1,4 +1,4 @@
-"""`kgroup cluster`: brokers, topics and access rules, enough to set a scene."""
+"""`kgroup cluster`: brokers, topics, users and access rules, enough to set a scene."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from kgroup.cli.commands.cluster_acls import acls
+from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -158,9 +159,10 @@ def create_topic(
 
 command = group(
     "cluster",
-    "Brokers, topics and rights: status, topics, create-topic, acl.",
+    "Brokers, topics, users and access rules.",
     status,
     topics,
     create_topic,
+    users,
     acls,
 )

@@ -41,6 +41,7 @@ MEMBER = record(
     schema_registry=nullable(REGISTRY_INSTANCE),
     undecoded=array(UNDECODED),
 )
+_SCRAM = record(mechanism=STRING, iterations=INTEGER)
 OFFSET = record(
     topic=STRING,
     partition=INTEGER,
@@ -163,6 +164,9 @@ GROUPS: Mapping[str, Schema] = {
     "cluster acl remove": record(
         acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before")))
     ),
+    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
+    "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
+    "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),

@@ -13,8 +13,8 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import refuse_if_not_holder
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, ConsumerMember, Epochs, no_metadata
 from kgroup.coordinator.consumer.reconcile import Owned
-from kgroup.coordinator.consumer.settings import heartbeat_interval_ms
 from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.group_settings import heartbeat_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import ConsumerGroupMemberMetadataValue

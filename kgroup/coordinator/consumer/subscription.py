@@ -10,11 +10,11 @@ from functools import partial
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
-from kgroup.coordinator.consumer.metadata_hash import group_hash, topic_hash
 from kgroup.coordinator.consumer.records import remove_regex, write_epoch
 from kgroup.coordinator.metrics import Counters
-from kgroup.coordinator.state import State, Step
+from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import TimerKind
+from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.patterns import compile_regex, matching_topics
 from kgroup.protocol import group_records as r
 from kgroup.timers import TimerKey
@@ -192,20 +192,6 @@ def _count_rebalance(counters: Counters) -> None:
 def metadata_expired(step: Step, group: ConsumerGroup) -> bool:
     """Whether the topics must be looked at: they changed, or an epoch was never written."""
     return step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
-
-
-def hash_of(state: State, names: Iterable[str]) -> int:
-    """The metadata hash of the topics that exist among `names`; 0 for none."""
-    hashes: dict[str, int] = {}
-    for name in names:
-        topic = state.image.by_name.get(name)
-        if topic is None:
-            continue
-        cached = state.topic_hashes.get(name)
-        if cached is None or cached[0] is not topic:
-            cached = state.topic_hashes[name] = (topic, topic_hash(topic))
-        hashes[name] = cached[1]
-    return group_hash(hashes)
 
 
 def _not_before_change(step: Step, group: ConsumerGroup, epoch: int) -> None:

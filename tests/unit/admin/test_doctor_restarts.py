@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
-from kgroup.admin.diagnose.doctor import examine
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.read.describe import groups_only
 from kgroup.history.fold.restarts import Restart
 from kgroup.protocol.messages import fetch as f
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
-from tests.unit.admin.test_doctor_checks import OFFSETS_TOPIC, cluster, codes
+from tests.unit.admin.test_doctor_checks import OFFSETS_TOPIC, cluster, codes, examine
 from tests.unit.history.logs import batch
 from tests.unit.history.test_restarts import classic
 

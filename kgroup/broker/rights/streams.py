@@ -1,0 +1,71 @@
+"""Rules about streams groups, whose heartbeats name topics and create them (KIP-1071)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.handlers.streams import heartbeat as beat
+from kgroup.broker.handlers.streams import refuse_names, topics_of
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.groups import READ_GROUP, described, with_operations
+from kgroup.broker.rights.rule import asked
+from kgroup.broker.rights.topics import may_create
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.streams_group_describe import (
+    DescribedGroup,
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
+from kgroup.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from kgroup.runtime.metadata_features import STREAMS_VERSION
+
+
+def heartbeat(
+    asker: Asker, broker: Dispatcher, call: Call[StreamsGroupHeartbeatRequest], api: AnyApi
+) -> Answer:
+    """Read on the group, Describe on every topic of the topology, Create on those that are missing."""
+    request = call.body
+    topology = request.topology
+    seen = topology is None or all(map(asker.describes, topics_of(topology)))
+    if READ_GROUP.met(asker, request) and seen:
+        return beat(broker, call, lambda topic: may_create(asker, topic))
+    if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
+        return api.handle(broker, call)  # which nobody is served, whatever they may
+    READ_GROUP.check(asker, request)
+    if topology is not None:
+        refuse_names(topology)
+    return StreamsGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def describe(
+    asker: Asker, broker: Dispatcher, call: Call[StreamsGroupDescribeRequest], api: AnyApi
+) -> Answer:
+    """Describe on each group, and on every topic of its topology."""
+    if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
+        return api.handle(broker, call)
+
+    def finish(found: StreamsGroupDescribeResponse) -> Message:
+        groups = found.groups
+        if call.body.include_authorized_operations:
+            groups = tuple(with_operations(asker, groups))
+        return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
+
+    return asked(broker, call, described(asker, api), call.body, finish)
+
+
+def _all_described(asker: Asker, group: DescribedGroup) -> bool:
+    return group.topology is None or all(map(asker.describes, topics_of(group.topology)))
+
+
+def _hidden(group: DescribedGroup) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The described group uses topics that the client is not authorized to describe.",
+    )
