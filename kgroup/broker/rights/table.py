@@ -130,6 +130,7 @@ RULES: Mapping[int, Rule | None] = {
     45: whole(ALTER),  # AlterPartitionReassignments
     46: whole(DESCRIBE),  # ListPartitionReassignments
     47: _FORGET,  # OffsetDelete
+    48: whole(Need(Operation.DESCRIBE_CONFIGS)),  # DescribeClientQuotas
     50: whole(DESCRIBE),  # DescribeUserScramCredentials
     51: whole(ALTER),  # AlterUserScramCredentials
     57: whole(ALTER),  # UpdateFeatures
