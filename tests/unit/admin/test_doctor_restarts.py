@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
-from kgroup.admin.diagnose.doctor import examine
+from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.read.describe import groups_only
 from kgroup.history.fold.restarts import Restart
@@ -86,7 +86,7 @@ def from_log(session_after_ms: int) -> set[str]:
 
     fake = cluster().on(f.FetchRequest, read)
     fake.topics[OFFSETS_TOPIC] = 1
-    checkup = examine(fake.cluster(), "g", now_ms=60_000, patience_s=0)
+    (checkup,) = examine_all(fake.cluster(), ["g"], now_ms=60_000, patience_s=0).checkups
     return {code for code in codes(checkup) if code == "KG113"}
 
 
