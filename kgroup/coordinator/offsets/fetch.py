@@ -8,7 +8,7 @@ from kgroup.coordinator.consumer.commit_check import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offset_store import NO_OFFSETS, GroupOffsets, StoredOffset
 from kgroup.coordinator.state import Step
-from kgroup.domain import ZERO_UUID
+from kgroup.domain import NO_OFFSET, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -24,7 +24,6 @@ from kgroup.protocol.messages.offset_fetch import (
 
 MANY_GROUPS_SINCE = 8
 TOPIC_IDS_SINCE = 10
-NO_OFFSET = -1
 
 
 def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:
