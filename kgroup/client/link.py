@@ -5,20 +5,23 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from kgroup.client.connection import Connection
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.client.settings import ConnectionSettings, address_text
-from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, Unreachable
+from kgroup.errors import DecodeError, Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.registry import name_of
 
 if TYPE_CHECKING:
     import ssl
 
+    from kgroup.client.auth.login import Login
+
 CHUNK = 1 << 16
-R = TypeVar("R", bound=Message)
+RENEWED_AT = 0.85
+"""The part of a session's life after which it is renewed; Kafka's clients take 0.85 to 0.95."""
 
 
 class Link:
@@ -33,22 +36,28 @@ class Link:
         settings: ConnectionSettings,
         deadline: float,
         clock: Callable[[], float] = time.monotonic,
+        login: Login | None = None,
     ) -> None:
-        """Open it before `deadline` (on `clock`); Unreachable or BrokerRefused say which step failed."""
+        """Open it before `deadline` (on `clock`); Unreachable or BrokerRefused say which step failed.
+
+        `login` is who we are to a broker that asks; needed where the settings hold credentials.
+        """
         self.address = address
         self.peer = address_text(*address)
-        self._clock = clock
+        self.clock = clock
         self._settings = settings
+        self._login = login
+        self._prove_at = float("inf")
         self._served_one = False
         self._socket: socket.socket = self._connect(deadline)
         self.connection = Connection(settings.client_id, self.peer)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if settings.uses_tls:
+            if settings.security.tls is not None:
                 self._encrypt(deadline)
             self._greet(deadline)
-            if settings.uses_sasl:
-                self._authenticate(deadline)
+            if login is not None:
+                self._authenticate(login, deadline)
         except BaseException:
             self.close()
             raise
@@ -57,7 +66,14 @@ class Link:
         """The answer to a request.
 
         Unreachable when the request cannot have reached the broker whole; OutcomeUnknown when it may have.
+        A session that is about to end is renewed first, on the same connection (KIP-368).
         """
+        if self._login is not None and self.clock() >= self._prove_at:
+            self._authenticate(self._login, deadline)
+        return self.ask(request, version, deadline)
+
+    def ask(self, request: Message, version: int, deadline: float) -> Message:
+        """As `call`, whatever the session's age: for authenticating itself."""
         answer = self._exchange(self.connection.send(request, version), name_of(request.API), deadline)
         self._served_one = True
         return answer
@@ -104,10 +120,11 @@ class Link:
     def _encrypt(self, deadline: float) -> None:
         import ssl
 
-        from kgroup.client import tls
+        from kgroup.client.stores.context import client_context
 
+        assert self._settings.security.tls is not None
+        context = client_context(self._settings.security.tls)
         self._socket.settimeout(self._left(deadline))
-        context = tls.client_context(self._settings)
         try:
             self._socket = context.wrap_socket(self._socket, server_hostname=self.address[0])
         except ssl.SSLError as error:
@@ -119,13 +136,13 @@ class Link:
             ) from None
 
     def _tls_failed(self, error: ssl.SSLError) -> Unreachable:
-        from kgroup.client import tls
+        from kgroup.client.stores.context import hint_for, reason
 
-        return Unreachable(f"{self.peer}: TLS failed: {tls.reason(error)}", tls.hint_for(error))
+        return Unreachable(f"{self.peer}: TLS failed: {reason(error)}", hint_for(error))
 
     def _greet(self, deadline: float) -> None:
         # Who authenticates as kgroup does serves ApiVersions: Kafka 1.0 and later.
-        if not self._settings.asks_versions and not self._settings.uses_sasl:
+        if not self._settings.asks_versions and self._login is None:
             self.connection.assume_oldest()
             return
         bytes_to_send: bytes | None = self.connection.hello()
@@ -139,54 +156,12 @@ class Link:
         except DecodeError as error:
             raise Unreachable(error.message, error.hint or "is this a Kafka broker?") from None
 
-    def _authenticate(self, deadline: float) -> None:
-        from kgroup.client import sasl
-        from kgroup.protocol.messages.sasl_authenticate import (
-            SaslAuthenticateRequest,
-            SaslAuthenticateResponse,
-        )
-        from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+    def _authenticate(self, login: Login, deadline: float) -> None:
+        from kgroup.client.authentication import authenticate
 
-        mechanism = self._settings.sasl_mechanism or ""
-        chosen = self._ask(
-            SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, deadline, lowest=1
-        )
-        if chosen.error_code:
-            offered = ", ".join(chosen.mechanisms) or "none"
-            raise BrokerRefused(
-                chosen.error_code,
-                f"{self.peer} does not take {mechanism}: {ErrorCode.name_of(chosen.error_code)}",
-                hint=f"set sasl.mechanism to one it takes: {offered}",
-            )
-        tokens = sasl.exchange(self._settings)
-        token = next(tokens)
-        while True:
-            answer = self._ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, deadline)
-            if answer.error_code:
-                raise self._not_authenticated(mechanism, answer.error_code, answer.error_message)
-            try:
-                token = tokens.send(answer.auth_bytes)
-            except StopIteration:
-                return
-
-    def _ask(self, request: Message, response: type[R], deadline: float, lowest: int = 0) -> R:
-        version = self.connection.pick_version(request, lowest)
-        try:
-            answer = self.call(request, version, deadline)
-        except OutcomeUnknown as error:
-            raise Unreachable(f"{error.message} (authenticating)", error.hint) from None
-        assert isinstance(answer, response)
-        return answer
-
-    def _not_authenticated(self, mechanism: str, code: int, detail: str | None) -> BrokerRefused:
-        who = self._settings.sasl_username
-        said = detail or ErrorCode.name_of(code)
-        return BrokerRefused(
-            code,
-            f"{self.peer} did not authenticate {who} with {mechanism}: {said}",
-            detail=detail,
-            hint="check user name, password and mechanism",
-        )
+        begun = self.clock()
+        lifetime_s = authenticate(self, login, deadline)
+        self._prove_at = begun + lifetime_s * RENEWED_AT if lifetime_s else float("inf")
 
     def _exchange(self, data: bytes, name: str, deadline: float) -> Message:
         try:
@@ -215,7 +190,7 @@ class Link:
 
     def _unsent(self, name: str, error: OSError) -> Unreachable:
         """Why nothing could be sent; over TLS the broker may have said it before it hung up."""
-        if self._settings.uses_tls:
+        if self._settings.security.tls is not None:
             import ssl
 
             try:
@@ -228,8 +203,9 @@ class Link:
             except OSError:
                 pass
         hint = None
-        if self._settings.uses_tls and not self._settings.ssl_certificate_location:
-            hint = "if the broker wants a client certificate: ssl.certificate.location and ssl.key.location"
+        tls = self._settings.security.tls
+        if tls is not None and tls.identity is None:
+            hint = "if it wants a client certificate: set ssl.keystore.location, or ssl.certificate.location"
         return Unreachable(f"{self.peer}: {name} could not be sent: {_words(error)}", hint)
 
     def _lost(self, name: str, error: OSError) -> Unreachable:
@@ -241,7 +217,7 @@ class Link:
         return OutcomeUnknown(f"{self.peer} broke off before it answered {name}: {_words(error)}")
 
     def _left(self, deadline: float) -> float:
-        return max(deadline - self._clock(), 0.001)
+        return max(deadline - self.clock(), 0.001)
 
 
 def _words(error: OSError) -> str:

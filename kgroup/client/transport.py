@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kgroup.client.link import Link
 from kgroup.client.settings import ConnectionSettings, address_text
 from kgroup.errors import DecodeError, KgroupError, Unreachable
 from kgroup.protocol.codec import Message
+
+if TYPE_CHECKING:
+    from kgroup.client.auth.login import Login
 
 
 class SocketTransport:
@@ -24,6 +28,7 @@ class SocketTransport:
         self._links: dict[tuple[str, int], Link] = {}
         self._nodes: dict[int, tuple[str, int]] = {}
         self._until = float("inf")
+        self._login: Login | None = None
 
     def end_within(self, seconds: float) -> None:
         """Let no request take longer than until so many seconds from now, whatever its own time."""
@@ -126,7 +131,11 @@ class SocketTransport:
         return link
 
     def _open(self, address: tuple[str, int], deadline: float) -> Link:
-        link = Link(address, self.settings, deadline, self._clock)
+        if self._login is None and self.settings.security.credentials is not None:
+            from kgroup.client.auth.login import Login
+
+            self._login = Login(self.settings.security.credentials)
+        link = Link(address, self.settings, deadline, self._clock, self._login)
         self._links[address] = link
         return link
 

@@ -10,9 +10,11 @@ from kgroup.cli.env import properties
 from kgroup.cli.env.config import LocalTarget, RemoteTarget, load_config, target_of
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.properties import from_java, parse_jaas, parse_properties
+from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from kgroup.client.auth.credentials import Password
+from kgroup.client.stores.values import Tls
 from kgroup.errors import ConfigError
 
 CONTEXTS = """\
@@ -153,17 +155,17 @@ class TestTarget:
         assert isinstance(target, RemoteTarget)
         connection = target.connection
         assert connection.bootstrap == (("a", 9092), ("b", 9093))
-        assert (connection.security_protocol, connection.sasl_mechanism) == ("SASL_SSL", "SCRAM-SHA-512")
-        assert (connection.sasl_username, connection.sasl_password) == ("ops", "hunter2")
+        assert connection.security.protocol == "SASL_SSL"
+        assert connection.security.credentials == Password("SCRAM-SHA-512", "ops", "hunter2")
         assert connection.request_timeout_s == 5
-        assert connection.ssl_endpoint_identification
+        assert connection.security.tls == Tls(endpoint_identification=True)
 
     def test_host_name_check_can_be_turned_off(self):
         for value in ("", "none"):
             option = f"ssl.endpoint.identification.algorithm={value}"
             target = target_of(settings(bootstrap_server="a:1", property_=["security.protocol=ssl", option]))
             assert isinstance(target, RemoteTarget)
-            assert not target.connection.ssl_endpoint_identification
+            assert target.connection.security.tls == Tls(endpoint_identification=False)
 
     def test_a_misspelt_setting_is_refused_with_the_right_one(self):
         with pytest.raises(ConfigError, match="no such setting") as caught:
@@ -291,52 +293,6 @@ class TestJavaProperties:
             "empty": "",
             "bare": "",
         }
-
-    def test_jaas(self):
-        text = (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required "
-            'username="ops" password="a;b\\"c=d" ;'
-        )
-        assert parse_jaas(text, "f") == {"sasl.username": "ops", "sasl.password": 'a;b"c=d'}
-
-    def test_jaas_of_another_login_module_is_refused_without_its_secrets(self):
-        with pytest.raises(ConfigError, match="OAuthBearerLoginModule") as caught:
-            parse_jaas("a.OAuthBearerLoginModule required clientSecret='hunter2';", "f")
-        assert "hunter2" not in caught.value.message
-
-    def test_pem_stores(self):
-        assert from_java(
-            {
-                "security.protocol": "SSL",
-                "ssl.truststore.type": "PEM",
-                "ssl.truststore.location": "/ca.pem",
-                "ssl.keystore.location": "/client.pem",
-                "ssl.key.password": "k",
-                "ssl.truststore.password": "unused",
-                "bootstrap.servers": "a:1",
-            },
-            "f",
-        ) == {
-            "security.protocol": "SSL",
-            "ssl.ca.location": "/ca.pem",
-            "ssl.certificate.location": "/client.pem",
-            "ssl.key.location": "/client.pem",
-            "ssl.key.password": "k",
-            "bootstrap.servers": "a:1",
-        }
-
-    @pytest.mark.parametrize(
-        "values",
-        [
-            {"ssl.truststore.location": "/t.jks"},
-            {"ssl.keystore.location": "/k.p12", "ssl.keystore.type": "PKCS12"},
-            {"ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----"},
-        ],
-    )
-    def test_what_only_java_reads_gets_a_way_out(self, values):
-        with pytest.raises(ConfigError) as caught:
-            from_java(values, "client.properties")
-        assert caught.value.hint and "PEM" in caught.value.hint
 
     def test_a_missing_file(self, kgroup):
         ran = kgroup("config", "show", "--command-config", "no/such.properties")

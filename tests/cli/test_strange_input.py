@@ -254,7 +254,9 @@ def test_unknown_properties_are_never_shown(tmp_path: Path, kgroup: Kgroup) -> N
 
 def test_a_jaas_line_without_a_module_is_not_echoed(tmp_path: Path, kgroup: Kgroup) -> None:
     file = tmp_path / "client.properties"
-    file.write_text('sasl.jaas.config=password="hunter2" username="x";\n')
+    file.write_text(
+        'security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=password="hunter2";\n'
+    )
     ran = kgroup("list", "-b", "h:1", "--command-config", str(file))
     assert ran.code == ExitCode.USAGE and "hunter2" not in ran.out + ran.err
 

@@ -36,7 +36,7 @@ def test_no_command_is_a_usage_error_with_the_help(kgroup):
         (["explain", "--nope"], "no such option: --nope"),
         (["explain", "X", "-o", "xml"], "--output 'xml' is not an output format"),
         (["explain", "X", "--color", "red"], "--color 'red' is unknown"),
-        (["explain", "X", "-X", "a"], "-X 'a' is not KEY=VALUE"),
+        (["explain", "X", "-X", "a"], "an argument of -X is not KEY=VALUE"),
         (["coordinator"], "missing argument 'GROUP…'"),
         (["completion", "powershell"], "no completion for 'powershell'"),
     ],

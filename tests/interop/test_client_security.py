@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from kgroup.admin.admin import Admin
+from kgroup.client.properties.given import Given
+from kgroup.client.properties.security import security_of
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.client.settings import SASL_MECHANISMS, ConnectionSettings, parse_bootstrap
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import BrokerRefused, Unreachable
 
 from .conftest import require
-from .kafka import CLUSTER_ID, USERS, RealKafka
+from .kafka import CLUSTER_ID, SASL_MECHANISMS, USERS, RealKafka
 from .server import free_port
 
 pytestmark = pytest.mark.interop
@@ -31,10 +33,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
         yield running
 
 
-def settings(kafka: RealKafka, protocol: str, **more: Any) -> ConnectionSettings:
+def settings(kafka: RealKafka, protocol: str, **properties: str) -> ConnectionSettings:
+    """For the listener of a kind; properties with their dots written as underscores."""
     tls = {"ssl_ca_location": str(kafka.tls.ca)} if protocol.endswith("SSL") else {}
-    where = parse_bootstrap(kafka.address(protocol))
-    return ConnectionSettings(where, security_protocol=protocol, request_timeout_s=10.0, **{**tls, **more})
+    given = {"security_protocol": protocol, **tls, **properties}
+    security = security_of(Given({name.replace("_", "."): value for name, value in given.items()}))
+    return ConnectionSettings(parse_bootstrap(kafka.address(protocol)), security, request_timeout_s=10.0)
 
 
 def cluster_id(made: ConnectionSettings) -> str | None:
@@ -61,7 +65,7 @@ def test_tls_without_the_client_certificate_it_wants(kafka: RealKafka) -> None:
 
 def test_tls_with_an_authority_nobody_vouched_for(kafka: RealKafka) -> None:
     with pytest.raises(Unreachable, match="TLS failed") as caught:
-        cluster_id(settings(kafka, "SSL", ssl_ca_location=None))
+        cluster_id(settings(kafka, "SSL", ssl_ca_location=""))
     assert "ssl.ca.location" in (caught.value.hint or "")
 
 
@@ -96,9 +100,10 @@ def test_the_wrong_security_protocol_fails_at_once_with_a_hint(
     kafka: RealKafka, listener: str, spoken: str, words: str
 ) -> None:
     where = parse_bootstrap(kafka.address(listener))
+    made = replace(settings(kafka, spoken, ssl_ca_location=str(kafka.tls.ca)), bootstrap=where)
     begun = time.monotonic()
     with pytest.raises(Unreachable, match=words) as caught:
-        cluster_id(ConnectionSettings(where, spoken, ssl_ca_location=str(kafka.tls.ca)))
+        cluster_id(made)
     assert "security.protocol" in (caught.value.hint or "")
     assert time.monotonic() - begun < 10
 

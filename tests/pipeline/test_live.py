@@ -17,6 +17,7 @@ from jsonschema import validate
 
 from kgroup.cli.schemas import schema_for
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.stores import values
 from kgroup.errors import ConfigError
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources.live import LiveLog
@@ -168,8 +169,10 @@ def test_settings_have_confluent_kafkas_names():
             "ssl.endpoint.identification.algorithm": "none",
         }
     )
-    assert found.bootstrap == (("a", 1), ("b", 9092)) and found.uses_sasl and found.uses_tls
-    assert (found.ssl_ca_location, found.ssl_endpoint_identification) == ("ca.pem", False)
+    assert found.bootstrap == (("a", 1), ("b", 9092)) and found.security.protocol == "SASL_SSL"
+    tls = found.security.tls
+    assert tls is not None and not tls.endpoint_identification
+    assert tls.trust == values.Store("ca.pem", "ssl.ca.location", "PEM")
     with pytest.raises(ConfigError, match="no broker address"):
         connection_of({})
 

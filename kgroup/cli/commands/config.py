@@ -41,7 +41,7 @@ def show_config(
     from kgroup.cli.env.config import LocalTarget, config_path, target_of
 
     resolved = env.settings()
-    target = target_of(resolved)
+    target = target_of(resolved, fetch=False)
     if isinstance(target, LocalTarget):
         where = f"embedded cluster in {target.directory}"
     else:

@@ -2,20 +2,27 @@
 
 import os
 import re
-import stat
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.setting_names import BOOTSTRAP, KNOWN, LOCAL, SECRETS, TIMEOUT, Resolved
+from kgroup.cli.env.exposure import refuse_if_exposed
+from kgroup.cli.env.setting_names import BOOTSTRAP, GUARDED, KNOWN, LOCAL, TIMEOUT, Resolved
+from kgroup.client.properties.catalogue import ALIASES, FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.client.settings import ConnectionSettings
 
-_CONTEXT_KEYS = {"bootstrap-servers", "local", "command-config", "timeout", "properties"}
+_PASSWORD = {
+    "password-command": "sasl.password" + FROM_COMMAND,
+    "password-env": "sasl.password" + FROM_ENVIRONMENT,
+}
+"""Short for the same among the properties."""
+_CONTEXT_KEYS = {"bootstrap-servers", "local", "command-config", "timeout", "properties", *_PASSWORD}
 _CURRENT_LINE = re.compile(r"^current-context:.*$", re.MULTILINE)
 
 
@@ -106,8 +113,8 @@ def load_config(path: Path | None = None) -> Config:
     if not isinstance(raw, dict):
         raise ConfigError(f"contexts in {path} is not a mapping of names")
     contexts = {str(name): _context(str(name), value, path) for name, value in raw.items()}
-    if any(SECRETS & c.properties.keys() for c in contexts.values()):
-        _refuse_if_readable_by_others(path)
+    if any(GUARDED & c.properties.keys() for c in contexts.values()):
+        refuse_if_exposed(path)
     return Config(path, _text(document, "current-context", str(path)), contexts)
 
 
@@ -164,11 +171,24 @@ def _properties(value: Document, where: str) -> dict[str, str]:
     given = value.get("properties") or {}
     if not isinstance(given, dict):
         raise ConfigError(f"properties of {where} is not a mapping of settings")
-    properties = {str(key): _text(given, key, where) or "" for key in given}
+    properties = {ALIASES.get(str(key), str(key)): _property(given, str(key), where) for key in given}
+    properties |= {name: _property(value, key, where) for key, name in _PASSWORD.items() if key in value}
     strange = sorted(properties.keys() - KNOWN)
     if strange:
         raise ConfigError(f"{where}: kgroup has no setting {strange[0]!r}")
     return properties
+
+
+def _property(given: Document, key: str, where: str) -> str:
+    """A setting's value; a command may be a list of its words."""
+    found = given.get(key)
+    if (
+        key.endswith(FROM_COMMAND)
+        and isinstance(found, list)
+        and all(isinstance(word, str) for word in found)
+    ):
+        return shlex.join(found)
+    return _text(given, key, where) or ""
 
 
 def _text(value: Document, key: str, where: str) -> str | None:
@@ -181,14 +201,6 @@ def _text(value: Document, key: str, where: str) -> str | None:
     if isinstance(found, int | float):
         return str(found)
     raise ConfigError(f"{key} of {where} is not a single value", f"write {key}: VALUE; quotes keep it a text")
-
-
-def _refuse_if_readable_by_others(path: Path) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if os.name == "posix" and mode & 0o077:
-        raise ConfigError(
-            f"{path} holds secrets and others may read it (mode {mode:04o})", f"chmod 600 {path}"
-        )
 
 
 def write_current(config: Config, name: str) -> None:
@@ -211,36 +223,38 @@ def write_current(config: Config, name: str) -> None:
         raise ConfigError(f"cannot write the config file {config.path}: {error.strerror}") from None
 
 
-def target_of(resolved: Resolved) -> Target:
-    """The cluster the settings name; the embedded one in the user's data folder when they name none."""
+def target_of(resolved: Resolved, *, fetch: bool = True) -> Target:
+    """The cluster the settings name; the embedded one in the user's data folder when they name none.
+
+    Without `fetch` it is only for telling: secrets that are kept elsewhere are left there.
+    """
     local, remote = resolved.settings.get(LOCAL), resolved.settings.get(BOOTSTRAP)
     if local and remote and local.rank == remote.rank:
         raise ConfigError(f"{local.origin} and {remote.origin} both name a cluster", "give one of them")
     if remote and (local is None or remote.rank < local.rank):
         from kgroup.client.settings import parse_bootstrap
 
-        return RemoteTarget(connection_to(parse_bootstrap(remote.value), resolved))
+        return RemoteTarget(connection_to(parse_bootstrap(remote.value), resolved, fetch=fetch))
     directory = local.value if local else ""
     return LocalTarget(Path(directory).expanduser() if directory else default_local_directory())
 
 
-def connection_to(addresses: tuple[tuple[str, int], ...], resolved: Resolved) -> "ConnectionSettings":
+def connection_to(
+    addresses: tuple[tuple[str, int], ...], resolved: Resolved, *, fetch: bool = True
+) -> "ConnectionSettings":
     """How to reach brokers at these addresses, with the security and the limits that the settings name."""
+    from kgroup.client.security import PLAINTEXT
     from kgroup.client.settings import ConnectionSettings
 
-    get = resolved.get
-    identification = get("ssl.endpoint.identification.algorithm")
+    security = PLAINTEXT
+    if (resolved.get("security.protocol") or "PLAINTEXT").upper() != "PLAINTEXT":
+        from kgroup.cli.env.secrets import given
+        from kgroup.client.properties.security import security_of
+
+        security = security_of(given(resolved, fetch=fetch))
     return ConnectionSettings(
         bootstrap=addresses,
-        security_protocol=(get("security.protocol") or "PLAINTEXT").upper(),
-        sasl_mechanism=get("sasl.mechanism"),
-        sasl_username=get("sasl.username"),
-        sasl_password=get("sasl.password"),
-        ssl_ca_location=get("ssl.ca.location"),
-        ssl_certificate_location=get("ssl.certificate.location"),
-        ssl_key_location=get("ssl.key.location"),
-        ssl_key_password=get("ssl.key.password"),
-        ssl_endpoint_identification=identification not in ("", "none"),
-        client_id=get("client.id") or "kgroup",
+        security=security,
+        client_id=resolved.get("client.id") or "kgroup",
         request_timeout_s=resolved.timeout_s(),
     )

@@ -48,6 +48,7 @@ class Env:
     verbose: bool = False
     debug: bool = False
     _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _target: "list[Target]" = field(init=False, default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, command: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> "Env":
@@ -80,10 +81,12 @@ class Env:
         return self._resolved[0]
 
     def target(self) -> "Target":
-        """The cluster to talk to; ConfigError when none can be made out."""
-        from kgroup.cli.env.config import target_of
+        """The cluster to talk to, made out once; ConfigError when none can be."""
+        if not self._target:
+            from kgroup.cli.env.config import target_of
 
-        return target_of(self.settings())
+            self._target.append(target_of(self.settings()))
+        return self._target[0]
 
     def note(self, text: str) -> None:
         """Say something to the person at the terminal, in one line, unless asked to be quiet."""
@@ -96,7 +99,8 @@ class Env:
 def _property(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        raise ConfigError(f"-X {text!r} is not KEY=VALUE", "for example -X security.protocol=SASL_SSL")
+        # The text is not quoted: it may be a secret whose name was forgotten.
+        raise ConfigError("an argument of -X is not KEY=VALUE", "for example -X security.protocol=SASL_SSL")
     return key.strip(), value.strip()
 
 

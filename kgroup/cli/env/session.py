@@ -49,6 +49,11 @@ def connection_of(env: Env) -> "ConnectionSettings | Path":
     """How to reach the cluster over the network; the folder of an embedded one that nobody serves."""
     target = env.target()
     if not isinstance(target, LocalTarget):
+        if target.connection.security.protocol != "PLAINTEXT":
+            from kgroup.cli.env.exposure import warnings
+
+            for line in warnings(env.settings()):
+                env.note(line)
         return target.connection
     if not env.settings().names_cluster:
         _say_that_no_kafka_is_asked(env, target.directory)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgroup.cli.env.durations import parse_duration
+from kgroup.client.properties import catalogue
+from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 
 BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",
@@ -23,36 +25,31 @@ _OF_ZOOKEEPER = (
     "zookeeper.ssl.key.password",
     "zookeeper.ssl.endpoint.identification.algorithm",
 )
-SECRETS = frozenset(
-    {
-        "sasl.password",
-        "ssl.key.password",
-        "sasl.jaas.config",
-        "zookeeper.sasl.password",
-        "zookeeper.ssl.key.password",
-    }
-)
-KNOWN = frozenset(
-    {
-        BOOTSTRAP,
-        "security.protocol",
-        "sasl.mechanism",
-        "sasl.username",
-        "sasl.password",
-        "ssl.ca.location",
-        "ssl.certificate.location",
-        "ssl.key.location",
-        "ssl.key.password",
-        "ssl.endpoint.identification.algorithm",
-        "client.id",
-        "request.timeout.ms",
-        *_OF_ZOOKEEPER,
-    }
-)
+SECRETS = catalogue.SECRET | {"zookeeper.sasl.password", "zookeeper.ssl.key.password"}
+GUARDED = SECRETS - catalogue.CERTIFICATES_ONLY
+"""What makes a file its owner's alone."""
+KNOWN = catalogue.KNOWN | {
+    BOOTSTRAP,
+    "client.id",
+    "request.timeout.ms",
+    *_OF_ZOOKEEPER,
+    *(name + suffix for name in SECRETS for suffix in (FROM_COMMAND, FROM_ENVIRONMENT)),
+}
 
 
 HIDDEN = "********"
-_HARMLESS = (KNOWN - SECRETS) | {LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT}
+_HARMLESS = catalogue.HARMLESS | {
+    BOOTSTRAP,
+    "client.id",
+    "request.timeout.ms",
+    *(name for name in _OF_ZOOKEEPER if name not in SECRETS),
+    *(name + FROM_ENVIRONMENT for name in SECRETS),
+    LOCAL,
+    ZOOKEEPER,
+    CONTEXT,
+    COMMAND_CONFIG,
+    TIMEOUT,
+}
 
 
 def shown(name: str, value: str) -> str:

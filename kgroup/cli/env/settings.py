@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgroup.cli.env.overruling import without_overruled
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -20,6 +21,7 @@ from kgroup.cli.env.setting_names import (
     Resolved,
     Setting,
 )
+from kgroup.client.properties.catalogue import ALIASES
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,11 +43,6 @@ _ENVIRONMENT = {
     "KGROUP_COMMAND_CONFIG": COMMAND_CONFIG,
 }
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
-_ALIASES = {
-    "metadata.broker.list": BOOTSTRAP,
-    "sasl.mechanisms": "sasl.mechanism",
-    "enable.ssl.certificate.verification": "ssl.endpoint.identification.algorithm",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ def resolve(
         for name, value in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, value, origin, rank))
-    return Resolved(settings, named)
+    return Resolved(without_overruled(settings), named)
 
 
 def _layers(
@@ -124,15 +121,11 @@ def _file_layer(path: Path) -> _Layer:
 
 
 def _canonical(values: Mapping[str, str]) -> dict[str, str]:
-    return {_ALIASES.get(key, key): value for key, value in values.items()}
+    return {ALIASES.get(key, key): value for key, value in values.items()}
 
 
 def _checked(properties: Mapping[str, str]) -> dict[str, str]:
     values = _canonical(properties)
-    if "sasl.jaas.config" in values:
-        from kgroup.cli.env.properties import parse_jaas
-
-        values |= parse_jaas(values.pop("sasl.jaas.config"), "-X")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
         from difflib import get_close_matches

@@ -62,9 +62,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
     timeout_s = settings.timeout_s() + longer_s
     until = time.monotonic() + timeout_s
     with ExitStack() as closing:
-        session = closing.enter_context(
-            Session(ensemble, _security(settings, ensemble.servers), timeout_s=timeout_s)
-        )
+        session = closing.enter_context(Session(ensemble, _security(settings), timeout_s=timeout_s))
         groups = Groups(session.ask, lambda alive: _brokers(settings, alive, until, closing))
         yield Opened(groups, session, ensemble)
 
@@ -74,7 +72,7 @@ def named(env: Env, where: str) -> "tuple[Ensemble, Security, float]":
     from kgroup.zookeeper.names import parse_ensemble
 
     ensemble, settings = parse_ensemble(where), env.settings()
-    return ensemble, _security(settings, ensemble.servers), settings.timeout_s()
+    return ensemble, _security(settings), settings.timeout_s()
 
 
 def refuse(where: str | None, **given: tuple[object, str]) -> None:
@@ -85,11 +83,12 @@ def refuse(where: str | None, **given: tuple[object, str]) -> None:
             raise ConfigError(f"--{name.replace('_', '-')} cannot be combined with --zookeeper", why)
 
 
-def _security(settings: "Resolved", servers: tuple[tuple[str, int], ...]) -> "Security":
+def _security(settings: "Resolved") -> "Security":
+    from kgroup.cli.env.secrets import secret
     from kgroup.zookeeper.session import Security
 
     def get(name: str) -> str | None:
-        return settings.get(f"zookeeper.{name}")
+        return secret(settings, f"zookeeper.{name}")
 
     user, password = get("sasl.username"), get("sasl.password")
     if (user is None) != (password is None):
@@ -108,25 +107,23 @@ def _security(settings: "Resolved", servers: tuple[tuple[str, int], ...]) -> "Se
         check_hostname=get("ssl.endpoint.identification.algorithm") not in ("", "none"),
     )
     if security.tls:
-        _refuse_unusable_files(security, servers)
+        _refuse_unusable_files(security)
     return security
 
 
-def _refuse_unusable_files(security: "Security", servers: tuple[tuple[str, int], ...]) -> None:
+def _refuse_unusable_files(security: "Security") -> None:
     """ConfigError for files that TLS cannot be made of: kazoo would only find them again and again."""
-    from kgroup.client.settings import ConnectionSettings
-    from kgroup.client.tls import client_context
+    from kgroup.client.properties.given import Given
+    from kgroup.client.properties.tls import tls_of
+    from kgroup.client.stores.context import client_context
 
-    client_context(
-        ConnectionSettings(
-            servers,
-            security_protocol="SSL",
-            ssl_ca_location=security.ssl_ca,
-            ssl_certificate_location=security.ssl_certificate,
-            ssl_key_location=security.ssl_key,
-            ssl_key_password=security.ssl_key_password,
-        )
-    )
+    named = {
+        "ssl.ca.location": security.ssl_ca,
+        "ssl.certificate.location": security.ssl_certificate,
+        "ssl.key.location": security.ssl_key,
+        "ssl.key.password": security.ssl_key_password,
+    }
+    client_context(tls_of(Given({name: value for name, value in named.items() if value is not None})))
 
 
 def _brokers(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
@@ -259,27 +259,13 @@ class LiveReader(SplitReader):
 
 def connection_of(options: Mapping[str, str]) -> ConnectionSettings:
     """How to reach a cluster, from settings named as confluent-kafka has them; ConfigError for a bad one."""
+    from kgroup.client.properties.given import Given
+    from kgroup.client.properties.security import security_of
     from kgroup.client.settings import parse_bootstrap
 
-    given: dict[str, Any] = {field: options[name] for name, field in _OPTIONS.items() if options.get(name)}
-    identify = options.get("ssl.endpoint.identification.algorithm", "https")
     return ConnectionSettings(
         bootstrap=parse_bootstrap(options.get("bootstrap.servers", "")),
-        security_protocol=options.get("security.protocol", "PLAINTEXT").upper(),
-        ssl_endpoint_identification=identify not in ("", "none"),
+        security=security_of(Given(options)),
+        client_id=options.get("client.id") or "kgroup",
         request_timeout_s=float(options.get("request.timeout.ms", 30_000)) / 1000,
-        **given,
     )
-
-
-_OPTIONS = {
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_username",
-    "sasl.password": "sasl_password",
-    "ssl.ca.location": "ssl_ca_location",
-    "ssl.certificate.location": "ssl_certificate_location",
-    "ssl.key.location": "ssl_key_location",
-    "ssl.key.password": "ssl_key_password",
-    "client.id": "client_id",
-}

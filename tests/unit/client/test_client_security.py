@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,14 @@ import pytest
 import trustme
 from scramp import ScramMechanism
 
-from kgroup.client import sasl, tls
+from kgroup.client.auth import passwords
+from kgroup.client.auth.credentials import Password
+from kgroup.client.properties.given import Given
+from kgroup.client.properties.security import security_of
+from kgroup.client.properties.tls import tls_of
+from kgroup.client.security import Security
 from kgroup.client.settings import ConnectionSettings, address_text, parse_bootstrap
+from kgroup.client.stores.context import client_context
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 from tests.unit.client.scripted_broker import ScriptedBroker
@@ -21,14 +26,9 @@ WHERE = (("b", 9092),)
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-def with_sasl(mechanism: str, password: str = "pencil") -> ConnectionSettings:
-    return ConnectionSettings(
-        WHERE,
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism=mechanism,
-        sasl_username="alice",
-        sasl_password=password,
-    )
+def secured(**properties: str) -> Security:
+    """Security by properties, their dots written as underscores."""
+    return security_of(Given({name.replace("_", "."): value for name, value in properties.items()}))
 
 
 @pytest.mark.parametrize(
@@ -60,11 +60,6 @@ def test_addresses_as_text() -> None:
     ("more", "words"),
     [
         ({"bootstrap": ()}, "no broker address"),
-        ({"security_protocol": "TLS"}, "unknown security.protocol 'TLS'"),
-        ({"security_protocol": "SASL_SSL"}, r"sasl.mechanism \(not set\)"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "sasl.mechanism OAUTHBEARER"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "needs a user name and a password"),
-        ({"ssl_key_location": "k.pem"}, "a TLS key without its certificate"),
         ({"request_timeout_s": 0.0}, "above zero"),
     ],
 )
@@ -74,12 +69,24 @@ def test_settings_that_cannot_work(more: dict[str, Any], words: str) -> None:
 
 
 def test_secrets_do_not_show() -> None:
-    shown = repr(replace(with_sasl("PLAIN", "hush"), ssl_key_password="hush"))
-    assert "hush" not in shown
+    shown = repr(
+        secured(
+            security_protocol="SASL_SSL",
+            sasl_mechanism="PLAIN",
+            sasl_username="alice",
+            sasl_password="hush",
+            ssl_keystore_location="k.p12",
+            ssl_keystore_password="hush",
+            ssl_key_password="hush",
+        )
+    )
+    assert "hush" not in shown and "alice" in shown
 
 
 def test_plain_is_one_token() -> None:
-    assert list(sasl.exchange(with_sasl("PLAIN", "pass wörd"))) == ["\0alice\0pass wörd".encode()]
+    assert list(passwords.exchange(Password("PLAIN", "alice", "pass wörd"))) == [
+        "\0alice\0pass wörd".encode()
+    ]
 
 
 def scram_server(mechanism: str, password: str) -> Any:
@@ -91,7 +98,7 @@ def scram_server(mechanism: str, password: str) -> Any:
 @pytest.mark.parametrize("mechanism", SCRAM)
 def test_scram_convinces_a_server_and_checks_it(mechanism: str) -> None:
     server = scram_server(mechanism, "pencil")
-    client = sasl.exchange(with_sasl(mechanism))
+    client = passwords.exchange(Password(mechanism, "alice", "pencil"))
     server.set_client_first(next(client).decode())
     server.set_client_final(client.send(server.get_server_first().encode()).decode())
     with pytest.raises(StopIteration):
@@ -102,7 +109,7 @@ def test_scram_convinces_a_server_and_checks_it(mechanism: str) -> None:
 @pytest.mark.parametrize("forged", [b"v=Zm9yZ2Vk", b"\xff", b"nonsense", b"e=invalid-proof"])
 def test_scram_refuses_a_server_that_does_not_know_the_password(mechanism: str, forged: bytes) -> None:
     server = scram_server(mechanism, "pencil")
-    client = sasl.exchange(with_sasl(mechanism))
+    client = passwords.exchange(Password(mechanism, "alice", "pencil"))
     server.set_client_first(next(client).decode())
     client.send(server.get_server_first().encode())
     with pytest.raises(BrokerRefused, match="does not hold") as caught:
@@ -136,9 +143,10 @@ def pki(tmp_path: Path) -> Pki:
     return Pki(tmp_path)
 
 
-def reach(context: ssl.SSLContext, **more: Any) -> object:
+def reach(context: ssl.SSLContext, **properties: str) -> object:
     with ScriptedBroker(context) as broker:
-        made = ConnectionSettings((broker.address,), "SSL", request_timeout_s=5.0, **more)
+        tls = secured(security_protocol="SSL", **properties)
+        made = ConnectionSettings((broker.address,), tls, request_timeout_s=5.0)
         with SocketTransport(made) as transport:
             return transport.nodes()
 
@@ -174,14 +182,13 @@ def test_a_certificate_for_another_name(pki: Pki) -> None:
         reach(pki.server("other.test"), **trust)
     assert caught.value.hint is not None
     assert "ssl.endpoint.identification.algorithm" in caught.value.hint
-    assert reach(pki.server("other.test"), **trust, ssl_endpoint_identification=False)
+    assert reach(pki.server("other.test"), **trust, ssl_endpoint_identification_algorithm="none")
 
 
 def test_tls_to_a_plain_port_is_said(pki: Pki) -> None:
     with ScriptedBroker() as broker:
-        made = ConnectionSettings(
-            (broker.address,), "SSL", ssl_ca_location=str(pki.ca), request_timeout_s=5.0
-        )
+        tls = secured(security_protocol="SSL", ssl_ca_location=str(pki.ca))
+        made = ConnectionSettings((broker.address,), tls, request_timeout_s=5.0)
         with SocketTransport(made) as transport, pytest.raises(Unreachable, match="TLS") as caught:
             transport.nodes()
     assert caught.value.hint == "is this a TLS listener? check the port and security.protocol"
@@ -191,18 +198,21 @@ def test_tls_to_a_plain_port_is_said(pki: Pki) -> None:
     ("content", "words"),
     [
         (None, "cannot be read: No such file"),
-        (b"\xfe\xed\xfe\xed\0\0\0\2", "is a Java key store; kgroup reads PEM"),
-        (b"\x30\x82\x01\x02", "is PKCS#12 or DER; kgroup reads PEM"),
-        (b"hello", "no certificate can be read"),
+        (b"\xfe\xed\xfe\xed\0\0\0\2", "is JKS, and this property takes PEM"),
+        (b"\x30\x82\x01\x02", "is PKCS12, and this property takes PEM"),
+        (b"hello", "is neither PEM nor PKCS12 nor JKS"),
+        (
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "no certificate can be read from",
+        ),
     ],
 )
 def test_files_that_are_no_pem(tmp_path: Path, content: bytes | None, words: str) -> None:
     location = tmp_path / "trust"
     if content is not None:
         location.write_bytes(content)
-    made = ConnectionSettings(WHERE, "SSL", ssl_ca_location=str(location))
     with pytest.raises(ConfigError, match=words):
-        tls.client_context(made)
+        client_context(tls_of(Given({"ssl.ca.location": str(location)})))
 
 
 def test_an_encrypted_key_wants_its_password(pki: Pki, tmp_path: Path) -> None:
@@ -216,17 +226,14 @@ def test_an_encrypted_key_wants_its_password(pki: Pki, tmp_path: Path) -> None:
     )
     certificate = tmp_path / "cert.pem"
     issued.cert_chain_pems[0].write_to_path(str(certificate))
-    made = ConnectionSettings(
-        WHERE,
-        "SSL",
-        ssl_ca_location=str(pki.ca),
-        ssl_certificate_location=str(certificate),
-        ssl_key_location=str(locked),
-        ssl_key_password="open",
-    )
-    assert tls.client_context(made)
-    for wrong in (None, "shut"):
+    properties = {
+        "ssl.ca.location": str(pki.ca),
+        "ssl.certificate.location": str(certificate),
+        "ssl.key.location": str(locked),
+    }
+    assert client_context(tls_of(Given({**properties, "ssl.key.password": "open"})))
+    for wrong in ({}, {"ssl.key.password": "shut"}):
         with pytest.raises(ConfigError, match="cannot be used") as caught:
-            tls.client_context(replace(made, ssl_key_password=wrong))
+            client_context(tls_of(Given({**properties, **wrong})))
         assert caught.value.hint is not None
         assert "ssl.key.password" in caught.value.hint

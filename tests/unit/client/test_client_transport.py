@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from kgroup.client.auth.credentials import Password
 from kgroup.client.retry import OutcomeUnknown
+from kgroup.client.security import Security
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, Unreachable
@@ -174,12 +176,7 @@ def test_what_is_no_kafka_broker_is_unreachable(
     assert caught.value.hint
 
 
-SASL = {
-    "security_protocol": "SASL_PLAINTEXT",
-    "sasl_mechanism": "PLAIN",
-    "sasl_username": "alice",
-    "sasl_password": "secret",
-}
+SASL = {"security": Security(credentials=Password("PLAIN", "alice", "secret"))}
 
 
 def test_authentication_comes_before_the_first_request(broker: ScriptedBroker) -> None:

@@ -1,0 +1,59 @@
+"""Files with secrets that others may read: kgroup's own is refused, others' are told of."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from kgroup.cli.env.setting_names import GUARDED, Resolved
+from kgroup.errors import ConfigError
+
+_KEPT_IN_FILES = (
+    "ssl.keystore.location",
+    "ssl.key.location",
+    "sasl.kerberos.keytab",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "zookeeper.ssl.key.location",
+)
+
+
+def others_may_read(path: Path) -> int | None:
+    """The mode of a file that its group or others may read; None for any other, and for what is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    mode = stat.S_IMODE(found.st_mode)
+    return mode if os.name == "posix" and stat.S_ISREG(found.st_mode) and mode & 0o077 else None
+
+
+def refuse_if_exposed(path: Path) -> None:
+    """ConfigError for kgroup's own file, which holds secrets, when others may read it."""
+    mode = others_may_read(path)
+    if mode is not None:
+        raise ConfigError(
+            f"{path} holds secrets and others may read it (mode {mode:04o})",
+            f"chmod 600 {path}",
+        )
+
+
+def warnings(resolved: Resolved) -> Iterator[str]:
+    """A line for each file with secrets in force that others may read: it was made for other clients."""
+    for path in sorted(set(_files(resolved))):
+        mode = others_may_read(path)
+        if mode is not None:
+            yield f"warning: {path} holds secrets and others may read it (mode {mode:04o}); chmod 600 {path}"
+
+
+def _files(resolved: Resolved) -> Iterator[Path]:
+    for name, setting in resolved.settings.items():
+        # The settings of a properties file have its path as their origin.
+        if name in GUARDED:
+            yield Path(setting.origin).expanduser()
+        if name in _KEPT_IN_FILES:
+            yield Path(setting.value).expanduser()
+        if name == "sasl.oauthbearer.token.endpoint.url" and setting.value.lower().startswith("file:"):
+            from urllib.parse import unquote, urlsplit
+
+            yield Path(unquote(urlsplit(setting.value).path))

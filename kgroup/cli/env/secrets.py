@@ -1,0 +1,62 @@
+"""Secrets that are kept elsewhere: printed by a command (`NAME-command`) or held by a variable (`NAME-env`).
+
+Asked for when a connection is made, so that a command that needs none opens no safe.
+"""
+
+import os
+import shlex
+
+from kgroup.cli.env.setting_names import SECRETS, Resolved
+from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
+from kgroup.client.properties.given import Given
+from kgroup.errors import ConfigError
+
+_RENEWED = "sasl.oauthbearer.token" + FROM_COMMAND
+"""Run anew for each token, so not here."""
+_LEFT = "left where it is"
+
+
+def given(resolved: Resolved, *, fetch: bool = True) -> Given:
+    """The settings for the client, secrets fetched from where they are; ConfigError when one cannot be.
+
+    Without `fetch` they are left there, and something stands in their place.
+    """
+    settings = resolved.settings
+    values = {name: setting.value for name, setting in settings.items()}
+    origins = {name: setting.origin for name, setting in settings.items()}
+    for name in SECRETS & {_secret(name) for name in settings}:
+        if name not in values and (found := secret(resolved, name) if fetch else _LEFT) is not None:
+            values[name] = found
+            source = settings.get(name + FROM_COMMAND) or settings[name + FROM_ENVIRONMENT]
+            origins[name] = source.origin
+    return Given(values, origins)
+
+
+def secret(resolved: Resolved, name: str) -> str | None:
+    """A secret's value: the setting itself, what its command prints, or what its variable holds."""
+    if (value := resolved.get(name)) is not None:
+        return value
+    if (
+        command := resolved.settings.get(name + FROM_COMMAND)
+    ) is not None and name + FROM_COMMAND != _RENEWED:
+        from kgroup.client.auth.printed import printed_by
+
+        try:
+            arguments = shlex.split(command.value)
+        except ValueError:
+            raise ConfigError(f"{command.name} ({command.origin}) has a quote that is not closed") from None
+        return printed_by(arguments, f"{command.name} ({command.origin})", resolved.timeout_s())
+    if (variable := resolved.settings.get(name + FROM_ENVIRONMENT)) is not None:
+        # Not the invocation's own environment: a secret is handed to nobody who does not ask for it.
+        held = os.environ.get(variable.value)
+        if not held:
+            raise ConfigError(
+                f"{variable.name} ({variable.origin}): the variable {variable.value} is not set",
+                "export it, or name another",
+            )
+        return held
+    return None
+
+
+def _secret(name: str) -> str:
+    return name.removesuffix(FROM_COMMAND).removesuffix(FROM_ENVIRONMENT)

@@ -1,0 +1,44 @@
+"""Work that nobody can interrupt, given a deadline all the same.
+
+A resolver, a KDC or a cloud's metadata service may keep a call for minutes, whatever was asked of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from kgroup.errors import Unreachable
+
+T = TypeVar("T")
+
+
+def within(seconds: float, work: Callable[[], T], what: str, hint: str) -> T:
+    """The result of `work`, or its error; Unreachable when it takes longer, and then nobody waits for it.
+
+    `what` is who did not answer, as the error begins.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(max(seconds, 0.001))
+    if errors:
+        raise errors[0]
+    if not results:
+        raise Unreachable(f"{what} did not answer in time", hint)
+    return results[0]
+
+
+def until(deadline: float, clock: Callable[[], float] = time.monotonic) -> float:
+    """The seconds left, never none."""
+    return max(deadline - clock(), 0.001)

@@ -1,0 +1,26 @@
+"""What a SASL mechanism is here: a generator of tokens, no socket, no Kafka message.
+
+It yields what the client says and is sent what the broker answered, and ends when the client is satisfied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from kgroup.errors import BrokerRefused, ErrorCode
+
+Exchange = Generator[bytes, bytes, None]
+
+
+def broker_is_wrong(mechanism: str, why: str) -> BrokerRefused:
+    """For a broker whose side of the exchange does not hold."""
+    return BrokerRefused(
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+        f"{mechanism}: the broker's side of the exchange does not hold: {why}",
+        hint="either this is not the cluster you mean, or it does not know this password",
+    )
+
+
+def not_authenticated(message: str, hint: str) -> BrokerRefused:
+    """For credentials that cannot be had, or are not taken, before a broker is asked."""
+    return BrokerRefused(ErrorCode.SASL_AUTHENTICATION_FAILED, message, hint=hint)

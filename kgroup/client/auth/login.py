@@ -1,0 +1,76 @@
+"""Who we are, for as long as a command runs: an exchange for each connection, tokens kept and renewed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kgroup.client.auth.credentials import AwsLogin, Bearer, Credentials, Password
+from kgroup.client.auth.exchanges import Exchange
+
+if TYPE_CHECKING:
+    from kgroup.client.auth.tokens import Tokens
+
+_CLOCK = "is this machine's clock right (date -u)?"
+
+
+class Login:
+    """The credentials of one command; all its connections share the tokens got with them."""
+
+    def __init__(self, credentials: Credentials, wall: Callable[[], float] = time.time) -> None:
+        self.credentials = credentials
+        self._wall = wall
+        self._tokens: Tokens | None = None
+
+    @property
+    def mechanism(self) -> str:
+        return self.credentials.mechanism
+
+    @property
+    def who(self) -> str:
+        """Who authenticates, as errors call them; never a secret."""
+        return self.credentials.who
+
+    def exchange(self, host: str, within_s: float) -> Exchange:
+        """The tokens to exchange with the broker `host`; what is fetched first is fetched in time.
+
+        Unreachable when nobody answers in time, BrokerRefused when the credentials are not taken elsewhere,
+        ConfigError when they cannot be used.
+        """
+        credentials = self.credentials
+        if isinstance(credentials, Password):
+            from kgroup.client.auth import passwords
+
+            return passwords.exchange(credentials)
+        if isinstance(credentials, Bearer):
+            from kgroup.client.auth import oauthbearer
+
+            return oauthbearer.exchange(
+                self._tokens_of(credentials).current(within_s), credentials.extensions
+            )
+        if isinstance(credentials, AwsLogin):
+            from kgroup.client.auth import msk_iam
+
+            return msk_iam.exchange(credentials, host, within_s)
+        from kgroup.client.auth import kerberos
+
+        return kerberos.exchange(credentials, host, within_s)
+
+    def _tokens_of(self, bearer: Bearer) -> Tokens:
+        if self._tokens is None:
+            from kgroup.client.auth.tokens import Tokens
+
+            self._tokens = Tokens(bearer, self._wall)
+        return self._tokens
+
+    def hint(self) -> str:
+        """What to check when a broker does not take the credentials."""
+        credentials = self.credentials
+        if isinstance(credentials, Password):
+            return "check user name, password and mechanism"
+        if isinstance(credentials, Bearer):
+            return f"does the broker trust the token's issuer, audience and scope? {_CLOCK}"
+        if isinstance(credentials, AwsLogin):
+            return f"may this AWS identity do kafka-cluster:Connect here? {_CLOCK}"
+        return f"is sasl.kerberos.service.name the brokers'? klist shows the tickets; {_CLOCK}"

@@ -1,0 +1,140 @@
+"""AWS_MSK_IAM: a request signed with the AWS login (Signature Version 4) proves who we are.
+
+The exchange is that of aws-msk-iam-auth, version 2020_10_22: one JSON object each way. Needs botocore, which
+finds credentials where every AWS tool does.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from kgroup import __version__
+from kgroup.client.auth.bounded import within
+from kgroup.client.auth.credentials import MSK_IAM, AwsLogin
+from kgroup.client.auth.exchanges import Exchange, broker_is_wrong, not_authenticated
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from botocore.credentials import ReadOnlyCredentials
+    from botocore.session import Session
+
+_VERSION = "2020_10_22"
+_ACTION = "kafka-cluster:Connect"
+_LIVES_S = 900
+_REGION_IN_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?\.?$")
+_AGENT = f"kgroup/{__version__}"
+
+
+class Signer(NamedTuple):
+    """Credentials that can sign now, and the region they sign for."""
+
+    credentials: ReadOnlyCredentials
+    region: str
+
+
+def exchange(login: AwsLogin, host: str, within_s: float) -> Exchange:
+    """Show a signed request, valid for a quarter of an hour; the broker answers with an id of its own."""
+    found = within(
+        within_s,
+        lambda: signer(login, host),
+        "AWS (where its credentials come from)",
+        "AWS_PROFILE names a login; AWS_EC2_METADATA_DISABLED=true asks no instance for one",
+    )
+    return _exchange(payload(found, host))
+
+
+def _exchange(message: bytes) -> Exchange:
+    answer = yield message
+    try:
+        version = json.loads(answer)["version"]
+    except (ValueError, TypeError, KeyError):
+        raise broker_is_wrong(MSK_IAM, "its answer is not AWS's") from None
+    if version != _VERSION:
+        raise broker_is_wrong(MSK_IAM, f"it answers in version {version}")
+
+
+def payload(found: Signer, host: str) -> bytes:
+    """The object that the broker `host` is shown: the query of a presigned request, keys in small letters."""
+    query = dict(parse_qsl(urlsplit(_presigned(found, host)).query))
+    action = query.pop("Action")
+    fields = {"version": _VERSION, "host": host, "user-agent": _AGENT, "action": action}
+    return json.dumps(fields | {name.lower(): value for name, value in query.items()}).encode()
+
+
+def bearer_token(login: AwsLogin) -> tuple[str, float]:
+    """A bearer token for MSK's OAUTHBEARER listeners, and the seconds it lives: the request itself."""
+    found = signer(login, "")
+    url = (
+        f"{_presigned(found, f'kafka.{found.region}.amazonaws.com')}&User-Agent={_AGENT.replace('/', '%2F')}"
+    )
+    return base64.urlsafe_b64encode(url.encode()).rstrip(b"=").decode(), _LIVES_S
+
+
+def _presigned(found: Signer, host: str) -> str:
+    from botocore.auth import SigV4QueryAuth
+    from botocore.awsrequest import AWSRequest
+
+    request = AWSRequest(method="GET", url=f"https://{host}/", params={"Action": _ACTION})
+    SigV4QueryAuth(found.credentials, "kafka-cluster", found.region, expires=_LIVES_S).add_auth(request)
+    return str(request.url)
+
+
+def signer(login: AwsLogin, host: str) -> Signer:
+    """The login's credentials, its role taken on, and the region of the broker, else the environment's.
+
+    ConfigError when botocore is missing or no region is known, BrokerRefused when AWS gives no credentials.
+    """
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.session import Session
+    except ImportError:
+        raise ConfigError("AWS_MSK_IAM needs botocore", "pip install 'kgroup[aws]'") from None
+    try:
+        session = Session(profile=login.profile)
+        region = _region(session, host)
+        credentials = _role(session, login, region) if login.role_arn else _own(session)
+    except (BotoCoreError, ClientError) as error:
+        raise not_authenticated(
+            f"AWS gives no credentials: {_said(error)}",
+            "`aws sts get-caller-identity` shows who you are there",
+        ) from None
+    if credentials is None:
+        raise not_authenticated(
+            "no AWS credentials are found here", "set AWS_PROFILE, or awsProfileName in sasl.jaas.config"
+        )
+    return Signer(credentials, region)
+
+
+def _region(session: Session, host: str) -> str:
+    """The broker's region, which its name holds; else the one that AWS's tools would use."""
+    named = _REGION_IN_HOST.search(host)
+    region = named[1] if named else os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    if not region:
+        raise ConfigError(f"{host or 'OAUTHBEARER'}: the AWS region is not known", "set AWS_REGION")
+    return str(region)
+
+
+def _own(session: Session) -> ReadOnlyCredentials | None:
+    found = session.get_credentials()
+    return found.get_frozen_credentials() if found else None
+
+
+def _role(session: Session, login: AwsLogin, region: str) -> ReadOnlyCredentials:
+    from botocore.credentials import ReadOnlyCredentials
+
+    asked = {"RoleArn": login.role_arn, "RoleSessionName": login.role_session or "kgroup"}
+    if login.external_id:
+        asked["ExternalId"] = login.external_id
+    sts = session.create_client("sts", region_name=login.sts_region or region)
+    found = sts.assume_role(**asked)["Credentials"]
+    return ReadOnlyCredentials(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
+
+
+def _said(error: Exception) -> str:
+    """What AWS said, in one line; its errors name roles and profiles, never keys."""
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,38 @@
+"""OAUTHBEARER (RFC 7628) as an exchange of tokens, as Kafka's client has it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from kgroup.client.auth.exchanges import Exchange, not_authenticated
+
+_SEPARATOR = "\x01"
+_TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
+
+
+def exchange(token: str, extensions: Mapping[str, str]) -> Exchange:
+    """Show the token; a broker that refuses it says why, is told that it was heard, and then refuses."""
+    if not _TOKEN.fullmatch(token):
+        raise not_authenticated(
+            "the bearer token holds what no token may hold", "it must be a token alone, as a JWT is"
+        )
+    pairs = {"auth": f"Bearer {token}", **extensions}
+    message = "".join(f"{name}={value}{_SEPARATOR}" for name, value in pairs.items())
+    answer = yield f"n,,{_SEPARATOR}{message}{_SEPARATOR}".encode()
+    if answer:
+        yield _SEPARATOR.encode()
+        raise not_authenticated(
+            f"the broker refuses the bearer token: {_status(answer)}",
+            "does the broker trust the token's issuer, audience and scope?",
+        )
+
+
+def _status(answer: bytes) -> str:
+    try:
+        said = json.loads(answer)
+        status, scope = str(said["status"]), said.get("scope")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return "it does not say why"
+    return f"{status} (it wants the scope {scope})" if scope else status

@@ -1,0 +1,39 @@
+"""PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677) as exchanges of tokens."""
+
+from __future__ import annotations
+
+from kgroup.client.auth.credentials import Password
+from kgroup.client.auth.exchanges import Exchange, broker_is_wrong
+
+
+def exchange(credentials: Password) -> Exchange:
+    """What the client says to prove that it knows the password; SCRAM's broker has to prove it too."""
+    if credentials.mechanism == "PLAIN":
+        return _plain(credentials.username, credentials.password)
+    return _scram(credentials)
+
+
+def _plain(username: str, password: str) -> Exchange:
+    yield b"\0".join((b"", username.encode(), password.encode()))
+
+
+def _scram(credentials: Password) -> Exchange:
+    from scramp import ScramClient, ScramException
+
+    mechanism = credentials.mechanism
+    client = ScramClient([mechanism], credentials.username, credentials.password)
+    first = client.get_client_first()
+    if credentials.is_token:
+        # KIP-48: the broker looks the name up among delegation tokens. What is signed has to say so too.
+        first += _TOKEN
+        client.client_first_bare += _TOKEN
+    server_first = yield first.encode()
+    try:
+        client.set_server_first(server_first.decode())
+        server_final = yield client.get_client_final().encode()
+        client.set_server_final(server_final.decode())
+    except (ScramException, UnicodeDecodeError, ValueError) as error:
+        raise broker_is_wrong(mechanism, str(error)) from None
+
+
+_TOKEN = ",tokenauth=true"

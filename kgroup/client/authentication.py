@@ -1,0 +1,68 @@
+"""SASL on a connection: handshake, then the mechanism's tokens in requests (KIP-43, KIP-152, KIP-368)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from kgroup.client.auth.bounded import until
+from kgroup.client.retry import OutcomeUnknown
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+if TYPE_CHECKING:
+    from kgroup.client.auth.login import Login
+    from kgroup.client.link import Link
+
+R = TypeVar("R", bound=Message)
+
+
+def authenticate(link: Link, login: Login, deadline: float) -> float:
+    """Prove who we are; the seconds until the broker wants it proved again, 0 for never.
+
+    BrokerRefused when it does not take the credentials, Unreachable when it does not answer. What has to be
+    fetched first (a token, a ticket) is fetched first, so that no broker waits for it.
+    """
+    tokens = login.exchange(link.address[0], until(deadline, link.clock))
+    _shake_hands(link, login.mechanism, deadline)
+    token = next(tokens)
+    while True:
+        answer = _ask(link, SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, deadline)
+        if answer.error_code:
+            raise _not_authenticated(link, login, answer)
+        try:
+            token = tokens.send(answer.auth_bytes)
+        except StopIteration:
+            return answer.session_lifetime_ms / 1000
+
+
+def _shake_hands(link: Link, mechanism: str, deadline: float) -> None:
+    chosen = _ask(link, SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, deadline, lowest=1)
+    if chosen.error_code:
+        offered = ", ".join(chosen.mechanisms) or "none"
+        raise BrokerRefused(
+            chosen.error_code,
+            f"{link.peer} does not take {mechanism}: {ErrorCode.name_of(chosen.error_code)}",
+            hint=f"set sasl.mechanism to one it takes: {offered}",
+        )
+
+
+def _ask(link: Link, request: Message, response: type[R], deadline: float, lowest: int = 0) -> R:
+    version = link.connection.pick_version(request, lowest)
+    try:
+        answer = link.ask(request, version, deadline)
+    except OutcomeUnknown as error:
+        raise Unreachable(f"{error.message} (authenticating)", error.hint) from None
+    assert isinstance(answer, response)
+    return answer
+
+
+def _not_authenticated(link: Link, login: Login, answer: SaslAuthenticateResponse) -> BrokerRefused:
+    said = answer.error_message or ErrorCode.name_of(answer.error_code)
+    return BrokerRefused(
+        answer.error_code,
+        f"{link.peer} did not authenticate {login.who} with {login.mechanism}: {said}",
+        detail=answer.error_message,
+        hint=login.hint(),
+    )

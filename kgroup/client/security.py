@@ -1,0 +1,26 @@
+"""How a connection is secured, as one frozen value: TLS or none, credentials or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kgroup.client.auth.credentials import Credentials
+from kgroup.client.stores.values import Tls
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """TLS (None: nothing is encrypted) and who we are (None: nobody asks)."""
+
+    tls: Tls | None = None
+    credentials: Credentials | None = None
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name for it, as in `security.protocol`."""
+        return PROTOCOLS[(self.tls is not None) + 2 * (self.credentials is not None)]
+
+
+PLAINTEXT = Security()
