@@ -1,6 +1,6 @@
 """Folds of earlier versions: what a value was stored without, it gets by its default.
 
-The pipeline keeps folds between runs, as pickles. A field that a later version adds comes last, with a default.
+The pipeline pickles folds between runs. A field that a later version adds comes last, with a default.
 """
 
 from __future__ import annotations
