@@ -84,8 +84,8 @@ versions: setup ## Every command at brokers from 2.3 to 4.3; VERSIONS=record wri
 	$(BIN)/python docs/broker_versions.py
 
 .PHONY: differential
-differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000
-	@$(BIN)/python -m tests.differential --first $(FIRST) --seeds $(SEEDS)
+differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000 STREAMS=1
+	@$(BIN)/python -m tests.differential --first $(FIRST) --seeds $(SEEDS) $(if $(STREAMS),--streams)
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000
@@ -131,6 +131,7 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python -m kgroup.cli.generated .
 	$(BIN)/python docs/protocol_coverage.py
 	$(BIN)/python docs/requirements_coverage.py
+	$(BIN)/python docs/rights.py
 	$(BIN)/python docs/broker_versions.py
 
 .PHONY: clean

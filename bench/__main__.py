@@ -11,6 +11,7 @@ BENCHES = {
     "log_batches": "a commit's way to disk, beside kafka-python's batches",
     "cli_start": "kgroup list as a process, beside kafka-consumer-groups",
     "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven)",
+    "rights": "the broker's processor time per request, with 1,000 access rules and without",
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
     "legacy_failover": "what thousands of consumers that come back cost a coordinator of the ZooKeeper era",

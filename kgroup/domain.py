@@ -50,6 +50,8 @@ class MemberStatus(StrEnum):
     """Of a classic group that rebalances, whose members have nothing meanwhile."""
     REGISTERED = "registered"
     """Of a group in ZooKeeper, which tells no more."""
+    FETCHING = "fetching"
+    """Of a group with a coordinator of the ZooKeeper era: it was told to start."""
     UNKNOWN = "unknown"
 
 

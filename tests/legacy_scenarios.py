@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.wire.messages import ErrorMapping, PartitionAndOffset
@@ -134,6 +135,43 @@ async def failover(made, nodes):
             await until(lambda: again.owned() == ["0", "1"] and also.owned() == ["2"])
 
 
+async def described(made, nodes):
+    """LC-15, LC-24, LC-55, LC-64: `describe` as an operator asks it, while one reads and when none does."""
+    async with Peer("c1") as peer:
+        await peer.connect(made)
+        await peer.register()
+        await becomes(nodes, "/consumers/g/owners/t/2", "c1-0")
+        group = await _describe(nodes)
+        chosen = made.hosts.index(active(made))
+        host, _, port = made.addresses[chosen].rpartition(":")
+        assert group["coordinator"] == {"id": chosen, "host": host, "port": int(port)}
+        assert group["coordinator_epoch"] == 1
+        assert [row["owner_thread"] for row in group["offsets"]] == ["c1-0"] * 3
+        (member,) = group["members"]
+        assert (group["state"], member["member_id"], member["state"]) == ("Stable", "c1", "fetching")
+        assert (member["session_timeout_ms"], member["failed_pings"]) == (3000, 0)
+        peer.silent = True
+        await until(lambda: active(made).machine.reign.groups["g"].members["c1"].failed)
+        (member,) = (await _describe(nodes))["members"]
+        assert member["failed_pings"] > 0
+    await until(lambda: not active(made).machine.reign.groups["g"].departed)
+    async with asyncio.timeout(30):
+        while (group := await _describe(nodes))["state"] != "Empty":
+            assert (group["state"], group["members"]) == ("Leaving", [])
+    assert [row["owner_thread"] for row in group["offsets"]] == ["c1-0"] * 3, "owners outlive their consumers"
+
+
+async def _describe(nodes):
+    argv = (sys.executable, "-m", "kgroup", "describe", "g", "--zookeeper", nodes.where, "-o", "json")
+    asked = await asyncio.create_subprocess_exec(
+        *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await asked.communicate()
+    assert asked.returncode == 0, err
+    (group,) = json.loads(out)["data"]["groups"]
+    return group
+
+
 SCENARIOS = {
     "election": (3, election),
     "handover": (1, handover),
@@ -141,5 +179,6 @@ SCENARIOS = {
     "deleted node": (2, deleted_node),
     "going down": (2, going_down),
     "failover": (2, failover),
+    "described": (2, described),
 }
 """By name: how many brokers, and what happens."""

@@ -28,6 +28,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
+    from kgroup.admin.acls import Acls
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from kgroup.admin.read.listed_offset import ListedOffset
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.records import Records
+    from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.admin.users import Users
 
 
 class Admin:
@@ -119,6 +122,12 @@ class Admin:
         return examine_all(
             self._cluster, group_ids, window_ms=window_ms, left_out=left_out, patience_s=patience_s
         )
+
+    def rights(self, commands: Iterable[str], asked: Asked) -> tuple[Ability, ...]:
+        """Which of kgroup's commands this principal can use, and what it lacks (rights/report.py)."""
+        from kgroup.admin.rights.report import abilities
+
+        return abilities(self._cluster, commands, asked)
 
     def wait_for(
         self,
@@ -350,6 +359,13 @@ class Admin:
 
         return may_not_see(self._cluster, topic)
 
+    @property
+    def acls(self) -> Acls:
+        """Who may do what with which resources."""
+        from kgroup.admin.acls import Acls
+
+        return Acls(self._cluster)
+
     def create_topic(
         self,
         name: str,
@@ -361,6 +377,13 @@ class Admin:
         from kgroup.admin.topics import create_topic
 
         return create_topic(self._cluster, name, partitions, replication_factor, configs)
+
+    @property
+    def users(self) -> Users:
+        """Those that brokers let in by SCRAM."""
+        from kgroup.admin.users import Users
+
+        return Users(self._cluster)
 
     @property
     def journal(self) -> Journal:

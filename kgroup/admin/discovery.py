@@ -18,6 +18,7 @@ from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_t
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
@@ -103,7 +104,7 @@ class ClusterView:
         for topic in self.metadata(wanted).topics:
             name = topic.name or ""
             if topic.error_code:
-                found[name] = refused(topic.error_code, f"topic {name}")
+                found[name] = refused(topic.error_code, f"topic {name}", needs=[on_topic(DESCRIBE, name)])
                 continue
             partitions = tuple(
                 Partition(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes)
@@ -147,7 +148,9 @@ class ClusterView:
                 group = found.key if batches else keys[0]  # type: ignore[union-attr]
                 if found.error_code:
                     what = f"coordinator of group {group}"
-                    failed[group] = refused(found.error_code, what, found.error_message or None)
+                    failed[group] = refused(
+                        found.error_code, what, found.error_message or None, [on_group(DESCRIBE, group)]
+                    )
                 else:
                     self._coordinators[group] = Node(found.node_id, found.host, found.port)
         missing = [group for group in group_ids if group not in failed and group not in self._coordinators]

@@ -27,6 +27,8 @@ STREAM_ASSIGNOR = "stream"
 """What a group of Kafka Streams has for an assignor in the classic protocol, and no other."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
+COMMIT_UNREAD = "what is committed"
+"""How a reason begins that says why nobody knows whether anything is committed."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
@@ -114,7 +116,8 @@ class Member:
     into the assignment. `instance_id` None is a dynamic member only where `instance_id_known`: brokers before
     Kafka 2.4 do not tell instance ids. `tasks` are set in streams groups, whose `assignment` is the source
     partitions of the active ones. `connect`, `streams` (the classic protocol) and `schema_registry` are what
-    such a member's own bytes say, and `undecoded` which of them could not be understood.
+    such a member's own bytes say, and `undecoded` which of them could not be understood. `session_timeout_ms`
+    and `failed_pings` (in a row) are of a coordinator elected in ZooKeeper; no API of Kafka's tells either.
     """
 
     member_id: str
@@ -136,6 +139,8 @@ class Member:
     instance_id_known: bool = True
     tasks: Tasks | None = None
     target_tasks: Tasks | None = None
+    session_timeout_ms: int | None = None
+    failed_pings: int | None = None
     connect: ConnectWorker | None = None
     streams: StreamsThread | None = None
     schema_registry: RegistryInstance | None = None
@@ -189,6 +194,11 @@ class OffsetRow:
     reason: str | None = None
     error_code: str | None = None
     owner_thread: str | None = None
+
+    @property
+    def commit_unread(self) -> bool:
+        """Whether there may be a committed offset that could not be read."""
+        return self.committed_offset is None and (self.reason or "").startswith(COMMIT_UNREAD)
 
     @property
     def gone(self) -> bool:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeGuard
 
 from kgroup.admin.models import ItemError
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+from kgroup.security.rights import DESCRIBE, EVERY, Right, lacking, on_group, on_topic
 
+Needs = Sequence[Right]
+
+_ASK_FOR_IT = "kgroup doctor --rights shows what each command needs, as lines of kafka-acls"
 HINTS = {
     ErrorCode.GROUP_ID_NOT_FOUND: "kgroup list shows the groups there are",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this principal needs DESCRIBE to see the group, READ to change it",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this principal needs DESCRIBE on the group's topics",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this principal lacks a permission on the cluster",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: _ASK_FOR_IT,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ASK_FOR_IT,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ASK_FOR_IT,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _ASK_FOR_IT,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the partition of __consumer_offsets has no leader now; try again",
     ErrorCode.LEADER_NOT_AVAILABLE: "the partition's brokers are down; kgroup cluster topics shows leaders",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still reading its log; try again",
@@ -20,12 +26,10 @@ HINTS = {
     ErrorCode.FENCED_INSTANCE_ID: "the instance id is held by another member now: describe the group again",
     ErrorCode.UNKNOWN_MEMBER_ID: "it is not in the group (any more)",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
+    ErrorCode.SECURITY_DISABLED: "brokers have access rules once authorizer.class.name is set",
 }
 _MEANINGS = {
     ErrorCode.GROUP_ID_NOT_FOUND: "the group does not exist",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorised for the group",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "not authorised for a topic",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "not authorised for the cluster",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the topic or partition does not exist",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "no coordinator is available",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is loading",
@@ -38,22 +42,37 @@ _MEANINGS = {
 }
 
 
-def refused(code: int, what: str, detail: str | None = None) -> BrokerRefused:
-    """The exception for `code`; its message reads "what: CODE: meaning", the broker's own words preferred."""
+def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) -> BrokerRefused:
+    """The exception for `code`; its message reads "what: CODE: meaning", the broker's own words preferred.
+
+    Where a right is missing it says which of those that the request `needs`.
+    """
     known = ErrorCode(code) if code in _CODES else None
-    meaning = detail or (_MEANINGS.get(known) if known is not None else None)
+    meaning = _lacking(code, needs, detail) or detail or (_MEANINGS.get(known) if known is not None else None)
     name = ErrorCode.name_of(code)
     text = f"{what}: {name}" + (f": {meaning}" if meaning else "")
     return BrokerRefused(code, text, detail=detail, hint=HINTS.get(known) if known is not None else None)
 
 
+def _lacking(code: int, needs: Needs, detail: str | None) -> str | None:
+    """The right that is missing; which one of many brokers do not tell, so their own words go along."""
+    missing = lacking(code, *needs)
+    any_of = any(right.name == EVERY for right in needs)
+    return f"{missing} ({detail})" if missing and detail and any_of else missing
+
+
 _CODES = frozenset(int(code) for code in ErrorCode)
 
 
-def check(code: int, what: str, detail: str | None = None) -> None:
+def check(code: int, what: str, detail: str | None = None, needs: Needs = ()) -> None:
     """Raise `refused` unless `code` is NONE."""
     if code != ErrorCode.NONE:
-        raise refused(code, what, detail)
+        raise refused(code, what, detail, needs)
+
+
+def describing(group_id: str) -> Needs:
+    """What describing a group of whatever type needs: brokers hide one whose members read a hidden topic."""
+    return (on_group(DESCRIBE, group_id), on_topic(DESCRIBE, EVERY))
 
 
 def hint_of(name: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.refusals import refused
 from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group
 
 BROKER, GROUP = 4, 32
 SET, DELETE = 0, 1
@@ -72,7 +73,8 @@ def _describe(
     found = []
     for told in cluster.retry.call(ask, idempotent=True).results:
         if told.error_code:
-            raise refused(told.error_code, f"settings of {name}", told.error_message)
+            needs = on_group(DESCRIBE_CONFIGS, name) if kind == GROUP else on_cluster(DESCRIBE_CONFIGS)
+            raise refused(told.error_code, f"settings of {name}", told.error_message, [needs])
         found += [Setting(c.name, c.value, _ORIGINS.get(c.config_source, "default")) for c in told.configs]
     return found
 
@@ -104,4 +106,5 @@ def alter_group(
     # Setting the same values twice is the same as once.
     for told in cluster.retry.call(ask, idempotent=True).responses:
         if told.error_code:
-            raise refused(told.error_code, f"settings of group {group_id}", told.error_message)
+            needs = [on_group(ALTER_CONFIGS, group_id)]
+            raise refused(told.error_code, f"settings of group {group_id}", told.error_message, needs)

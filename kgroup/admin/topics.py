@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
-from kgroup.admin.refusals import item_error, refused
+from kgroup.admin.refusals import check, item_error, refused
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.security.rights import CREATE, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.create_topics import CreateTopicsRequest
@@ -82,10 +84,21 @@ def create_topic(
         answer = cluster.ask(node, request, CreateTopicsResponse, versions=(lowest, None), timeout_s=left_s)
         for told in answer.topics:
             if told.error_code:
-                raise refused(told.error_code, f"creating topic {name}", told.error_message)
+                needs = [on_topic(CREATE, name)]
+                raise refused(told.error_code, f"creating topic {name}", told.error_message, needs)
 
     cluster.retry.call(ask, idempotent=False)
     return _once_known(cluster, name)
+
+
+def check_topic(cluster: ClusterView, name: str) -> None:
+    """Ask whether the broker would create a topic, and have none created; BrokerRefused as `create_topic`."""
+    from kgroup.protocol.messages.create_topics import CreateTopicsResponse
+
+    made = _create_request(name, 1, 1, {}, cluster.retry.timeout_s)
+    request = replace(made, validate_only=True)
+    for told in cluster.ask(None, request, CreateTopicsResponse, versions=(2, None)).topics:
+        check(told.error_code, f"creating topic {name}", told.error_message, [on_topic(CREATE, name)])
 
 
 def _create_request(

@@ -45,6 +45,7 @@ class Call(Request, Generic[R]):
             self.node,
             answer,
             principal=self.principal,
+            describable=self.describable,
             listener=self.listener,
         )
 

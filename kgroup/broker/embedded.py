@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from kgroup.broker.call import Call, NoResponse
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
+from kgroup.broker.rights import guarded
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.runtime.cluster import Cluster
+from kgroup.security.principals import ANONYMOUS, Principal
 
 TIMEOUT_S = 60.0
 CLIENT_ID = "kgroup"
@@ -37,11 +39,15 @@ class EmbeddedTransport:
     Requests and responses pass through their encoding, so that nothing gets across that a socket would
     not carry. While an answer is parked, the cluster's clock is waited on deadline by deadline: with a
     ManualClock no real time passes. For one thread, and not beside a Server on the same cluster.
+
+    Who has the cluster in his process may do everything with it, whatever its access rules say; with
+    `principal`, only what they allow that one.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, principal: Principal | None = None) -> None:
         self.cluster = cluster
-        self.dispatcher = Dispatcher(cluster, ALL)
+        self.principal = principal or ANONYMOUS
+        self.dispatcher = Dispatcher(cluster, ALL if principal is None else guarded(cluster, ALL))
 
     def request(
         self,
@@ -63,7 +69,7 @@ class EmbeddedTransport:
         version = self._version(message, min_version, max_version)
         slot = _Slot()
         body = type(message).decode(message.encode(version), version)
-        call = Call(body, version, CLIENT_ID, CLIENT_HOST, node, slot.put)
+        call = Call(body, version, CLIENT_ID, CLIENT_HOST, node, slot.put, principal=self.principal)
         answer = self.dispatcher.handle(call)
         if isinstance(answer, NoResponse):
             raise Unreachable(f"{registry.name_of(message.API)} was sent so that it gets no answer")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -73,9 +73,10 @@ class Plan:
 
     `session` is the one it continues, None for a request that stands alone; with `opens`, the answer opens
     one. `unknown` are the partitions nobody knew when the request came: they are told, but without hurry.
+    `readable` tells which topics may be read; None for all.
     """
 
-    __slots__ = ("by_id", "opens", "partitions", "session", "session_epoch", "unknown")
+    __slots__ = ("by_id", "opens", "partitions", "readable", "session", "session_epoch", "unknown")
 
     def __init__(
         self, partitions: dict[Named, Wanted], by_id: bool, session: Session | None, opens: bool
@@ -86,6 +87,7 @@ class Plan:
         self.session_epoch = session.epoch if session is not None else 0
         self.opens = opens
         self.unknown: set[Named] | None = None
+        self.readable: Callable[[str], bool] | None = None
 
 
 class FetchSessions:

@@ -10,10 +10,11 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 
-from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerState
+from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.streams.group import StreamsState
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.shard import Shard
 
@@ -23,12 +24,14 @@ OWN = "kgroup:type=group-coordinator-metrics"
 
 PROTOCOLS = ("classic", "consumer", "share", "streams")
 CONSUMER_STATES = (*ConsumerState, "Dead")
+STREAMS_STATES = (*StreamsState, "Dead")
 RATED = (
     "offset_commit",
     "offset_expiration",
     "offset_deletion",
     "group_completed_rebalance",
     "consumer_group_rebalance",
+    "streams_group_rebalance",
 )
 WINDOW_MS = 30_000
 WINDOWS = 2
@@ -102,21 +105,22 @@ def snapshot(cluster: Cluster, activity: Activity | None = None, busy_s: float =
 
 
 def _groups(shards: list[Shard]) -> Iterator[Metric]:
-    classic: Counter[str] = Counter()
-    consumer: Counter[str] = Counter()
+    by_type: dict[str, Counter[str]] = {protocol: Counter() for protocol in PROTOCOLS}
     for shard in shards:
         for group in shard.coordinator.state.groups.values():
-            (classic if isinstance(group, ClassicGroup) else consumer)[group.state] += 1
+            by_type[type_of(group)][group.state] += 1
+    classic = by_type["classic"]
     offsets = sum(shard.coordinator.state.offsets.count() for shard in shards)
     yield Metric(MANAGER, "NumOffsets", offsets)
     yield Metric(MANAGER, "NumGroups", classic.total())
     for state in ClassicState:
         yield Metric(MANAGER, f"NumGroups{state}", classic[state])
-    by_protocol = {"classic": classic.total(), "consumer": consumer.total()}
-    for protocol in PROTOCOLS:
-        yield Metric(COORDINATOR, "group-count", by_protocol.get(protocol, 0), {"protocol": protocol})
+    for protocol, counts in by_type.items():
+        yield Metric(COORDINATOR, "group-count", counts.total(), {"protocol": protocol})
     for name in CONSUMER_STATES:
-        yield Metric(COORDINATOR, "consumer-group-count", consumer[name], {"state": str(name)})
+        yield Metric(COORDINATOR, "consumer-group-count", by_type["consumer"][name], {"state": str(name)})
+    for name in STREAMS_STATES:
+        yield Metric(COORDINATOR, "streams-group-count", by_type["streams"][name], {"state": str(name)})
 
 
 def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:

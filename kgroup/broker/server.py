@@ -20,6 +20,7 @@ from kgroup.broker.listener import Listener
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.prepared import import_all
+from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
@@ -46,7 +47,7 @@ class Server:
     ) -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
-        self.dispatcher = Dispatcher(cluster, ALL)
+        self.dispatcher = Dispatcher(cluster, guarded(cluster, ALL))
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints
@@ -269,8 +270,9 @@ async def _serve(
         if coordinators is not None:
             stack.push_async_callback(coordinators.stop)
             say("kgroup: legacy coordinators on " + ",".join(await coordinators.start()))
-            if coordinators.tree is not None:
-                say("kgroup: legacy groups end with this process, positions too; --zookeeper keeps them")
+            if coordinators.tree_at is not None:
+                say(f"kgroup: legacy groups are seen with --zookeeper {coordinators.tree_at}")
+                say("kgroup: they end with this process, positions too; serve --zookeeper keeps them")
         say("kgroup: serving on " + ",".join(server.addresses()))
         await ended.wait()
 

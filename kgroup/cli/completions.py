@@ -124,7 +124,7 @@ def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) 
     """The answer of the cluster the words so far name, or the one kept from a moment ago."""
     from kgroup.cli.shared_options import shared_names
 
-    if ctx.params.get("zookeeper"):
+    if ctx.params.get("zookeeper") or ctx.params.get("rest"):
         # Another place than the settings name, and too slow to ask at every key.
         return []
     values = {name: ctx.params.get(name) for name in shared_names()}

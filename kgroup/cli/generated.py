@@ -18,6 +18,10 @@ ENVIRONMENT = {
     "KGROUP_CONTEXT": "Context, as --context.",
     "KGROUP_COMMAND_CONFIG": "Java properties file, as --command-config.",
     "KGROUP_OUTPUT": "Output format, as --output.",
+    "KGROUP_NOTIFY_SECRET": "The key that signs the posts of watch --notify.",
+    "KGROUP_REST_TOKEN": "Bearer token for --rest.",
+    "KGROUP_REST_USERNAME": "User for --rest.",
+    "KGROUP_REST_PASSWORD": "Password for --rest.",
     "NO_COLOR": "When set to anything, no colour.",
 }
 

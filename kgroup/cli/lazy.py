@@ -113,11 +113,10 @@ def load(entry: CommandEntry) -> KgroupCommand | TyperGroup:
 
 def walk() -> list[KgroupCommand]:
     """Every command that can be run, subcommands included, in the registry's order (imports them all)."""
-    found: list[KgroupCommand] = []
-    for entry in COMMANDS.values():
-        command = load(entry)
-        if isinstance(command, KgroupCommand):
-            found.append(command)
-        else:
-            found += [sub for sub in command.commands.values() if isinstance(sub, KgroupCommand)]
-    return found
+    return [command for entry in COMMANDS.values() for command in _leaves(load(entry))]
+
+
+def _leaves(command: Command) -> list[KgroupCommand]:
+    if isinstance(command, TyperGroup):
+        return [leaf for sub in command.commands.values() for leaf in _leaves(sub)]
+    return [command] if isinstance(command, KgroupCommand) else []

@@ -1,6 +1,7 @@
 """A package whose `__init__` imports more than most users want, left until something of it is asked for."""
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -18,6 +19,9 @@ def leave_for_later(name: str) -> None:
     module.__path__ = spec.submodule_search_locations
 
     def rest(attribute: str) -> object:
+        # `from . import part`, within the package itself, asks the package for its part.
+        if find_spec(f"{name}.{attribute}") is not None:
+            return import_module(f"{name}.{attribute}")
         del module.__dict__["__getattr__"]
         loader.exec_module(module)
         return getattr(module, attribute)

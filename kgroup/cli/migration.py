@@ -128,6 +128,8 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     from kgroup.admin.migrate.execute import roll_order
     from kgroup.admin.migrate.plan import plan_of
     from kgroup.admin.models import EMPTY
+    from kgroup.admin.read.conditions import raised
+    from kgroup.admin.read.visibility import unseen_offsets
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.views.migration_watch import follow
 
@@ -140,6 +142,9 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
         if plan.verdict == ALREADY or (plan.verdict == UNKNOWN and not choices.accept_unknown):
             return show(env, outcome(plan, "none", where))
         if found.group.state == EMPTY:
+            if not choices.accept_unknown and not admin.sees_every_topic():
+                # Offsets are proven the same, or nothing is converted.
+                raise raised(unseen_offsets(group))
             Consent(True, choices.yes).ask(
                 f"convert the empty group {group} to the {NEXT[direction][1]} protocol?"
             )

@@ -61,8 +61,8 @@ def _offer(command: KgroupCommand) -> None:
             parameter._custom_shell_complete = complete(offer)
 
 
-def group(name: str, help_line: str, *commands: KgroupCommand) -> TyperGroup:
-    """A command with subcommands, e.g. `kgroup context use`."""
+def group(name: str, help_line: str, *commands: KgroupCommand | TyperGroup) -> TyperGroup:
+    """A command with subcommands, e.g. `kgroup context use`, which may have some of their own."""
     return OptionsInFront(
         name=name,
         help=help_line,

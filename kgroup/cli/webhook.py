@@ -1,16 +1,255 @@
-"""Tell a web address about something: one POST with a JSON body."""
+"""Events posted to a web address: signed, in their order, tried again, and named where they did not arrive.
 
-from collections.abc import Mapping
+One thread posts one event at a time, so that no event overtakes another and a slow receiver holds up no look.
+Headers and signature are those of Standard Webhooks (docs/webhooks.md, decision 0041).
+"""
 
-TIMEOUT_S = 5.0
+from __future__ import annotations
 
+import random
+import threading
+import time
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
-def post(url: str, body: Mapping[str, object]) -> str | None:
-    """Post and give None, or say in words why it was not taken; never raises for a failed delivery."""
+from kgroup.client.retry import Backoff
+from kgroup.domain import Document
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
     import httpx
 
+ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
+SECRET_PREFIX = "whsec_"
+_WORTH_ANOTHER_TRY = frozenset({408, 425, 429})
+_LONGEST_RETRY_AFTER_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """An event that did not arrive, as far as is known, and why."""
+
+    id: str
+    event: Document
+    why: str
+    where: str
+
+    @property
+    def name(self) -> str:
+        """Which event: its group, what happened, when, and the id under which it was posted."""
+        return f"{self.event.get('group_id')} {self.event.get('event')} {self.event.get('time')} ({self.id})"
+
+    @property
+    def told(self) -> str:
+        """One sentence for a person."""
+        return f"not delivered to {self.where}: {self.name}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a try may take, how many there are for an event and how far apart, how many events wait."""
+
+    timeout_s: float = 5.0
+    tries: int = 8
+    backoff: Backoff = Backoff(first_s=0.5, longest_s=30.0)
+    queue: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Post:
+    id: str
+    event: Document
+    body: bytes = field(repr=False)
+
+
+class _Refused(Exception):
+    """A try that failed; `again` where another may succeed, after `after_s` where the receiver says when."""
+
+    def __init__(self, why: str, *, again: bool, after_s: float | None = None) -> None:
+        super().__init__(why)
+        self.again = again
+        self.after_s = after_s
+
+
+class Webhook:
+    """Posts events as JSON, each until it is taken or given up; `lost` holds those given up, in order.
+
+    `undelivered` is told of each event given up, from the thread that posts.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        secret: str | None,
+        *,
+        limits: Limits | None = None,
+        undelivered: Callable[[Undelivered], None] = lambda lost: None,
+    ) -> None:
+        self.where = shown(url)
+        self.lost: list[Undelivered] = []
+        self._url = url
+        self._key = None if secret is None else key_of(secret)
+        self._limits = limits or Limits()
+        self._tell = undelivered
+        self._waiting: deque[_Post] = deque()
+        self._trying: _Post | None = None
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._until = float("inf")
+        self._thread = threading.Thread(target=self._deliver, name="webhook", daemon=True)
+        self._thread.start()
+
+    def put(self, event: Document) -> None:
+        """Have an event posted behind all others; where too many wait, the oldest of them is given up."""
+        import json
+
+        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+        post = _Post(f"msg_{uuid4().hex}", event, body)
+        with self._changed:
+            dropped = self._waiting.popleft() if len(self._waiting) >= self._limits.queue else None
+            self._waiting.append(post)
+            self._changed.notify()
+        if dropped is not None:
+            self._lose(dropped, f"more than {self._limits.queue} events waited")
+
+    def close(self, within_s: float) -> list[Undelivered]:
+        """Post what still waits, for so long; what was lost from the beginning to the end, in order."""
+        if self._closing.is_set():
+            return list(self.lost)
+        with self._changed:
+            self._until = time.monotonic() + within_s
+            self._closing.set()
+            self._changed.notify()
+        # A try that has begun ends by its own timeout.
+        self._thread.join(within_s + self._limits.timeout_s)
+        if self._thread.is_alive():
+            with self._changed:
+                left = [*([self._trying] if self._trying else ()), *self._waiting]
+                self._waiting.clear()
+            for post in left:
+                self._lose(post, "time was up; whether it arrived is not known")
+        return list(self.lost)
+
+    def _deliver(self) -> None:
+        import httpx
+
+        with httpx.Client(timeout=self._limits.timeout_s) as client:
+            for post in self._posts():
+                try:
+                    self._until_taken(client, post)
+                except _Refused as error:
+                    self._lose(post, str(error))
+                except Exception as error:
+                    # Whatever it is, the events behind this one are still to be posted or named.
+                    self._lose(post, f"{type(error).__name__}: {error}")
+
+    def _posts(self) -> Iterator[_Post]:
+        """The events in their order, until it is closed and none is left."""
+        while True:
+            with self._changed:
+                self._trying = None
+                self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
+                if not self._waiting:
+                    return
+                post = self._trying = self._waiting.popleft()
+            yield post
+
+    def _until_taken(self, client: httpx.Client, post: _Post) -> None:
+        delays, why = self._limits.backoff.delays(random.random), ""
+        for number in range(1, self._limits.tries + 1):
+            if time.monotonic() >= self._until:
+                raise _Refused(why or "time was up before it was posted", again=False)
+            try:
+                self._try(client, post)
+                return
+            except _Refused as error:
+                why = f"{error} ({number} tries)" if number > 1 else str(error)
+                if not error.again or number == self._limits.tries:
+                    raise _Refused(why, again=False) from None
+                delay = error.after_s if error.after_s is not None else next(delays)
+            self._pause(delay)
+
+    def _pause(self, delay_s: float) -> None:
+        """Wait before the next try; while closing no longer than there is time."""
+        if not self._closing.wait(delay_s):
+            return
+        time.sleep(max(0.0, min(delay_s, self._until - time.monotonic())))
+
+    def _try(self, client: httpx.Client, post: _Post) -> None:
+        import httpx
+
+        headers = {
+            "content-type": "application/json",
+            **signed(post.id, int(time.time()), post.body, self._key),
+        }
+        try:
+            answer = client.post(self._url, content=post.body, headers=headers)
+        except httpx.InvalidURL as error:
+            raise _Refused(f"the address is not valid: {error}", again=False) from None
+        except httpx.HTTPError as error:
+            again = not isinstance(error, httpx.UnsupportedProtocol)
+            raise _Refused(f"it cannot be reached: {error or type(error).__name__}", again=again) from None
+        if answer.is_success:
+            return
+        again = answer.is_server_error or answer.status_code in _WORTH_ANOTHER_TRY
+        raise _Refused(f"it answered {answer.status_code}", again=again, after_s=_retry_after(answer))
+
+    def _lose(self, post: _Post, why: str) -> None:
+        lost = Undelivered(post.id, post.event, why, self.where)
+        self.lost.append(lost)
+        self._tell(lost)
+
+
+def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[str, str]:
+    """The headers of one try: the event's id and the time, and with a key the HMAC-SHA256 of all three.
+
+    What is signed is `id.timestamp.body`; the signature is `v1,` and the HMAC in base64.
+    """
+    import hmac
+
+    headers = {ID: id_, TIMESTAMP: str(timestamp_s)}
+    if key is not None:
+        digest = hmac.digest(key, f"{id_}.{timestamp_s}.".encode() + body, "sha256")
+        headers[SIGNATURE] = "v1," + b64encode(digest).decode()
+    return headers
+
+
+def key_of(secret: str) -> bytes:
+    """The key in a secret: base64 behind `whsec_`, else its own bytes; ConfigError when it is neither."""
+    text = secret.strip()
+    if not text:
+        raise ConfigError("the webhook's secret is empty", "openssl rand -hex 32 makes one")
+    if not text.startswith(SECRET_PREFIX):
+        return text.encode()
     try:
-        answer = httpx.post(url, json=dict(body), timeout=TIMEOUT_S)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return f"{url} cannot be notified: {error or type(error).__name__}"
-    return None if answer.is_success else f"{url} answered {answer.status_code}"
+        return b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except NotBase64:
+        raise ConfigError(
+            f"the webhook's secret begins with {SECRET_PREFIX} and is not base64 behind it"
+        ) from None
+
+
+def shown(url: str) -> str:
+    """The address as it may be printed: paths and passwords of webhooks are secrets."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        raise ConfigError("--notify is no web address", "as in https://hooks.example.net/kafka") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("--notify is no web address", "as in https://hooks.example.net/kafka")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}"
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    """The seconds that the receiver asks to wait, at most a minute; None where it names none."""
+    text = answer.headers.get("retry-after", "").strip()
+    return min(float(text), _LONGEST_RETRY_AFTER_S) if text.isascii() and text.isdigit() else None

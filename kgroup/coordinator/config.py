@@ -42,7 +42,7 @@ class GroupConfig:
     offsets_retention_minutes: int = _setting("offsets.retention.minutes", 10080)
     retention_check_interval_ms: int = _setting("offsets.retention.check.interval.ms", 600_000)
     rebalance_protocols: tuple[str, ...] = _setting(
-        "group.coordinator.rebalance.protocols", ("classic", "consumer"), parse=_names
+        "group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"), parse=_names
     )
     consumer_session_timeout_ms: int = _setting("group.consumer.session.timeout.ms", 45_000)
     consumer_min_session_timeout_ms: int = _setting("group.consumer.min.session.timeout.ms", 45_000)
@@ -59,6 +59,19 @@ class GroupConfig:
     min_assignment_interval_ms: int = _setting("group.consumer.min.assignment.interval.ms", 0, 0)
     max_assignment_interval_ms: int = _setting("group.consumer.max.assignment.interval.ms", 15_000, 0)
     regex_refresh_interval_ms: int = _setting("group.consumer.regex.refresh.interval.ms", 600_000, 10_000)
+    streams_session_timeout_ms: int = _setting("group.streams.session.timeout.ms", 45_000)
+    streams_min_session_timeout_ms: int = _setting("group.streams.min.session.timeout.ms", 45_000)
+    streams_max_session_timeout_ms: int = _setting("group.streams.max.session.timeout.ms", 60_000)
+    streams_heartbeat_interval_ms: int = _setting("group.streams.heartbeat.interval.ms", 5000)
+    streams_min_heartbeat_interval_ms: int = _setting("group.streams.min.heartbeat.interval.ms", 5000)
+    streams_max_heartbeat_interval_ms: int = _setting("group.streams.max.heartbeat.interval.ms", 15_000)
+    streams_max_size: int = _setting("group.streams.max.size", INT32_MAX)
+    streams_standby_replicas: int = _setting("group.streams.num.standby.replicas", 0, 0)
+    streams_max_standby_replicas: int = _setting("group.streams.max.standby.replicas", 2, 0)
+    streams_initial_delay_ms: int = _setting("group.streams.initial.rebalance.delay.ms", 3000, 0)
+    streams_assignment_interval_ms: int = _setting("group.streams.assignment.interval.ms", 1000, 0)
+    streams_min_assignment_interval_ms: int = _setting("group.streams.min.assignment.interval.ms", 0, 0)
+    streams_max_assignment_interval_ms: int = _setting("group.streams.max.assignment.interval.ms", 15_000, 0)
     client_assignors: bool = _setting("kgroup.client.assignors.enable", False, parse=_flag)
 
     @classmethod

@@ -20,8 +20,9 @@ from kgroup.coordinator.classic.sync import sync
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer import client_assignor, subscription, timers
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.groups import Group
 from kgroup.coordinator.ids import Ids
-from kgroup.coordinator.migration import classic_members, consumer_members
+from kgroup.coordinator.migration import classic_members, consumer_members, streams_members
 from kgroup.coordinator.migration.downgrade import make_way
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.offsets import expiry, transactions
@@ -32,7 +33,11 @@ from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.replay import replay
 from kgroup.coordinator.state import State, Step
-from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SWEEP, TimerKind
+from kgroup.coordinator.streams import timers as streams_timers
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.heartbeat import assign_at_last
+from kgroup.coordinator.streams.heartbeat import fence as remove_streams_member
+from kgroup.coordinator.timer_kinds import MEMBER_KINDS, STREAMS_MEMBER_KINDS, SWEEP, TimerKind
 from kgroup.domain import NO_PRODUCER_ID, TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -53,8 +58,11 @@ from kgroup.protocol.messages.list_groups import ListGroupsRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.protocol.streams_records import TopicInfo
 from kgroup.timers import TimerKey
 
 SYNC_NAMES_PROTOCOL_SINCE = 5
@@ -125,11 +133,17 @@ class Coordinator:
                     rebalance.renew_session(step, group, member)
                 if len(group.members) > step.config.max_size:
                     rebalance.prepare(step, group)
-            else:
+            elif isinstance(group, ConsumerGroup):
                 timers.arm_after_load(step, group)
+            else:
+                streams_timers.arm_after_load(step, group)
         expiry.arm_sweep(step)
         step.commit()
         return _outcome(step)
+
+    def take_missing_topics(self, group_id: str) -> tuple[TopicInfo, ...]:
+        """The internal topics that a streams group's last heartbeat missed, told once; else none."""
+        return self.state.missing_topics.pop(group_id, ())
 
     def count_on_from(self, before: Coordinator) -> None:
         """Never give out a classic generation that `before`, whose place this takes, told members of."""
@@ -147,7 +161,8 @@ class Coordinator:
             if before.by_name.get(name) != image.by_name.get(name)
         }
         for group in self.state.groups.values():
-            if isinstance(group, ConsumerGroup) and not changed.isdisjoint(group.subscribed_topics()):
+            # A classic group's members look at their topics themselves.
+            if not isinstance(group, ClassicGroup) and not changed.isdisjoint(group.looked_at_topics()):
                 group.refresh_deadline_ms = 0
         step = Step(self.state, now_ms)
         gone = {t.name: t for t in before.by_name.values() if t.topic_id not in image.by_id}
@@ -167,10 +182,12 @@ def _join(step: Step, request: JoinGroupRequest) -> Message | None:
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
         return rebalance.refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
     group = step.state.groups.get(request.group_id)
-    if not isinstance(group, ConsumerGroup):
+    if group is None or isinstance(group, ClassicGroup):
         return join(step, group, request)
     if group.is_empty:
         return make_way(step, group, request)
+    if isinstance(group, StreamsGroup):
+        return rebalance.refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     return _join_consumer_group(step, group, request)
 
 
@@ -192,7 +209,7 @@ def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
     group = step.state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.sync(step, group, request)
-    return sync(step, group, request)
+    return sync(step, _classic(group), request)
 
 
 def _heartbeat(step: Step, request: HeartbeatRequest) -> Message:
@@ -200,7 +217,7 @@ def _heartbeat(step: Step, request: HeartbeatRequest) -> Message:
     group = step.state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.heartbeat(step, group, request)
-    return heartbeat(step, group, request)
+    return heartbeat(step, _classic(group), request)
 
 
 def _leave(step: Step, request: LeaveGroupRequest) -> Message:
@@ -211,8 +228,13 @@ def _leave(step: Step, request: LeaveGroupRequest) -> Message:
     if isinstance(group, ConsumerGroup):
         response = classic_members.leave(step, group, leavers)
     else:
-        response = leave(step, group, leavers)
+        response = leave(step, _classic(group), leavers)
     return response if batch else LeaveGroupResponse(error_code=response.members[0].error_code)
+
+
+def _classic(group: Group | None) -> ClassicGroup | None:
+    """To a member of the classic protocol a streams group is none: it knows no member of that id."""
+    return group if isinstance(group, ClassicGroup) else None
 
 
 def _delete_offsets(step: Step, request: OffsetDeleteRequest) -> Message:
@@ -236,6 +258,8 @@ HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
     ConsumerGroupPrepareAssignmentRequest: client_assignor.prepare,
     ConsumerGroupInstallAssignmentRequest: client_assignor.install,
     ConsumerGroupDescribeRequest: describe.describe_consumer_groups,
+    StreamsGroupHeartbeatRequest: streams_members.heartbeat,
+    StreamsGroupDescribeRequest: describe.describe_streams_groups,
 }
 
 
@@ -254,6 +278,8 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.session_timer_fired(step, group, key.member_id)
     elif isinstance(group, ConsumerGroup):
         _fire_consumer(step, group, key, what)
+    elif group is not None:
+        _fire_streams(step, group, key, what)
 
 
 def _try_again(step: Step, key: TimerKey, what: object) -> None:
@@ -261,7 +287,7 @@ def _try_again(step: Step, key: TimerKey, what: object) -> None:
 
     So in Kafka (CoordinatorTimerImpl, `retry`); a downgrade that meets a malformed subscription gets here.
     """
-    if key.kind in MEMBER_KINDS:
+    if key.kind in (*MEMBER_KINDS, *STREAMS_MEMBER_KINDS):
         step.arm(key, RETRY_BACKOFF_MS, what)
 
 
@@ -275,3 +301,14 @@ def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -
         return
     if key.kind in MEMBER_KINDS:
         fence(step, group, [member])
+
+
+def _fire_streams(step: Step, group: StreamsGroup, key: TimerKey, what: object) -> None:
+    if key.kind == TimerKind.STREAMS_INITIAL:
+        assign_at_last(step, group)
+        return
+    member = group.members.get(key.member_id)
+    if member is None or (key.kind == TimerKind.STREAMS_REVOCATION and member.epoch != what):
+        return
+    if key.kind in STREAMS_MEMBER_KINDS:
+        remove_streams_member(step, group, member)

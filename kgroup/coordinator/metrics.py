@@ -17,5 +17,6 @@ class Counters:
     offset_deletion: int = 0
     group_completed_rebalance: int = 0
     consumer_group_rebalance: int = 0
+    streams_group_rebalance: int = 0
     commits_only_relaxed_check_accepted: int = 0
     commits_both_checks_refused: int = 0

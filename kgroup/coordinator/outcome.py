@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kgroup.domain import EndMarker
 from kgroup.protocol.codec import Message
-from kgroup.protocol.group_records import RecordKey, RecordValue
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 
 Ticket: TypeAlias = int
 
 
 @dataclass(slots=True)
 class Request:
-    """A decoded request and what its connection knows; `client_host` as Kafka prints it: "/127.0.0.1"."""
+    """A decoded request and what its connection knows; `client_host` as Kafka prints it: "/127.0.0.1".
+
+    `describable` tells which topics the one who asks may be told of; None for all.
+    """
 
     body: Message
     version: int
     client_id: str = ""
     client_host: str = ""
+    describable: Callable[[str], bool] | None = field(default=None, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -22,6 +22,8 @@ from kgroup.protocol.messages import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    streams_group_describe,
+    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
 )
@@ -141,6 +143,21 @@ def _consumer_describe(
     )
 
 
+def _streams_heartbeat(_: Message, code: ErrorCode, message: str | None) -> Message:
+    return streams_group_heartbeat.StreamsGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _streams_describe(
+    request: streams_group_describe.StreamsGroupDescribeRequest, code: ErrorCode, message: str | None
+) -> Message:
+    return streams_group_describe.StreamsGroupDescribeResponse(
+        groups=tuple(
+            streams_group_describe.DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+            for group_id in request.group_ids
+        )
+    )
+
+
 def _delete_groups(request: delete_groups.DeleteGroupsRequest, code: ErrorCode, _: str | None) -> Message:
     return delete_groups.DeleteGroupsResponse(
         results=tuple(
@@ -166,4 +183,6 @@ _REFUSALS: dict[type[Message], Callable[[Any, ErrorCode, str | None], Message]] 
     consumer_group_describe.ConsumerGroupDescribeRequest: _consumer_describe,
     consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentRequest: _prepare_assignment,
     consumer_group_install_assignment.ConsumerGroupInstallAssignmentRequest: _install_assignment,
+    streams_group_heartbeat.StreamsGroupHeartbeatRequest: _streams_heartbeat,
+    streams_group_describe.StreamsGroupDescribeRequest: _streams_describe,
 }

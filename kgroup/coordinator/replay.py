@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.consumer.group import ConsumerGroup, InconsistentLog
+from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current, no_metadata
+from kgroup.coordinator.groups import type_of
+from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import State
+from kgroup.coordinator.streams import replay as streams
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.protocol import group_records as r
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
+from kgroup.protocol.streams_records import StreamsKey
 
+G = TypeVar("G", ConsumerGroup, StreamsGroup)
 Replay: TypeAlias = Callable[[State, Any, Any, int, int], None]
 """What a record does to the state: its key, its value or None, its offset, its producer id."""
 
@@ -80,23 +88,25 @@ def _classic_group(
     group.replay(value)
 
 
-def _consumer_group(state: State, group_id: str, *, create: bool) -> ConsumerGroup | None:
-    """The group a consumer record is about; it takes the place of a group that only holds offsets."""
+def _group(state: State, group_id: str, kind: type[G], *, create: bool) -> G | None:
+    """The group a record is about; it takes the place of a group that only holds offsets."""
     group = state.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, kind):
         return group
     if not create:
         return None
-    if group is not None and not group.is_simple:
-        raise InconsistentLog(f"group {group_id} is a classic group, but a consumer group's record follows")
-    made = state.groups[group_id] = ConsumerGroup(group_id)
+    if group is not None and not (isinstance(group, ClassicGroup) and group.is_simple):
+        raise InconsistentLog(
+            f"group {group_id} is a {type_of(group)} group, but another type's record follows"
+        )
+    made = state.groups[group_id] = kind(group_id)
     return made
 
 
 def _group_epoch(
     state: State, key: r.ConsumerGroupMetadataKey, value: r.ConsumerGroupMetadataValue | None, _: int, __: int
 ) -> None:
-    group = _consumer_group(state, key.group_id, create=value is not None)
+    group = _group(state, key.group_id, ConsumerGroup, create=value is not None)
     if group is None:
         return
     if value is not None:
@@ -195,14 +205,20 @@ def _in_group(apply: Callable[[ConsumerGroup, Any, Any], None]) -> Replay:
     """What a record about a part of a consumer group does; the tombstone of one that is gone does nothing."""
 
     def replay_in_group(state: State, key: Any, value: Any, _: int, __: int) -> None:
-        group = _consumer_group(state, key.group_id, create=value is not None)
+        group = _group(state, key.group_id, ConsumerGroup, create=value is not None)
         if group is not None:
             apply(group, key, value)
 
     return replay_in_group
 
 
-_REPLAYS: dict[type[r.RecordKey], Replay] = {
+def _streams(state: State, key: StreamsKey, value: RecordValue | None, _: int, __: int) -> None:
+    group = _group(state, r.group_of(key), StreamsGroup, create=value is not None)
+    if group is not None:
+        streams.apply(state, group, key, value)
+
+
+_REPLAYS: dict[type[RecordKey], Replay] = {
     r.OffsetCommitKey: _offset,
     r.LegacyOffsetCommitKey: _legacy_offset,
     r.GroupMetadataKey: _classic_group,
@@ -213,4 +229,5 @@ _REPLAYS: dict[type[r.RecordKey], Replay] = {
     r.ConsumerGroupTargetAssignmentMemberKey: _in_group(_target),
     r.ConsumerGroupCurrentMemberAssignmentKey: _in_group(_assignment),
     r.ConsumerGroupRegularExpressionKey: _in_group(_regex),
+    **dict.fromkeys((key for key, _ in STREAMS_PAIRS), _streams),
 }

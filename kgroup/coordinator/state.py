@@ -13,9 +13,12 @@ from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offset_store import OffsetStore
 from kgroup.coordinator.outcome import Producer, Record, Reply, Request, Ticket
+from kgroup.coordinator.tasks.sticky import AssignTasks
+from kgroup.coordinator.tasks.sticky import assign as assign_tasks
 from kgroup.domain import EndMarker, Topic, TopicImage
 from kgroup.protocol.codec import Message
-from kgroup.protocol.group_records import RecordKey, RecordValue
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.streams_records import TopicInfo
 from kgroup.timers import TimerKey, Timers
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ class State:
 
     `computations` and `refused_epochs` belong to client-side assignors, by group; soft.
     `converted` holds the soft half of groups that a step turns classic, until their record is replayed.
+    `missing_topics` are internal topics of streams groups that somebody has yet to create, by group; soft.
     """
 
     config: GroupConfig
@@ -42,9 +46,11 @@ class State:
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     topic_hashes: dict[str, tuple[Topic, int]] = field(default_factory=dict)
     assignors: Mapping[str, Assignor] = field(default_factory=lambda: SERVER_ASSIGNORS)
+    assign_tasks: AssignTasks = assign_tasks
     computations: dict[str, Computation] = field(default_factory=dict)
     refused_epochs: dict[str, int] = field(default_factory=dict)
     converted: dict[str, ClassicGroup] = field(default_factory=dict)
+    missing_topics: dict[str, tuple[TopicInfo, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -67,6 +73,7 @@ class Step:
     __slots__ = (
         "client_host",
         "client_id",
+        "describable",
         "effects",
         "marker",
         "now_ms",
@@ -94,6 +101,7 @@ class Step:
         self.version = version
         self.client_id = client_id
         self.client_host = client_host
+        self.describable: Callable[[str], bool] | None = None
         self.records: list[Record] = []
         self.replies: list[Reply] = []
         self.producer: Producer | None = None
@@ -103,7 +111,9 @@ class Step:
 
     @classmethod
     def of(cls, state: State, ticket: Ticket, request: Request, now_ms: int) -> Step:
-        return cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
+        step = cls(state, now_ms, ticket, request.version, request.client_id, request.client_host)
+        step.describable = request.describable
+        return step
 
     @property
     def config(self) -> GroupConfig:

@@ -18,6 +18,9 @@ class TimerKind(StrEnum):
     CONSUMER_JOIN = "consumer-join"
     CONSUMER_SYNC = "consumer-sync"
     CONSUMER_REGEX = "consumer-regex"
+    STREAMS_SESSION = "streams-session"
+    STREAMS_REVOCATION = "streams-revocation"
+    STREAMS_INITIAL = "streams-initial"
     OFFSET_EXPIRY = "offset-expiry"
 
 
@@ -28,6 +31,9 @@ MEMBER_KINDS = (
     TimerKind.CONSUMER_SYNC,
 )
 """Those of a consumer group's members: each fences its member when it fires."""
+
+STREAMS_MEMBER_KINDS = (TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REVOCATION)
+"""Those of a streams group's members, likewise."""
 
 SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")
 """The one timer that belongs to no group."""

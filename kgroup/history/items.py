@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kgroup.domain import TopicPartition
 
 if TYPE_CHECKING:
-    from kgroup.protocol.group_records import RecordKey, RecordValue
+    from kgroup.protocol.record_kinds import RecordKey, RecordValue
 
 RUN_OFFSETS: Final = 10_000_000
 """No run of commits crosses a multiple of this log offset, however a log is cut: so what is told of a group

@@ -17,6 +17,8 @@ from kgroup.errors import StorageError
 INDEX_SUFFIXES = (".index", ".timeindex")
 CATALOG = "catalog.json"
 """Of a data folder: what the cluster remembers besides its logs."""
+ACLS = "acls.json"
+"""Of a data folder: the access rules, once an authorizer was switched on."""
 CREDENTIALS = "credentials.json"
 """Of a data folder: what the cluster keeps of its users' passwords; only its owner may read it."""
 CLEANED = ".cleaned"

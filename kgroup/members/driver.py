@@ -32,6 +32,7 @@ from kgroup.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.security.rights import DESCRIBE, READ, lacking, on_group, on_topic
 
 FIND_COORDINATOR = 10
 BATCHES_FROM = 4
@@ -187,7 +188,9 @@ class Driver:
             answer = found.coordinators[0] if batches else found
             code = answer.error_code
             if code and not ErrorCode(code).retriable:
-                raise BrokerRefused(code, f"coordinator of group {group}: {ErrorCode.name_of(code)}")
+                missing = lacking(code, on_group(READ, group))
+                why = ErrorCode.name_of(code) + (f": {missing}" if missing else "")
+                raise BrokerRefused(code, f"coordinator of group {group}: {why}")
             self._coordinator = None if code else answer.node_id
         return self._coordinator
 
@@ -209,6 +212,11 @@ class Driver:
         for topic in found.topics:
             if topic.name is not None and not topic.error_code:
                 self._topics[topic.name] = _topic(topic, racks)
+            elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                # As a consumer of Kafka's does: it would wait for partitions that it is never told of.
+                missing = lacking(topic.error_code, on_topic(DESCRIBE, topic.name or ""))
+                said = f"topic {topic.name}: {ErrorCode.name_of(topic.error_code)}: {missing}"
+                raise BrokerRefused(topic.error_code, said)
         self._take(self._member.update_topics(self._topics, self._clock_ms()))
 
 

@@ -1,7 +1,7 @@
-"""Every key and value of `__consumer_offsets` that concerns classic and consumer groups.
+"""Every key and value of `__consumer_offsets` that concerns classic and consumer groups; all, to decode.
 
 A key is its type (int16) and its fields; a value is its version (int16) and its fields; no value is a
-tombstone. Share and streams groups keep records in the same topic: their keys come out as `UnknownKey`.
+tombstone. Share groups keep records in the same topic: their keys come out as `UnknownKey`.
 
 A control batch (the end of a transaction) has keys that begin like type 0: never decode its records here.
 """
@@ -10,10 +10,12 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message, codec_of
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
 from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Absent, Bytes, Int8, Int16, Int32, Int64, Since, String, Tagged, Until, Uuid
 
@@ -42,25 +44,6 @@ TYPE_NAMES = {
     23: "StreamsGroupTopology",
 }
 """Kafka 4.3.1's record types; 9 and 18 are not in use."""
-
-
-class RecordKey(Message):
-    """A key; `TYPE` is the int16 it begins with."""
-
-    __slots__ = ()
-    TYPE: ClassVar[int]
-    VERSIONS = range(1)
-
-
-class RecordValue(Message):
-    """A value; `WRITTEN` is the version Kafka 4.3.1 writes."""
-
-    __slots__ = ()
-    WRITTEN: ClassVar[int] = 0
-
-    def written_version(self) -> int:
-        """The version Kafka 4.3.1 would write this very value in."""
-        return self.WRITTEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,21 +393,20 @@ class ConsumerGroupRegularExpressionValue(RecordValue):
     timestamp: Int64
 
 
-_PAIRS: dict[int, tuple[type[RecordKey], type[RecordValue]]] = {
-    key.TYPE: (key, value)
-    for key, value in (
-        (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
-        (OffsetCommitKey, OffsetCommitValue),
-        (GroupMetadataKey, GroupMetadataValue),
-        (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-        (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
-        (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-        (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-        (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
-        (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
-        (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-    )
-}
+_ALL: tuple[tuple[type[RecordKey], type[RecordValue]], ...] = (
+    (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+    (OffsetCommitKey, OffsetCommitValue),
+    (GroupMetadataKey, GroupMetadataValue),
+    (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+    (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+    (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+    (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
+    (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+    (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+    (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    *STREAMS_PAIRS,
+)
+_PAIRS = {key.TYPE: (key, value) for key, value in _ALL}
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

@@ -36,6 +36,8 @@ _KAFKA = {
     27: "WriteTxnMarkers",
     28: "TxnOffsetCommit",
     29: "DescribeAcls",
+    30: "CreateAcls",
+    31: "DeleteAcls",
     32: "DescribeConfigs",
     35: "DescribeLogDirs",
     36: "SaslAuthenticate",
@@ -59,6 +61,7 @@ _KAFKA = {
     72: "PushTelemetry",
     75: "DescribeTopicPartitions",
     77: "ShareGroupDescribe",
+    88: "StreamsGroupHeartbeat",
     89: "StreamsGroupDescribe",
 }
 _PRIVATE = {

@@ -21,6 +21,7 @@ _SINCE: dict[int, dict[int, str]] = {
     69: {0: "4.0"},  # ConsumerGroupDescribe (KIP-848)
     75: {0: "3.8"},  # DescribeTopicPartitions (KIP-966)
     77: {1: "4.1"},  # ShareGroupDescribe (KIP-932)
+    88: {0: "4.2"},  # StreamsGroupHeartbeat (KIP-1071)
     89: {0: "4.2"},  # StreamsGroupDescribe (KIP-1071)
 }
 

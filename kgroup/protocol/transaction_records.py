@@ -6,7 +6,7 @@ Encoded like the records of `__consumer_offsets`: type or version (int16), then 
 from typing import Annotated
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.group_records import RecordKey, RecordValue
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Since, String, Tagged
 

@@ -58,7 +58,8 @@ class Catalog:
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.features = Features()
         self.settled: frozenset[str] = frozenset()
-        """Topics of state whose partitions all had a folder once: one that is missing now was taken away."""
+        """What was there once, so that one that is missing now was taken away: topics of state whose
+        partitions all had a folder, and ACLS."""
         self.image = TopicImage()
         if self._path and self._path.exists():
             self._read(self._path)
@@ -145,7 +146,7 @@ class Catalog:
             self.features = Features(dict(levels), self.features.epoch + 1)
 
     def settle(self, name: str) -> None:
-        """Remember that every partition of a topic of state has its folder."""
+        """Remember that every partition of a topic of state has its folder, or that there is a file."""
         if name not in self.settled:
             self.settled |= {name}
             self._save()

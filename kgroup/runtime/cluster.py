@@ -16,6 +16,7 @@ from kgroup.errors import ConfigError
 from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.memory import MemoryLog
+from kgroup.runtime.acl_store import access_rules
 from kgroup.runtime.broker_settings import BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
 from kgroup.runtime.changes import Changes
@@ -63,6 +64,7 @@ class Cluster:
         self.clock: Clock = clock or SystemClock()
         self.complaints = Complaints(self.clock)
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
+        self.scheme = ""
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
@@ -85,6 +87,7 @@ class Cluster:
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
+            self.acls = access_rules(self.folder, self.cluster_id, self.catalog, static)
             self._open(config or {}, offsets_partitions)
         except BaseException:
             self.close()
@@ -101,6 +104,7 @@ class Cluster:
         `scheme`, as "SASL_SSL://", tells that a plain connection is not taken there.
         """
         self.endpoints.update(endpoints)
+        self.scheme = scheme
         if self._directory is not None:
             listeners = ",".join(f"{scheme}{host}:{port}" for host, port in endpoints.values())
             self._directory.announce(listeners, metrics)

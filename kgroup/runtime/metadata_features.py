@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from kgroup.transactions.state import LATEST_VERSION
 
-GROUP_VERSION = "group.version"
-SUPPORTED = {GROUP_VERSION: 1, "transaction.version": LATEST_VERSION}
+GROUP_VERSION, STREAMS_VERSION = "group.version", "streams.version"
+SUPPORTED = {GROUP_VERSION: 1, STREAMS_VERSION: 1, "transaction.version": LATEST_VERSION}
 """The highest level of each feature, the lowest is 0. Kafka's others tell of what is not here."""
 
 

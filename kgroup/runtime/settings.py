@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from kgroup.errors import ConfigError
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 INT32_MAX = (1 << 31) - 1
 
 
@@ -38,6 +39,26 @@ def _bool(text: str, kind: Kind) -> bool:
     if text.lower() not in ("true", "false"):
         raise ConfigError(f"{kind.key}={text}: must be true or false")
     return text.lower() == "true"
+
+
+def _authorizer(text: str, kind: Kind) -> str:
+    if text not in ("", STANDARD_AUTHORIZER):
+        raise ConfigError(f"{kind.key}={text}: the one there is here is {STANDARD_AUTHORIZER}")
+    return text
+
+
+def _principals(text: str, kind: Kind) -> str:
+    for each in split_principals(text):
+        if ":" not in each:
+            raise ConfigError(
+                f"{kind.key}: {each!r} is not KIND:NAME, as User:alice; several with ';' between"
+            )
+    return text
+
+
+def split_principals(text: str) -> tuple[str, ...]:
+    """The principals of `super.users`, as Kafka separates them."""
+    return tuple(each.strip() for each in text.split(";") if each.strip())
 
 
 def _number(key: str, default: int, low: int = 0, high: int = INT32_MAX) -> Any:
@@ -69,6 +90,11 @@ class BrokerSettings:
     request_max_bytes: int = _number("socket.request.max.bytes", 104_857_600, low=1)
     connections_max: int = _number("max.connections", INT32_MAX)
     connections_max_idle_ms: int = _number("connections.max.idle.ms", 600_000, low=1, high=1 << 53)
+    authorizer: str = field(default="", metadata={"kind": Kind("authorizer.class.name", _authorizer)})
+    super_users: str = field(default="", metadata={"kind": Kind("super.users", _principals)})
+    open_by_default: bool = field(
+        default=False, metadata={"kind": Kind("allow.everyone.if.no.acl.found", _bool)}
+    )
 
     @classmethod
     def names(cls) -> dict[str, str]:
@@ -96,4 +122,4 @@ class BrokerSettings:
     def as_text(self) -> dict[str, str]:
         """Kafka's setting name → the value in force, as Kafka writes it."""
         found = ((key, getattr(self, name)) for key, name in self.names().items())
-        return {key: str(value).lower() for key, value in found}
+        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in found}

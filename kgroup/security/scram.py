@@ -16,6 +16,7 @@ from enum import IntEnum
 
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
 SALT_BYTES = 20
+OTHER_ID = "Authentication failed: Client requested an authorization id that is different from username"
 
 _SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -80,7 +81,15 @@ def salted(mechanism: ScramMechanism, password: str, salt: bytes, iterations: in
 
 
 class ScramRefused(Exception):
-    """The exchange ends here; the text is for the log, as the client learns only that it was refused."""
+    """The exchange ends here; the text is for the log.
+
+    The client learns no more than that it was refused, unless `told`, and not even that when `silent`.
+    """
+
+    def __init__(self, why: str, told: str | None = None, *, silent: bool = False) -> None:
+        super().__init__(why)
+        self.told = told
+        self.silent = silent
 
 
 class ScramServer:
@@ -118,7 +127,7 @@ class ScramServer:
         if credential is None:
             raise ScramRefused("there is no such user for this mechanism")
         if first["authzid"] and first["authzid"] != name:
-            raise ScramRefused("it asks for an authorization id that is not the user's")
+            raise ScramRefused("it asks for an authorization id that is not the user's", OTHER_ID)
         self._first, self._credential, self.user = first, credential, name
         self._nonce = first["nonce"] + self._nonce
         salt = b64encode(credential.salt).decode()
@@ -136,7 +145,7 @@ class ScramServer:
         signature = _hmac(self._mechanism, credential.stored_key, told)
         proof = _decoded(final["proof"])
         if len(proof) != len(signature):
-            raise ScramRefused("a final message that is none")
+            raise ScramRefused("a proof of another length", silent=True)
         key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(self._mechanism.digest, key).digest(), credential.stored_key):
             raise ScramRefused("the proof is wrong: another password")

@@ -23,17 +23,25 @@ def refusal_of(seen: Seen) -> KgroupError | None:
     name, nodes = seen.nodes.group_id, seen.nodes
     if seen.state == EMPTY:
         return None
+    if nodes.told is not None and not nodes.registered:
+        message = f"{name} is {seen.state} at its coordinator: consumers that read it before may go on"
+        hint = "ask again in a moment: no longer than their session timeout"
+        return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     if seen.state != UNKNOWN:
         count = len(nodes.registered)
         consumers = "1 live consumer" if count == 1 else f"{count} live consumers"
-        message = f"{name} has {consumers} registered in ZooKeeper: they go on committing"
+        where = "in ZooKeeper" if nodes.told is None else "with its coordinator"
+        message = f"{name} has {consumers} registered {where}: they go on committing"
         hint = "stop its consumers first; their registrations end with their sessions"
         return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     if nodes.owners:
         lasting = any(owner.lasting for owner in nodes.owners.values())
         how = "by nodes that outlive their consumers" if lasting else "by consumers that are not registered"
         message = f"{name}: whether it is read is not known: {len(nodes.owners)} partitions are owned {how}"
-        return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint="ask again in a moment")
+        hint = "ask again in a moment"
+        if lasting and not nodes.errors:
+            hint = "only a coordinator knows: ask again while kgroup serve --legacy runs on this tree"
+        return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     first = nodes.errors[0]
     code = ErrorCode.__members__.get(first.code, ErrorCode.UNKNOWN_SERVER_ERROR)
     return BrokerRefused(code, f"{name}: whether it is read is not known: {first.message}", hint=first.hint)

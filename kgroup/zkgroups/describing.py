@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kgroup.admin.models import (
+    COMMIT_UNREAD,
     ZOOKEEPER,
     GroupDescription,
     GroupListing,
@@ -27,6 +28,8 @@ from kgroup.zkgroups.nodes import IDS, OFFSETS, OWNERS, GroupNodes
 from kgroup.zkgroups.records import Registration, host_of
 
 STABLE, UNSETTLED, LIVE, EMPTY, UNKNOWN = "Stable", "Unsettled", "Live", "Empty", "Unknown"
+RECOVERING = "Recovering"
+"""Of an elected coordinator that waits for consumers to come back: more may read than are registered."""
 CONSUMER = "consumer"
 Topics = Mapping[str, tuple[int, ...] | KgroupError]
 
@@ -55,9 +58,12 @@ class Seen:
         """Empty; Stable where all that the members subscribe to has owners among them, Unsettled where not.
 
         A rebalance under way and one that failed look alike. Live: whether all has owners cannot be told.
-        Unknown: nobody is registered, but there are owners, or registrations that may not be read.
+        Unknown: nobody is registered, but there are owners, or registrations that may not be read. Where an
+        elected coordinator has told how the group stands, that.
         """
         nodes = self.nodes
+        if nodes.told is not None:
+            return nodes.told.state
         if not nodes.registered:
             hidden = nodes.unread & {IDS, OWNERS}
             return UNKNOWN if hidden or nodes.owners else EMPTY
@@ -71,12 +77,16 @@ class Seen:
     @property
     def members(self) -> tuple[Member, ...] | None:
         """Who is registered; None where nobody is and somebody may be there all the same."""
-        return None if self.state == UNKNOWN else tuple(map(self._member, sorted(self.nodes.registered)))
+        return None if self._hidden_members else tuple(map(self._member, sorted(self.nodes.registered)))
 
     @property
     def member_count(self) -> int | None:
         """How many consumers are registered, None as in `members`."""
-        return None if self.state == UNKNOWN else len(self.nodes.registered)
+        return None if self._hidden_members else len(self.nodes.registered)
+
+    @property
+    def _hidden_members(self) -> bool:
+        return self.state == UNKNOWN or (self.state == RECOVERING and not self.nodes.registered)
 
     def hidden(self, topic: str) -> bool:
         """Whether a topic's partitions could not be read, though it may be there."""
@@ -87,6 +97,8 @@ class Seen:
         registration = self.nodes.registered[name]
         known = registration if isinstance(registration, Registration) else None
         owned = [p for p, owner in self.nodes.owners.items() if owner.consumer == name]
+        members = self.nodes.told.members if self.nodes.told is not None else ()
+        told = next((member for member in members if member.consumer_id == name), None)
         return Member(
             member_id=name,
             instance_id=None,
@@ -95,11 +107,17 @@ class Seen:
             rack_id=None,
             protocol=ZOOKEEPER,
             member_epoch=None,
-            state=MemberStatus.REGISTERED,
+            state=MemberStatus.REGISTERED
+            if told is None
+            else MemberStatus.FETCHING
+            if told.started
+            else MemberStatus.WAITING,
             subscribed_topics=known.topics if known else None,
             subscribed_regex=known.pattern if known else None,
             assignment=None if OWNERS in self.nodes.unread else assignment_of(owned),
             target_assignment=None,
+            session_timeout_ms=told.session_timeout_ms if told is not None else None,
+            failed_pings=told.failed if told is not None else None,
         )
 
 
@@ -185,7 +203,7 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
     nodes, members = seen.nodes, seen.members
     rows = tuple(_rows(seen, stored, ends, starts))
     errors = [*nodes.errors, *_errors(nodes.group_id, stored, rows)]
-    complete = seen.state in (EMPTY, STABLE, UNSETTLED) and seen.subscribed is not None
+    complete = seen.state not in (LIVE, UNKNOWN, RECOVERING) and seen.subscribed is not None
     total = lag.total(rows, all_rows=complete and OFFSETS not in nodes.unread and stored.error is None)
     group = GroupDescription(
         group_id=nodes.group_id,
@@ -220,14 +238,14 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
             row = replace(row, member_id=None)
         if partition in seen.nodes.undecodable and partition not in stored.kafka:
             why = seen.nodes.undecodable[partition]
-            row = replace(row, lag=None, reason=f"what is committed is not known: {why}")
+            row = replace(row, lag=None, reason=f"{COMMIT_UNREAD} is not known: {why}")
         elif stored.error is not None:
             # An offset in Kafka would take precedence over this one.
             where = "nothing" if row.committed_offset is None else str(row.committed_offset)
             why = f"{where} in ZooKeeper, and what is in Kafka is not known: {stored.error.message}"
             row = replace(row, lag=None, reason=why)
         elif row.committed_offset is None and OFFSETS in seen.nodes.unread:
-            row = replace(row, lag=None, reason="what is committed could not be read")
+            row = replace(row, lag=None, reason=f"{COMMIT_UNREAD} could not be read")
         yield row
 
 

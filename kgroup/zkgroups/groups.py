@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import (
     Deletion,
     Description,
-    GroupDescription,
     GroupListing,
     GroupResult,
     ItemError,
     Listing,
-    Node,
 )
 from kgroup.admin.refusals import code_name
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.zkgroups import nodes as tree
+from kgroup.zkgroups.coordinator import Registered, ask, with_coordinator
 from kgroup.zkgroups.describing import CommittedOffsets, Seen, describe, listed, offsets, reads
 from kgroup.zkgroups.nodes import Ask, GroupNodes
 from kgroup.zkgroups.records import Broker, Registration
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from kgroup.zkgroups.brokers import Logs, OldCluster
     from kgroup.zkgroups.deleting import Transact
 
-OWN_LISTENER = "LEGACY"
-"""The name of a broker's listener for consumers of the elected coordinator (`kgroup serve --legacy`)."""
 Connect = Callable[[Sequence[Broker]], "OldCluster"]
 Answers = dict[str, Seen | KgroupError]
 
@@ -41,12 +38,15 @@ Answers = dict[str, Seen | KgroupError]
 class Groups:
     """The groups of one tree; `connect` reaches the brokers that the tree names, if one is needed.
 
+    `registered` asks an elected coordinator of the design of 0.9, where there is one, for its members.
+
     Reads raise BrokerRefused where rights hide everything, and ConfigError for a tree that is no Kafka's.
     """
 
-    def __init__(self, ask: Ask, connect: Connect) -> None:
+    def __init__(self, ask: Ask, connect: Connect, registered: Registered) -> None:
         self._ask = ask
         self._connect = connect
+        self._registered = registered
         self._logs: Logs | None = None
         self._broker_errors: tuple[ItemError, ...] = ()
 
@@ -68,7 +68,7 @@ class Groups:
         found = self._read(group_ids)
         seen = [group for group in found.values() if isinstance(group, Seen)]
         told = describe(seen, self._logs_of_brokers()) if seen else ()
-        told, unseen = self._with_coordinator(told)
+        told, unseen = with_coordinator(self._ask, told, {one.nodes.group_id: one.nodes for one in seen})
         errors = tuple(
             ItemError(group_id, code_name(error), error.message, error.hint)
             for group_id, error in found.items()
@@ -153,6 +153,7 @@ class Groups:
     def _read(self, group_ids: Iterable[str], *, all_topics: bool = False) -> Answers:
         found = tree.groups(self._ask, group_ids)
         known = [group for group in found.values() if isinstance(group, GroupNodes)]
+        ask(self._ask, self._registered, known)
         named = {OFFSETS_TOPIC, *(topic for group in known for topic in _topics_of(group))}
         topics = tree.topics(self._ask, named)
         by_pattern = (_by_pattern(registration) for g in known for registration in g.registered.values())
@@ -163,29 +164,6 @@ class Groups:
             name: Seen(group, topics, there) if isinstance(group, GroupNodes) else group
             for name, group in found.items()
         }
-
-    def _with_coordinator(
-        self, told: tuple[GroupDescription, ...]
-    ) -> tuple[tuple[GroupDescription, ...], tuple[ItemError, ...]]:
-        """The groups with the elected coordinator of those that one has assigned; what is not known of it."""
-        elected = tree.elected(self._ask) if told else None
-        names = tree.coordinated(self._ask, [group.group_id for group in told]) if elected else frozenset()
-        if elected is None or not names:
-            return told, ()
-        listeners = next((b.listeners for b in tree.brokers(self._ask)[0] if b.id == elected.broker_id), {})
-        address = listeners.get(OWN_LISTENER) or next(iter(listeners.values()), None)
-        node = None if address is None else Node(elected.broker_id, *address)
-        found = tuple(
-            replace(group, coordinator=node, coordinator_epoch=elected.epoch)
-            if group.group_id in names
-            else group
-            for group in told
-        )
-        if node is not None:
-            return found, ()
-        what = f"broker {elected.broker_id}"
-        why = f"{what} is the elected coordinator, and is not registered: where it listens is not known"
-        return found, (ItemError(what, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, why),)
 
     def _logs_of_brokers(self) -> Logs:
         from kgroup.zkgroups.brokers import Logs, none_registered

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name, refused
+from kgroup.client.legacy_groups import ToldGroup
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, DecodeError, ErrorCode, KgroupError
 from kgroup.zkgroups.records import (
@@ -69,7 +70,8 @@ class GroupNodes:
     """A group as its nodes have it; `unread` names the parts (ids, owners, offsets) not read in full.
 
     `topics` have had an owner or a committed offset: their nodes outlive the partitions' own.
-    `undecodable` says of a partition what its offset node holds instead of an offset.
+    `undecodable` says of a partition what its offset node holds instead of an offset. `elected` is the
+    coordinator that has assigned the group, `told` what it says of it where it could be asked.
     """
 
     group_id: str
@@ -80,6 +82,8 @@ class GroupNodes:
     topics: set[str] = field(default_factory=set)
     errors: list[ItemError] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
+    elected: Elected | None = None
+    told: ToldGroup | None = None
 
     def note(self, part: str, path: str, error: KgroupError) -> None:
         """Take down that a node of a part could not be read."""

@@ -54,9 +54,14 @@ def registration_of(data: bytes) -> Registration:
         raise DecodeError(f"it is not the registration of a consumer: {_quoted(data)}")
     if pattern == STATIC:
         return Registration(tuple(sorted(subscription)))
+    return registration_of_pattern("|".join(subscription), pattern == WHITE_LIST)
+
+
+def registration_of_pattern(text: str, wanted: bool) -> Registration:
+    """A consumer of all topics that a pattern matches, or of all that it does not match."""
     # As the old consumer reads it: commas are alternatives, and what quotes it is not part of it.
-    choice = "|".join(subscription).strip().replace(",", "|").replace(" ", "").strip("\"'")
-    return Registration(None, choice if pattern == WHITE_LIST else f"(?!(?:{choice})$).*")
+    choice = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
+    return Registration(None, choice if wanted else f"(?!(?:{choice})$).*")
 
 
 def broker_of(number: str, data: bytes) -> Broker:

@@ -200,3 +200,12 @@ def test_the_log_tells_the_same(run):
         for part in ("connect", "streams", "schema_registry", "undecoded", "is_leader"):
             if part != "is_leader" or name != STREAMS:
                 assert replayed[part] == described[part]
+
+
+def test_removing_a_worker_names_its_work(on_cluster, cluster):
+    member_id = embedded_groups.connect_worker(cluster, "connect-removed")
+    told = on_cluster("remove-members", "connect-removed", "--member-id", member_id, "-o", "json")
+    (item,) = told.data["items"]
+    assert item["effect"].startswith(
+        "removed now, nobody is left to run its work; if still running it rejoins"
+    )

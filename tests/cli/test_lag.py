@@ -102,6 +102,30 @@ def test_a_part_never_committed_makes_the_total_unknown(on_cluster, half_known):
     assert "lag at least 0 (1 of 2 partitions unknown)" in on_cluster("describe", half_known).out
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("describe", "--by", "topic"),
+        ("lag",),
+        ("lag", "--by-topic"),
+    ],
+    ids=" ".join,
+)
+def test_an_unknown_lag_looks_unknown_in_every_row(on_cluster, half_known, argv):
+    """A row showed "-", which is none, where its member showed "?"."""
+    command, *options = argv
+    ran = on_cluster(command, half_known, *options, "-o", "csv", "--columns", "topic,lag")
+    assert ran.out.splitlines()[-1] == f"{half_known},?"
+
+
+def test_an_unknown_age_looks_unknown_and_has_a_reason(on_cluster, cluster, topic):
+    append(cluster, topic, 0, ["a"], timestamps=[-1])
+    cluster.commit(topic, topic, {0: 0, 1: 0})
+    ran = on_cluster("lag", topic, "--time", "-o", "csv", "--columns", "partition,time_lag")
+    assert ran.out.splitlines()[1:] == ["0,?", "1,0s"]
+    assert "the record there has no time" in ran.err
+
+
 @pytest.mark.parametrize("limit", ["10", "5m"])
 def test_no_verdict_is_a_bad_one(on_cluster, half_known, limit):
     ran = on_cluster("lag", half_known, "--fail-above", limit, "-o", "json")

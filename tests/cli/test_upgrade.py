@@ -20,6 +20,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
 from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.protocol.messages.metadata import MetadataResponse
 from tests.cli.committed import commit_fully
+from tests.cli.damage import NAME, RECORDED, batches_of
 
 _numbers = itertools.count()
 INCIDENTS = Path(__file__).parents[1] / "data" / "incidents"
@@ -262,6 +263,19 @@ class TestRehearse:
         assert (data["upgrade"], data["downgrade"], data["offsets_kept"]) == (upgrade, downgrade, True), (
             ran.out
         )
+
+    def test_a_damaged_range_of_the_source_is_said(self, kgroup, tmp_path):
+        """What a copy lacks made the rehearsal of another group, and nobody said so."""
+        batches = batches_of(RECORDED["rolling-static-bounce"])
+        batches[-1] = batches[-1][:-1] + bytes([batches[-1][-1] ^ 1])
+        folder = tmp_path / "__consumer_offsets-1"
+        folder.mkdir()
+        (folder / NAME).write_bytes(b"".join(batches))
+        group = json.loads((INCIDENTS / "rolling-static-bounce" / "incident.json").read_text())["group"]
+        ran = kgroup("upgrade", "rehearse", group, "--files", str(tmp_path), "-o", "json")
+        document(ran, "upgrade rehearse", ExitCode.PARTIAL)
+        (error,) = ran.document["errors"]
+        assert error["code"] == "CORRUPT_MESSAGE" and "the copy lacks" in error["hint"]
 
     def test_text_shows_each_record_and_epoch(self, on_cluster, classic):
         out = on_cluster("upgrade", "rehearse", classic).out

@@ -13,17 +13,16 @@ from typing import Any
 import pytest
 
 from kgroup.domain import TopicPartition, uuid_bytes
-from kgroup.protocol import group_records, subscription, transaction_records
+from kgroup.protocol import group_records, streams_records, subscription, transaction_records
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import (
-    RecordKey,
-    RecordValue,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
     record_classes,
 )
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.registry import KAFKA_APIS, request_class, response_class
 from kgroup.protocol.shapes import Shape, slots_of
 from kgroup.protocol.structs import Struct
@@ -34,7 +33,7 @@ KEYS = {value.__name__: key for key, value in record_classes().values()}
 
 
 def class_of(name: str) -> type[Message]:
-    for module in (group_records, transaction_records, subscription):
+    for module in (group_records, streams_records, transaction_records, subscription):
         if hasattr(module, name):
             found: type[Message] = getattr(module, name)
             return found

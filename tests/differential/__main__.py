@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many programs")
     parser.add_argument("--length", type=int, default=60, help="operations a program")
     parser.add_argument("--jobs", type=int, default=2, help="Python processes")
+    parser.add_argument("--streams", action="store_true", help="programs with streams groups")
     parser.add_argument("--show", type=int, default=20, help="how many kinds of difference to print")
     parser.add_argument(
         "--shrink", action=argparse.BooleanOptionalAction, default=True, help="make cases small"
@@ -34,7 +35,7 @@ def main() -> int:
     operations = ended = 0
     with Kafka() as kafka:
         seeds = range(given.first, given.first + given.seeds)
-        for verdict in verdicts(kafka, seeds, given.length, given.jobs):
+        for verdict in verdicts(kafka, seeds, given.length, given.jobs, streams=given.streams):
             operations += verdict.operations
             ended += verdict.ended_early is not None
             allowed.update(verdict.allowed)
@@ -77,13 +78,16 @@ def told(verdict: Verdict, *, program: bool = True) -> str:
     return "\n".join(lines)
 
 
-def verdicts(kafka: Kafka, seeds: range, length: int, jobs: int) -> Iterator[Verdict]:
+def verdicts(
+    kafka: Kafka, seeds: range, length: int, jobs: int, *, streams: bool = False
+) -> Iterator[Verdict]:
     """The verdict on each seed's program; the JVM plays ahead of the processes that judge."""
     if jobs == 0:
-        yield from (judge(kafka.invent(seed, length)) for seed in seeds)
+        yield from (judge(kafka.invent(seed, length, streams=streams)) for seed in seeds)
         return
     with Pool(jobs) as pool:
-        yield from pool.imap_unordered(judge, (kafka.invent(seed, length) for seed in seeds), chunksize=1)
+        played = (kafka.invent(seed, length, streams=streams) for seed in seeds)
+        yield from pool.imap_unordered(judge, played, chunksize=1)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
 from kgroup.protocol.subscription import Assignment
@@ -155,7 +156,7 @@ def _emptied_group_vanishes(found: Difference, player: Player) -> bool:
         found.kind == "state"
         and player.event["kind"] == "join"
         and found.kafka == ABSENT
-        and isinstance(group, ConsumerGroup)
+        and isinstance(group, ConsumerGroup | StreamsGroup)
         and not group.members
     )
 
@@ -244,6 +245,29 @@ def _id_of_a_retention_commit(found: Difference, player: Player) -> bool:
 def _member_with_two_instances(_: Difference, player: Player) -> bool:
     """The program has used a member id with one instance id, and then with another."""
     return player.two_instances
+
+
+def _endpoint_without_topics(_: Difference, player: Player) -> bool:
+    """Kafka trips over the endpoint of a member while the topics that its topology needs are not there."""
+    event = player.event
+    if (
+        event["kind"] != "streams_heartbeat"
+        or event.get("said") != "NoSuchElementException: No value present"
+    ):
+        return False
+    group = player.coordinator.state.groups.get(event["op"]["group"])
+    return isinstance(group, StreamsGroup) and any(m.metadata.user_endpoint for m in group.members.values())
+
+
+def _configured_without_a_record(found: Difference, _: Player) -> bool:
+    """Partitions of internal topics that Kafka does not show before it writes its next record."""
+    return (
+        found.operation == "streams_describe"
+        and ".topology." in found.where
+        and found.where.endswith("].partitions")
+        and found.kafka == 0
+        and found.ours != ABSENT
+    )
 
 
 ALLOWED = (
@@ -398,6 +422,20 @@ ALLOWED = (
         "does this.",
         _member_with_two_instances,
         ends=True,
+    ),
+    Allowed(
+        "an endpoint while topics are missing",
+        "While source topics of a topology are missing, Kafka 4.3.1 answers UNKNOWN_SERVER_ERROR to every "
+        "heartbeat that would tell of a member's endpoint, and the application ends. Ours tells which topics "
+        "are missing, and of no partitions.",
+        _endpoint_without_topics,
+        ends=True,
+    ),
+    Allowed(
+        "partitions of internal topics before the next record",
+        "A topology looked at anew by a heartbeat that wrote nothing is described by Kafka as it was "
+        "before, until anything is written to its partition of the log. Ours shows what it goes by.",
+        _configured_without_a_record,
     ),
 )
 

@@ -33,9 +33,9 @@ class Kafka:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.communicate(timeout=30)
 
-    def invent(self, seed: int, length: int) -> bytes:
-        """A made-up program and its trace, one JSON object a line."""
-        return self._ask({"seed": seed, "length": length})
+    def invent(self, seed: int, length: int, *, streams: bool = False) -> bytes:
+        """A made-up program and its trace, one JSON object a line; with streams groups if asked to."""
+        return self._ask({"seed": seed, "length": length, "streams": streams})
 
     def play(self, program: dict[str, Any]) -> bytes:
         """The program given and its trace."""

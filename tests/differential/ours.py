@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +12,15 @@ from kgroup.coordinator.assignors.interface import Assignment, AssignorError, Gr
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.groups import Group
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.offset_store import GroupOffsets
 from kgroup.coordinator.state import State
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.member import HeldTasks
+from kgroup.coordinator.tasks.sticky import Placed, TaskKind
+from kgroup.coordinator.tasks.sticky import assign as assign_tasks
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.coordinator.timer_kinds import SWEEP, TimerKind
 from kgroup.domain import Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.timers import TimerKey, Timers
@@ -28,7 +34,14 @@ MEMBER_TIMERS = {
     "join": TimerKind.CONSUMER_JOIN,
     "sync": TimerKind.CONSUMER_SYNC,
 }
+STREAMS_INITIAL = "initial-rebalance-timeout"
 KIND_NAMES = {kind: name for name, kind in (*GROUP_TIMERS.items(), *MEMBER_TIMERS.items())}
+STREAMS_TIMERS = {
+    "session-timeout": TimerKind.STREAMS_SESSION,
+    "rebalance-timeout": TimerKind.STREAMS_REVOCATION,
+}
+KIND_NAMES |= {kind: name for name, kind in STREAMS_TIMERS.items()}
+KIND_NAMES[TimerKind.STREAMS_INITIAL] = STREAMS_INITIAL
 SWEEP_NAME = "expire-group-metadata"
 
 
@@ -125,6 +138,51 @@ class KafkasAnswers:
             self.differences.append(({"answer": kafkas}, {"answer": own}))
 
 
+class KafkasTasks:
+    """A task assignor that answers what Kafka's did, held against ours with members in the same order."""
+
+    NAME = "sticky tasks"
+
+    def __init__(self) -> None:
+        self.expected: list[dict[str, Any]] = []
+        self.differences: list[tuple[Any, Any]] = []
+
+    def expect(self, assigned: list[dict[str, Any]]) -> None:
+        self.expected = [one for one in assigned if one["name"] == self.NAME]
+        self.differences = []
+
+    def assign(
+        self, members: Mapping[str, Placed], subtopologies: Mapping[str, TaskKind], standbys: int
+    ) -> dict[str, TaskSet]:
+        seen: dict[str, Any] = {
+            "name": self.NAME,
+            "standbys": standbys,
+            "subtopologies": {name: list(kind) for name, kind in subtopologies.items()},
+            "members": {
+                member_id: {"process": placed.process_id, **_task_set(placed.before)}
+                for member_id, placed in members.items()
+            },
+        }
+        if not self.expected:
+            self.differences.append((None, seen))
+            return assign_tasks(members, subtopologies, standbys)
+        kafkas = self.expected.pop(0)
+        given = {key: value for key, value in kafkas.items() if key not in ("answer", "order")}
+        if given != seen:
+            self.differences.append((given, seen))
+            return assign_tasks(members, subtopologies, standbys)
+        ordered = {member_id: members[member_id] for member_id in kafkas["order"]}
+        answer = assign_tasks(ordered, subtopologies, standbys)
+        own = {member_id: _task_set(tasks) for member_id, tasks in answer.items()}
+        if own != kafkas["answer"]:
+            self.differences.append(({"answer": kafkas["answer"]}, {"answer": own}))
+        return answer
+
+
+def _task_set(tasks: TaskSet) -> dict[str, Any]:
+    return {"active": _tasks(tasks.active), "standby": _tasks(tasks.standby)}
+
+
 def _sizes(answer: dict[str, dict[str, list[int]]]) -> Any:
     return sorted(sum(map(len, held.values())) for held in answer.values())
 
@@ -138,15 +196,22 @@ def image_of(stored: Mapping[str, Any]) -> TopicImage:
     return TopicImage.of(topics, stored["version"], stored["created"])
 
 
-def timer_of(name: str) -> TimerKey | None:
-    """Our key of one of Kafka's timers; None for one that we have no use for. Group ids have no dash here."""
+def timer_of(name: str, is_streams: Callable[[str], bool] = lambda group_id: False) -> TimerKey | None:
+    """Our key of one of Kafka's timers; None for one that we have no use for. Group ids have no dash here.
+
+    Members of consumer and of streams groups have timers of the same names: `is_streams` tells them apart.
+    """
     if name == SWEEP_NAME:
         return SWEEP
     if name.endswith("-regex"):
         return TimerKey(TimerKind.CONSUMER_REGEX, name.removesuffix("-regex"))
+    if name.startswith(f"{STREAMS_INITIAL}-"):
+        return TimerKey(TimerKind.STREAMS_INITIAL, name.removeprefix(f"{STREAMS_INITIAL}-"))
     for prefix, kind in MEMBER_TIMERS.items():
         if name.startswith(f"{prefix}-"):
             group_id, dash, member_id = name.removeprefix(f"{prefix}-").partition("-")
+            if is_streams(group_id):
+                kind = STREAMS_TIMERS.get(prefix, kind)
             return TimerKey(kind if dash else GROUP_TIMERS[prefix], group_id, member_id)
     return None
 
@@ -165,10 +230,7 @@ def state_of(coordinator: Coordinator) -> dict[str, Any]:
     timers = state.timers
     assert isinstance(timers, ChosenTimers)
     return {
-        "groups": {
-            group_id: _classic(group) if isinstance(group, ClassicGroup) else _consumer(group)
-            for group_id, group in state.groups.items()
-        },
+        "groups": {group_id: _group(group) for group_id, group in state.groups.items()},
         **offsets_of(state),
         "timers": {
             timer_name(key): deadline
@@ -213,6 +275,12 @@ def _offsets(group_id: str, topics: GroupOffsets) -> list[tuple[str, list[Any]]]
         for topic, by_partition in topics.items()
         for number, stored in by_partition.items()
     ]
+
+
+def _group(group: Group) -> dict[str, Any]:
+    if isinstance(group, ClassicGroup):
+        return _classic(group)
+    return _consumer(group) if isinstance(group, ConsumerGroup) else _streams(group)
 
 
 def _classic(group: ClassicGroup) -> dict[str, Any]:
@@ -280,6 +348,53 @@ def _consumer(group: ConsumerGroup) -> dict[str, Any]:
     }
 
 
+def _streams(group: StreamsGroup) -> dict[str, Any]:
+    return {
+        "type": "streams",
+        "state": str(group.state),
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assigned_at": group.assignment_timestamp_ms,
+        "hash": group.metadata_hash,
+        "validated": group.validated_topology_epoch,
+        "topology": -1 if group.topology is None else group.topology.epoch,
+        "shutdown": group.shutdown_by,
+        "configs": dict(group.assignment_configs),
+        "members": {
+            member.member_id: {
+                "rack": member.metadata.rack_id,
+                "client": member.metadata.client_id,
+                "host": member.metadata.client_host,
+                "rebalance": member.metadata.rebalance_timeout_ms,
+                "process": member.process_id,
+                "topology": member.metadata.topology_epoch,
+                "endpoint": None if (place := member.metadata.user_endpoint) is None else place.host,
+                "tags": {tag.key: tag.value for tag in member.metadata.client_tags},
+                "epoch": member.epoch,
+                "previous": member.current.previous_epoch,
+                "state": member.current.state.name,
+                "assigned": _held(member.current.assigned),
+                "revoking": _held(member.current.revoking),
+            }
+            for member in group.members.values()
+        },
+        "targets": {member_id: _task_set(target) for member_id, target in group.targets.items()},
+    }
+
+
+def _held(held: HeldTasks) -> dict[str, Any]:
+    return {
+        "active": {
+            name: {str(n): epoch for n, epoch in numbers.items()} for name, numbers in held.active.items()
+        },
+        "standby": _tasks(held.standby),
+    }
+
+
+def _tasks(tasks: Tasks) -> dict[str, list[int]]:
+    return {name: sorted(numbers) for name, numbers in tasks.items()}
+
+
 def _epochs(held: Mapping[bytes, Mapping[int, int]]) -> dict[str, dict[str, int]]:
     return {
         uuid_text(topic): {str(number): epoch for number, epoch in numbers.items()}
@@ -303,6 +418,8 @@ def is_gone(key: TimerKey, state: State) -> bool:
         return bool(key.member_id) and key.member_id not in {*group.members, *group.pending_joiners}
     if isinstance(group, ConsumerGroup) and key.kind.startswith("consumer-"):
         return key.member_id not in group.members
+    if isinstance(group, StreamsGroup) and key.kind.startswith("streams-"):
+        return bool(key.member_id) and key.member_id not in group.members
     return True
 
 

@@ -6,8 +6,10 @@ import traceback
 from typing import Any
 
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Outcome, Record, Request
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import decode_key, decode_value
@@ -22,6 +24,8 @@ from kgroup.protocol.messages.list_groups import ListGroupsRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -32,6 +36,7 @@ from .ours import (
     ChosenTimers,
     KafkasAnswers,
     KafkasIds,
+    KafkasTasks,
     image_of,
     state_of,
     timer_of,
@@ -52,6 +57,8 @@ REQUESTS: dict[str, type[Message]] = {
     "list": ListGroupsRequest,
     "describe": DescribeGroupsRequest,
     "consumer_describe": ConsumerGroupDescribeRequest,
+    "streams_heartbeat": StreamsGroupHeartbeatRequest,
+    "streams_describe": StreamsGroupDescribeRequest,
 }
 Event = dict[str, Any]
 
@@ -64,6 +71,7 @@ class Player:
         self.event: Event = start
         self.log, self.ids = Log(), KafkasIds()
         self.assignors = {name: KafkasAnswers(name) for name in config.consumer_assignors}
+        self.tasks = KafkasTasks()
         self.coordinator = self._loaded(config, image_of(start["image"]), {})
         self.asked: dict[int, tuple[str, int]] = {}
         self.step = 0
@@ -87,6 +95,7 @@ class Player:
             self.assignors,
             own,
         )
+        state.assign_tasks = self.tasks.assign
         self.log.replay(coordinator)
         return coordinator
 
@@ -95,7 +104,7 @@ class Player:
         self.step += 1
         self.found, self.event = [], event
         self.ids.drawn = list(event["drawn"])
-        for assignor in self.assignors.values():
+        for assignor in (*self.assignors.values(), self.tasks):
             assignor.expect(event["assigned"])
         if event["kind"] in REQUESTS:
             self.asked[event["ticket"]] = event["kind"], event["version"]
@@ -151,7 +160,7 @@ class Player:
             self.leaders[group_id] = getattr(group, "leader", None)
         if kind == "consumer_heartbeat" and "error" not in self.event:
             group = self.coordinator.state.groups.get(body.group_id)
-            member = group.members.get(body.member_id) if group is not None else None
+            member = group.members.get(body.member_id) if isinstance(group, ConsumerGroup) else None
             if member is not None and member.instance_id != body.instance_id is not None:
                 self.two_instances = True
 
@@ -163,7 +172,7 @@ class Player:
             configs.pop(group_id, None)
 
     def _fire(self, event: Event, now: int) -> Outcome:
-        key = timer_of(event["key"])
+        key = timer_of(event["key"], self._is_streams)
         if key is None or key not in self.timers:
             return Outcome()
         self.timers.wanted = key
@@ -171,6 +180,9 @@ class Player:
             return self.coordinator.wake(now)
         finally:
             self.timers.wanted = None
+
+    def _is_streams(self, group_id: str) -> bool:
+        return isinstance(self.coordinator.state.groups.get(group_id), StreamsGroup)
 
     def _overdue(self, now: int) -> Outcome:
         """What timers do that only ours has."""
@@ -218,14 +230,15 @@ class Player:
                     self._note(event, "reply", f"{place} {where}", one, other)
 
     def _assignors(self, event: Event) -> None:
-        for assignor in self.assignors.values():
+        named = {**self.assignors, KafkasTasks.NAME: self.tasks}
+        for name, assignor in named.items():
             for kafka, ours in assignor.differences:
                 if kafka is None:
-                    self._note(event, "assignor", assignor.name, ABSENT, ours)
+                    self._note(event, "assignor", name, ABSENT, ours)
                 for where, one, other in leaves(kafka, ours) if kafka else ():
                     self._note(event, "assignor", where, one, other)
             for left in assignor.expected:
-                self._note(event, "assignor", assignor.name, left, ABSENT)
+                self._note(event, "assignor", name, left, ABSENT)
 
     def _state(self, event: Event) -> None:
         ours = state_of(self.coordinator)

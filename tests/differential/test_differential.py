@@ -10,6 +10,7 @@ from .shrink import shrunk
 from .verdict import Verdict
 
 PROGRAMS = range(1, 301)
+STREAMS_PROGRAMS = range(1, 101)
 LENGTH = 60
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600), pytest.mark.xdist_group("differential")]
@@ -25,6 +26,14 @@ def test_our_coordinator_does_what_kafkas_does(kafka: Kafka, judged: list[Verdic
     failures = [verdict for verdict in judged if verdict.differences]
     shown = [told(shrunk(kafka, verdict)) for verdict in failures[:3]]
     assert not failures, "\n\n".join(shown)
+
+
+def test_our_coordinator_hosts_streams_groups_as_kafkas_does(kafka: Kafka) -> None:
+    """AE-32: task by task, epoch by epoch, record by record."""
+    judged = list(verdicts(kafka, STREAMS_PROGRAMS, LENGTH, jobs=2, streams=True))
+    failures = [verdict for verdict in judged if verdict.differences]
+    assert not failures, "\n\n".join(told(verdict) for verdict in failures[:3])
+    assert sum(verdict.operations for verdict in judged) > len(judged) * LENGTH * 0.6
 
 
 def test_programs_reach_far(judged: list[Verdict]) -> None:

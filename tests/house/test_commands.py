@@ -5,6 +5,8 @@ import shlex
 
 import pytest
 
+from kgroup.admin.rights.needs import COMMANDS as RIGHTS
+from kgroup.admin.rights.needs import WITHOUT_CLUSTER
 from kgroup.cli.app import expand_local, root
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.generated import files, man_name
@@ -69,6 +71,14 @@ def test_the_registry_and_the_commands_agree():
         assert entry.help.endswith(".") and len(entry.help) < 80
         assert load(entry).name == entry.name
     assert set(root().list_commands(None)) == set(COMMANDS)
+
+
+def test_every_command_has_its_rights_or_needs_none():
+    """`doctor --rights` and docs/rights.md know every command, and no other."""
+    told = {" ".join(word for word in name.split() if not word.startswith("--")) for name in RIGHTS}
+    commands = {command.path for command in walk()}
+    assert told | WITHOUT_CLUSTER == commands
+    assert not told & WITHOUT_CLUSTER
 
 
 def test_commands_are_documented_with_their_json():

@@ -116,7 +116,7 @@ def test_describe_on_the_group_and_nothing_else(ask: Ask, grant: Callable[..., N
         assert (group["total_lag"], group["lag_at_least"]) == (None, None)
     exported = ask("offsets", "export", MINE)
     assert exported.code == RIGHTS
-    assert "may be incomplete" in exported.err and "DESCRIBE on Topic:*" in exported.err
+    assert "may be incomplete" in exported.err and "Describe on Topic *" in exported.err
     assert ask("wait", MINE, "--for", "lag=0", "--stop-after", "10ms").code != OK
 
 

@@ -6,8 +6,9 @@ from copy import deepcopy
 from typing import Any
 
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
-from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.shard import Shard
@@ -32,9 +33,11 @@ def hard_state(coordinator: Coordinator) -> dict[str, Any]:
     }
 
 
-def _group(group: ClassicGroup | ConsumerGroup) -> Any:
+def _group(group: Group) -> Any:
     if isinstance(group, ClassicGroup):
         return _classic(group)
+    if isinstance(group, StreamsGroup):
+        return _streams(group)
     owners = {
         (topic_id, number): group.owner_epoch(topic_id, number)
         for member in group.members.values()
@@ -50,6 +53,16 @@ def _group(group: ClassicGroup | ConsumerGroup) -> Any:
         "resolved": dict(group.resolved),
         "counts": (dict(group.by_name), dict(group.by_regex), dict(group.by_assignor), group.classic_members),
         "owners": owners,
+    }
+
+
+def _streams(group: StreamsGroup) -> Any:
+    return {
+        "epoch": (group.epoch, group.metadata_hash, group.validated_topology_epoch),
+        "configs": dict(group.assignment_configs),
+        "target": (group.assignment_epoch, group.assignment_timestamp_ms, dict(group.targets)),
+        "members": dict(group.members),
+        "topology": group.topology,
     }
 
 

@@ -135,10 +135,14 @@ COMMANDS = (
 NOT_WALKED = {
     "offline": {"explain", "journal list", "journal show", "schema", "completion", "config show", "simulate"}
     | {"context list", "context use", "context show"},
+    "asks about access rules, not about groups": {
+        f"cluster acl {name}" for name in ("add", "list", "remove")
+    },
     "asks nothing about groups": {"regex check", "cluster create-topic", "serve", "demo", "member run"},
     "reads the log, not what brokers list": {"blame", "capture"}
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
     | {f"pipeline {name}" for name in ("run", "query", "events", "plot", "package")},
+    "asks about users, not about groups": {f"cluster user {name}" for name in ("add", "list", "remove")},
     "walked by tests of their own": {"config get", "config set"}
     | {f"upgrade {name}" for name in ("execute", "watch", "rehearse")}
     | {f"downgrade {name}" for name in ("execute", "watch")},

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.offsets import by_topic
-from kgroup.admin.refusals import refused
+from kgroup.admin.refusals import Needs, refused
 from kgroup.client.retry import NOT_PROCESSED
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.security.rights import DELETE, READ, on_group
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.offset_commit import OffsetCommitResponseTopic
@@ -113,7 +114,7 @@ def _commit(
     lowest = EPOCHS_SINCE if any(p.leader_epoch >= 0 for p in offsets.values()) else 2
     versions = (lowest, NAMES_UNTIL)
     answer = cluster.ask(node, request, OffsetCommitResponse, versions=versions, timeout_s=left_s)
-    return _codes(group_id, answer.topics)
+    return _codes(group_id, answer.topics, [on_group(READ, group_id)])
 
 
 def _delete(
@@ -135,17 +136,20 @@ def _delete(
     )
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
     answer = cluster.ask(node, request, OffsetDeleteResponse, timeout_s=left_s)
+    needs = [on_group(DELETE, group_id)]
     if answer.error_code:
-        return refused(answer.error_code, f"deleting offsets of group {group_id}")
-    return _codes(group_id, answer.topics)
+        return refused(answer.error_code, f"deleting offsets of group {group_id}", needs=needs)
+    return _codes(group_id, answer.topics, needs)
 
 
 def _codes(
-    group_id: str, topics: Iterable[OffsetCommitResponseTopic | OffsetDeleteResponseTopic]
+    group_id: str,
+    topics: Iterable[OffsetCommitResponseTopic | OffsetDeleteResponseTopic],
+    needs: Needs,
 ) -> Codes | KgroupError:
     """Each partition's code; an error when all were turned away as by the wrong coordinator."""
     codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
     distinct = set(codes.values())
     if len(distinct) == 1 and next(iter(distinct)) in NOT_PROCESSED | {ErrorCode.GROUP_AUTHORIZATION_FAILED}:
-        return refused(distinct.pop(), f"group {group_id}")
+        return refused(distinct.pop(), f"group {group_id}", needs=needs)
     return codes

@@ -10,6 +10,7 @@ from kgroup.admin.models import DEAD, EMPTY, ChangeStatus, GroupDescription, Gro
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.security.rights import DELETE, on_group
 
 
 def plan(described: Answers[GroupDescription]) -> tuple[GroupResult, ...]:
@@ -53,7 +54,7 @@ def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: floa
     answers: Answers[GroupResult] = {}
     for told in answer.results:
         try:
-            check(told.error_code, f"deleting group {told.group_id}")
+            check(told.error_code, f"deleting group {told.group_id}", needs=[on_group(DELETE, told.group_id)])
             answers[told.group_id] = GroupResult(
                 told.group_id, ChangeStatus.DELETED, None, "deleted with its offsets"
             )

@@ -22,6 +22,7 @@ from kgroup.admin.models import ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.security.rights import READ, lacking, on_group, on_topic
 
 PLAN_STALE = "PLAN_STALE"
 _JOINED = frozenset(
@@ -155,9 +156,9 @@ def _became(
         subscribed = code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         text = "members subscribe to the topic" if subscribed else "a member has joined the group"
         return replace(item, result=ChangeStatus.REFUSED, error_code=name, effect=text)
-    return replace(
-        item, result=ChangeStatus.FAILED, error_code=name, effect="the committed offset is as it was"
-    )
+    missing = lacking(code, on_topic(READ, item.topic), on_group(READ, item.group_id))
+    text = "the committed offset is as it was" + (f": {missing}" if missing else "")
+    return replace(item, result=ChangeStatus.FAILED, error_code=name, effect=text)
 
 
 def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:

@@ -30,6 +30,7 @@ from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import MemberStatus
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+from kgroup.security.rights import READ, on_group
 
 LEAVE_GROUP = 13
 BATCH_VERSION = 3
@@ -213,21 +214,29 @@ def _is_chosen(member: Member, selection: Selection) -> bool:
 
 
 _ABSENT = "not in the group: no-op"
+_REJOINS = "if still running it rejoins at once as a new member"
+SHOWN = 5
 
 
 def _effect(member: Member, heirs: int) -> str:
     count = member.partition_count
+    running = member.connect.running if member.connect is not None else None
+    if running is not None:
+        work = running.names
+        more = f" and {len(work) - SHOWN} more" if len(work) > SHOWN else ""
+        runs = f"its work ({', '.join(work[:SHOWN])}{more}) goes to others" if work else "it runs nothing"
+        return f"removed now, {runs if heirs or not work else 'nobody is left to run its work'}; {_REJOINS}"
     if count is None:
         size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
         why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not tell now"
         partitions = f"what it runs is unknown ({why})"
-        return f"removed now, {partitions}; if still running it rejoins at once as a new member"
+        return f"removed now, {partitions}; {_REJOINS}"
     noun = "partition" if count == 1 else "partitions"
     fate = "go to others" if heirs else "are left without a reader"
     partitions = f"its {count} {noun} {fate}" if count else "it owns nothing"
     if member.state == MemberStatus.LEFT:
         return f"removed for good, {partitions} now and not when its session ends"
-    return f"removed now, {partitions}; if still running it rejoins at once as a new member"
+    return f"removed now, {partitions}; {_REJOINS}"
 
 
 def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:
@@ -245,13 +254,14 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
         )
         request = LeaveGroupRequest(group_id=made.group_id, members=members)
     answer = cluster.ask(node, request, LeaveGroupResponse, timeout_s=left_s)
+    needs = [on_group(READ, made.group_id)]
     if not request.members:
         return (
-            refused(answer.error_code, f"group {made.group_id}")
+            refused(answer.error_code, f"group {made.group_id}", needs=needs)
             if _whole(answer.error_code)
             else [answer.error_code]
         )
-    check(answer.error_code, f"removing members of group {made.group_id}")
+    check(answer.error_code, f"removing members of group {made.group_id}", needs=needs)
     if len(answer.members) != len(made.items):
         return refused(ErrorCode.UNKNOWN_SERVER_ERROR, made.group_id, "the broker answered for other members")
     return [member.error_code for member in answer.members]

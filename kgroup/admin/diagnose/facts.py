@@ -282,7 +282,9 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
             name = each.group.group_id
             failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
         waiting = [each for each in waiting if each.rebalances or each.pending]
-        if not waiting:
+        untellable = {name for name, errors in failed.items() if any(map(_too_old, errors))}
+        if all(not each.rebalances and each.group.group_id in untellable for each in waiting):
+            # These would be waited for in vain: their broker never tells what is held open.
             break
     for each in waiting:
         _unsettled(each, failed.get(each.group.group_id, ()))

@@ -23,6 +23,7 @@ from kgroup.errors import (
     Unreachable,
 )
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
+from kgroup.security.rights import DESCRIBE, DESCRIBE_CONFIGS, on_cluster, on_group
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -92,7 +93,9 @@ def _members(
         answer = cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
         (told,) = answer.groups
         if told.error_code:
-            return {group.group_id: refused(told.error_code, f"group {group.group_id}", told.error_message)}
+            needs = [on_group(DESCRIBE, group.group_id)]
+            what = f"group {group.group_id}"
+            return {group.group_id: refused(told.error_code, what, told.error_message, needs)}
         return {group.group_id: told}
 
     told = cluster.ask_coordinators([group.group_id], ask, idempotent=True)[group.group_id]
@@ -157,7 +160,8 @@ def _settings(
     try:
         answer = cluster.ask(broker, DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
         (told,) = answer.results
-        check(told.error_code, f"settings of {name}", told.error_message)
+        needs = [on_group(DESCRIBE_CONFIGS, name), on_cluster(DESCRIBE_CONFIGS)]
+        check(told.error_code, f"settings of {name}", told.error_message, needs)
     except BrokerRefused as error:
         return None, error
     return {entry.name: entry.value for entry in told.configs if entry.value is not None}, None

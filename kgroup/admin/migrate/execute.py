@@ -32,6 +32,7 @@ from kgroup.protocol.messages.join_group import (
 )
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kgroup.protocol.subscription import Subscription
+from kgroup.security.rights import READ, on_group
 from kgroup.shell import command
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
@@ -164,16 +165,17 @@ def _offsets(cluster: ClusterView, group_id: str) -> Committed:
 
 
 def _join_and_leave(cluster: ClusterView, group_id: str, direction: str) -> None:
+    needs = [on_group(READ, group_id)]
     if direction == UPGRADE:
         member_id = uuid_text(os.urandom(16))
         joined = _heartbeat(cluster, group_id, member_id, JOIN_EPOCH)
-        check(joined.error_code, f"joining {group_id}", joined.error_message)
+        check(joined.error_code, f"joining {group_id}", joined.error_message, needs)
         left = _heartbeat(cluster, group_id, member_id, LEAVE_EPOCH)
         if left.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
-            check(left.error_code, f"leaving {group_id}", left.error_message)
+            check(left.error_code, f"leaving {group_id}", left.error_message, needs)
         return
     answer = _join_classic(cluster, group_id)
-    check(answer.error_code, f"joining {group_id}")
+    check(answer.error_code, f"joining {group_id}", needs=needs)
     _leave_classic(cluster, group_id, answer.member_id)
 
 
@@ -211,7 +213,7 @@ def _leave_classic(cluster: ClusterView, group_id: str, member_id: str) -> None:
     answer = _ask(cluster, group_id, request, LeaveGroupResponse, (LEAVE_NAMES_MEMBERS_SINCE, None))
     code = answer.error_code or answer.members[0].error_code
     if code != ErrorCode.UNKNOWN_MEMBER_ID:
-        check(code, f"leaving {group_id}")
+        check(code, f"leaving {group_id}", needs=[on_group(READ, group_id)])
 
 
 def _ask(

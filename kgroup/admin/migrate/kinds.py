@@ -71,7 +71,7 @@ def kind_of_empty(cluster: ClusterView, group_id: str, topic_names: Collection[s
         whose = f"{internal[0]} is of a Streams application, of this name or of a longer one"
         return Kind(None, f"{whose}, and {otherwise}", code)
     if not sees_every_topic(cluster):
-        hidden = "not all topics, hence commits, may be seen"
+        hidden = "not all topics, hence commits, may be seen without Describe on Topic *"
         return Kind(None, f"{hidden}, and {otherwise}", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
     return _by_commits(offsets, otherwise, code)
 

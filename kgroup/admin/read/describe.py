@@ -22,7 +22,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
-from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, refused
+from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
@@ -111,7 +111,9 @@ def _as_consumer(request: Ask, groups: Sequence[str]) -> Answers[GroupDescriptio
     wanted = ConsumerGroupDescribeRequest(group_ids=asked)
     for told in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
         if told.error_code:
-            answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
+            answers[told.group_id] = refused(
+                told.error_code, f"group {told.group_id}", told.error_message, describing(told.group_id)
+            )
             continue
         members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
         answers[told.group_id] = replace(
@@ -130,7 +132,9 @@ def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> A
     answers: Answers[GroupDescription] = {}
     for told in request(DescribeGroupsRequest(groups=tuple(groups)), DescribeGroupsResponse).groups:
         if told.error_code:
-            answers[told.group_id] = refused(told.error_code, f"group {told.group_id}", told.error_message)
+            answers[told.group_id] = refused(
+                told.error_code, f"group {told.group_id}", told.error_message, describing(told.group_id)
+            )
         elif told.group_state == DEAD:  # what an unknown group is before version 6
             answers[told.group_id] = not_found(told.group_id)
         else:

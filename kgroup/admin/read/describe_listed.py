@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import Answers, Ask, ClusterView
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
 from kgroup.admin.read.members import Sources, described, in_order, share_member, streams_member
-from kgroup.admin.refusals import check, not_found, refused
+from kgroup.admin.refusals import check, describing, not_found, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.protocol.releases import first_release
@@ -82,8 +82,10 @@ def _share(told: share_group_describe.DescribedGroup) -> GroupDescription:
 def _refusal(
     told: share_group_describe.DescribedGroup | streams_group_describe.DescribedGroup,
 ) -> KgroupError | None:
-    what = f"group {told.group_id}"
-    return refused(told.error_code, what, told.error_message) if told.error_code else None
+    if not told.error_code:
+        return None
+    needs = describing(told.group_id)
+    return refused(told.error_code, f"group {told.group_id}", told.error_message, needs)
 
 
 def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:

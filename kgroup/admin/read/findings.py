@@ -22,6 +22,8 @@ from kgroup.admin.models import (
     Finding,
     GroupDescription,
     Member,
+    SubtopologyTasks,
+    Tasks,
 )
 from kgroup.admin.read.members import partitions_of
 from kgroup.domain import MemberStatus, TopicPartition
@@ -80,12 +82,32 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
         if member.state == MemberStatus.REVOKING:
-            yield f"{member.name} has to give up {_some(surplus)} and has not confirmed it", None
+            what = _some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
+            yield f"{member.name} has to give up {what} and has not confirmed it", None
         elif member.state == MemberStatus.WAITING:
-            yield f"{member.name} waits for {_some(missing)}, not yet given up by the previous owner", None
+            what = _some(missing) if missing else _copies(member.target_tasks, member.tasks)
+            yield f"{member.name} waits for {what}, not yet given up by the previous owner", None
         elif member.state == MemberStatus.BEHIND:
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
             yield f"{member.name} has not confirmed its assignment ({epochs})", None
+
+
+def _copies(of: Tasks | None, without: Tasks | None) -> str:
+    """Standby and warm-up tasks that only one of the two has: of a streams member that reads all it shall."""
+    if of is None or without is None:
+        return "partitions of topics that are not known"
+    named = [
+        f"{role} {entry.subtopology_id}:{number}"
+        for role in ("standby", "warmup")
+        for entry in getattr(of, role)
+        for number in entry.partitions
+        if number not in _numbers(getattr(without, role), entry.subtopology_id)
+    ]
+    return f"tasks {', '.join(named)}" if named else "tasks of a topology that is not known"
+
+
+def _numbers(tasks: tuple[SubtopologyTasks, ...], subtopology_id: str) -> tuple[int, ...]:
+    return next((entry.partitions for entry in tasks if entry.subtopology_id == subtopology_id), ())
 
 
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

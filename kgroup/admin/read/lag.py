@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
+    COMMIT_UNREAD,
     DEAD,
     EMPTY,
     STABLE,
@@ -66,7 +67,7 @@ def rows(
     )
     if offsets is not None:
         return tuple(made)
-    return tuple(replace(row, lag=None, reason="what is committed could not be read") for row in made)
+    return tuple(replace(row, lag=None, reason=f"{COMMIT_UNREAD} could not be read") for row in made)
 
 
 def readers_known(group: GroupDescription) -> bool:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import Description, GroupDescription, ItemError, OffsetRow
+from kgroup.admin.models import COMMIT_UNREAD, Description, GroupDescription, ItemError, OffsetRow
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.lag import counted
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.record_times import Untimed
+
+    Age = int | Untimed | KgroupError
+    Ages = Mapping[tuple[TopicPartition, int], Age]
 
 _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
@@ -22,7 +29,8 @@ class PartitionLag:
     """One partition a group reads or has committed; lag, log start and `reason` as in OffsetRow.
 
     `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
-    unknown. Rates are records a second over the interval measured. `error` says what could not be read.
+    unknown; where the lag is known, `reason` says why its age is not. Rates are records a second over the
+    interval measured. `error` says what could not be read.
     """
 
     topic: str
@@ -39,6 +47,11 @@ class PartitionLag:
     error_code: str | None = None
     reason: str | None = None
     log_start_offset: int | None = None
+
+    @property
+    def commit_unread(self) -> bool:
+        """Whether there may be a committed offset that could not be read."""
+        return self.committed_offset is None and (self.reason or "").startswith(COMMIT_UNREAD)
 
     @property
     def gone(self) -> bool:
@@ -109,7 +122,7 @@ def report_of(
     told: Description,
     first: Mapping[tuple[str, str, int], OffsetRow],
     interval_s: float | None,
-    ages: Mapping[tuple[TopicPartition, int], int | KgroupError | None] | None = None,
+    ages: Ages | None = None,
 ) -> LagReport:
     """The lag of groups described, at which rates since they were `first` seen, in time where `ages` tell."""
     groups = tuple(
@@ -124,9 +137,7 @@ def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
     return {(g.group_id, row.topic, row.partition): row for g in told.groups for row in g.offsets}
 
 
-def _ages(
-    cluster: ClusterView, groups: Sequence[GroupDescription]
-) -> dict[tuple[TopicPartition, int], int | KgroupError | None]:
+def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
     """How old the record at each committed offset is, for several groups in as few rounds as possible."""
     from kgroup.admin.read.record_times import record_times
 
@@ -136,15 +147,15 @@ def _ages(
         for row in group.offsets
         if row.lag and row.committed_offset is not None
     }
-    found: dict[tuple[TopicPartition, int], int | KgroupError | None] = {}
+    found: dict[tuple[TopicPartition, int], Age] = {}
     while left:
         # One offset a partition at a time: a fetch request names a partition once.
         offsets = dict(left)
         left -= set(offsets.items())
         now_ms = time.time_ns() // 1_000_000
         for partition, written in record_times(cluster, offsets).items():
-            age = max(now_ms - written, 0) if isinstance(written, int) and written >= 0 else written
-            found[partition, offsets[partition]] = None if age == -1 else age
+            age = max(now_ms - written, 0) if isinstance(written, int) else written
+            found[partition, offsets[partition]] = age
     return found
 
 
@@ -152,12 +163,12 @@ def _report(
     group: GroupDescription,
     first: Mapping[tuple[str, str, int], OffsetRow],
     interval_s: float | None,
-    ages: Mapping[tuple[TopicPartition, int], int | KgroupError | None],
+    ages: Ages,
     times: bool,
 ) -> GroupLag:
     rows = []
     for row in group.offsets:
-        age: int | KgroupError | None = None
+        age: Age | None = None
         if times and row.lag is not None and row.committed_offset is not None:
             key = TopicPartition(row.topic, row.partition), row.committed_offset
             age = ages.get(key) if row.lag else 0
@@ -184,9 +195,7 @@ def _report(
     )
 
 
-def _row(
-    row: OffsetRow, age: int | KgroupError | None, before: OffsetRow | None, interval_s: float | None
-) -> PartitionLag:
+def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: float | None) -> PartitionLag:
     consumed = produced = None
     if before is not None and interval_s:
         consumed = _rate(before.committed_offset, row.committed_offset, interval_s)
@@ -207,7 +216,7 @@ def _row(
         member_id=row.member_id,
         error=row.error or unread,
         error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
-        reason=row.reason,
+        reason=row.reason or (None if age is None or isinstance(age, int | KgroupError) else age.why),
         log_start_offset=row.log_start_offset,
     )
 

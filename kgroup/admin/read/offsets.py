@@ -12,6 +12,7 @@ from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.offset_fetch import (
@@ -69,7 +70,9 @@ def fetched(
         for told in answer.groups if batches else (answer,):
             group = told.group_id if batches else batch[0]  # type: ignore[union-attr]
             if told.error_code:
-                found[group] = refused(told.error_code, f"offsets of group {group}")
+                found[group] = refused(
+                    told.error_code, f"offsets of group {group}", needs=[on_group(DESCRIBE, group)]
+                )
             else:
                 found[group] = told.topics
     return found
@@ -107,7 +110,8 @@ def _committed(topics: FetchedTopics) -> Committed | KgroupError:
     for topic in topics:
         for p in topic.partitions:
             if p.error_code:
-                return refused(p.error_code, f"the committed offset of {topic.name}-{p.partition_index}")
+                what = f"the committed offset of {topic.name}-{p.partition_index}"
+                return refused(p.error_code, what, needs=[on_topic(DESCRIBE, topic.name)])
     return {
         TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
             p.committed_offset, p.committed_leader_epoch, p.metadata or ""
@@ -215,7 +219,7 @@ def _ask_leader(
     answer = cluster.ask(leader, request, ListOffsetsResponse, versions=(lowest, None), timeout_s=left_s)
     return {
         TopicPartition(topic.name, p.partition_index): (
-            refused(p.error_code, f"{topic.name}-{p.partition_index}")
+            refused(p.error_code, f"{topic.name}-{p.partition_index}", needs=[on_topic(DESCRIBE, topic.name)])
             if p.error_code
             else ListedOffset(p.offset, p.timestamp, p.leader_epoch)
         )

@@ -15,6 +15,7 @@ from kgroup.protocol.messages.list_offsets_0 import (
     ListOffsets0Response,
     ListOffsets0Topic,
 )
+from kgroup.security.rights import DESCRIBE, on_topic
 
 
 def ask_oldest(
@@ -39,7 +40,7 @@ def ask_oldest(
 
 def _offset(what: str, code: int, offsets: tuple[int, ...]) -> ListedOffset | KgroupError:
     if code:
-        return refused(code, what)
+        return refused(code, what, needs=[on_topic(DESCRIBE, what.rpartition("-")[0])])
     if not offsets:
         return refused(ErrorCode.UNKNOWN_SERVER_ERROR, what, "the broker told no offset")
     return ListedOffset(offsets[0], -1, -1)

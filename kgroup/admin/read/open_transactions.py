@@ -14,6 +14,7 @@ from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.security.rights import DESCRIBE, on_topic
 
 if TYPE_CHECKING:
     from kgroup.admin.read.offsets import FetchedTopics
@@ -56,7 +57,8 @@ def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupErr
             if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 held.add(place)
             elif p.error_code:
-                return refused(p.error_code, f"whether the offset of {place} is stable")
+                needs = [on_topic(DESCRIBE, topic.name)]
+                return refused(p.error_code, f"whether the offset of {place} is stable", needs=needs)
     return frozenset(held)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, leader_of, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
+from kgroup.security.rights import READ, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.fetch import PartitionData
@@ -21,11 +22,19 @@ PARTITION_BYTES = 64 * 1024
 ROUNDS = 8
 """How many batches without a record to go past (markers of transactions, compacted away) before giving up."""
 
-RecordTimes = dict[TopicPartition, "int | None | KgroupError"]
+
+@dataclass(frozen=True, slots=True)
+class Untimed:
+    """That no time can be told, though nothing failed; `why` in words."""
+
+    why: str
+
+
+RecordTimes = dict[TopicPartition, int | Untimed | KgroupError]
 
 
 def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
-    """The timestamp in ms of the first record at or after each offset; None where no record is.
+    """The timestamp in ms of the first record at or after each offset, or why there is none to tell.
 
     An offset before the start of the log counts from the start: those records are the oldest unread.
     A partition that cannot be read has its error; none is fatal for the others.
@@ -36,9 +45,11 @@ def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) ->
     for _ in range(ROUNDS):
         if not pending:
             break
-        found.update(dict.fromkeys(pending))
         answers = fetch_by_leader(cluster, pending, topics)
         pending = _advance(cluster, pending, answers, found)
+    for partition, at in pending.items():
+        batches = f"{ROUNDS} fetches from offset {offsets[partition]} to {at} brought no record"
+        found[partition] = Untimed(f"{batches}: markers of transactions, or compacted away")
     return found
 
 
@@ -57,21 +68,33 @@ def _advance(
         elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             before_start.append(partition)
         elif answer.error_code:
-            found[partition] = refused(answer.error_code, str(partition))
+            found[partition] = refused(
+                answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
+            )
         else:
             try:
                 told, after = _first_time(answer.records or b"", asked[partition])
             except DecodeError as error:
                 found[partition] = error
                 continue
-            found[partition] = told
             if told is None and asked[partition] < after < answer.high_watermark:
                 following[partition] = after
+            found[partition] = _NO_RECORD if told is None else _NO_TIME if told < 0 else told
     starts = list_offsets(cluster, dict.fromkeys(before_start, EARLIEST)) if before_start else {}
     for partition, start in starts.items():
-        if isinstance(start, ListedOffset) and start.offset > asked[partition]:
+        if isinstance(start, KgroupError):
+            found[partition] = start
+        elif start.offset > asked[partition]:
             following[partition] = start.offset
+        else:
+            found[partition] = Untimed(
+                f"offset {asked[partition]} is not in its log, which begins at {start.offset}"
+            )
     return following
+
+
+_NO_RECORD = Untimed("no record can be read from there on: markers of transactions, or the end")
+_NO_TIME = Untimed("the record there has no time")
 
 
 def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:

@@ -12,6 +12,7 @@ from kgroup.admin.refusals import refused
 from kgroup.client.legacy_consumer import Chunk
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
+from kgroup.security.rights import READ, on_topic
 
 
 class Records:
@@ -36,7 +37,9 @@ class Records:
             elif answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 found[partition] = Chunk((), None)
             elif answer.error_code:
-                found[partition] = refused(answer.error_code, str(partition))
+                found[partition] = refused(
+                    answer.error_code, str(partition), needs=[on_topic(READ, partition.topic)]
+                )
             else:
                 found[partition] = _chunk(answer.records or b"", positions[partition])
         return found

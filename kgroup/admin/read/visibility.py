@@ -33,8 +33,8 @@ RIGHTS = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name,
     }
 )
-_GRANT_TOPICS = "DESCRIBE on Topic:* shows all: ask as a principal that has it"
-_GRANT_GROUPS = "DESCRIBE on Cluster (or on Group:*) shows all: ask as a principal that has it"
+_GRANT_TOPICS = "Describe on Topic * shows all: ask as a principal that has it"
+_GRANT_GROUPS = "Describe on Cluster, or on Group *, shows all: ask as a principal that has it"
 
 
 def unseen_groups(
@@ -49,7 +49,10 @@ def unseen_groups(
         errors.append(ItemError("groups", code_name(error), message, error.hint))
         return tuple(errors)
     if not all_seen:
-        message = "brokers list only the groups that this principal may describe, and it may not describe all"
+        message = (
+            "brokers list only the groups that this principal may describe, and it may not describe all: "
+        )
+        message += "it lacks Describe on Group *"
         errors.append(
             ItemError("groups", ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name, message, _GRANT_GROUPS)
         )
@@ -92,7 +95,7 @@ def sees_every_group(cluster: ClusterView) -> bool:
     """
     failure: KgroupError | None = None
     try:
-        operations = _cluster_operations(cluster)
+        operations = cluster_operations(cluster)
     except KgroupError as error:
         operations, failure = UNTOLD, error
     if (operations & DESCRIBE_BIT and operations != UNTOLD) or _may_describe_any_group(cluster):
@@ -102,7 +105,7 @@ def sees_every_group(cluster: ClusterView) -> bool:
     return False
 
 
-def _cluster_operations(cluster: ClusterView) -> int:
+def cluster_operations(cluster: ClusterView) -> int:
     """The bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
     from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
     from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -150,14 +153,15 @@ def sees_every_topic(cluster: ClusterView) -> bool:
 
 def unseen_topics() -> ItemError:
     """That a list of topics may lack some."""
-    message = "brokers list only the topics that this principal may describe, and it may not describe all"
+    message = "brokers list only the topics that this principal may describe, and it may not describe all: "
+    message += "it lacks Describe on Topic *"
     return ItemError("topics", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
 def unseen_offsets(group_id: str) -> ItemError:
     """That a group may have committed offsets which brokers left out."""
     message = f"{group_id}: may be incomplete: brokers leave out committed offsets of topics that this "
-    message += "may not describe"
+    message += "principal may not describe, and it lacks Describe on Topic *"
     return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 

@@ -2,6 +2,7 @@
 
 from kgroup.broker.dispatch import AnyApi
 from kgroup.broker.handlers import (
+    acls,
     alter_configs,
     api_versions,
     configs,
@@ -18,6 +19,7 @@ from kgroup.broker.handlers import (
     reassignments,
     sasl,
     scram_users,
+    streams,
     topics,
     transactions,
     txn_markers,
@@ -30,6 +32,7 @@ ALL: tuple[AnyApi, ...] = (
     *delete_records.APIS,
     *metadata.APIS,
     *groups.APIS,
+    *streams.APIS,
     *coordinators.APIS,
     *api_versions.APIS,
     *topics.APIS,
@@ -41,6 +44,7 @@ ALL: tuple[AnyApi, ...] = (
     *alter_configs.APIS,
     *features.APIS,
     *log_dirs.APIS,
+    *acls.APIS,
     *sasl.APIS,
     *scram_users.APIS,
 )

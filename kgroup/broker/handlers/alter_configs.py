@@ -9,7 +9,7 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
-from kgroup.coordinator.consumer import settings as groups
+from kgroup.coordinator import group_settings as groups
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -55,7 +55,7 @@ def refuse(
 
 def _checked(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
     """The change to a resource, found to be allowed."""
-    _check_changes(resource.configs)
+    check_changes(resource.configs)
     if resource.resource_type == GROUP:
         return _group(broker, resource)
     if resource.resource_type == TOPIC:
@@ -68,7 +68,8 @@ def _checked(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> C
     )
 
 
-def _check_changes(changes: tuple[AlterableConfig, ...]) -> None:
+def check_changes(changes: tuple[AlterableConfig, ...]) -> None:
+    """Refused with INVALID_REQUEST for changes that are none, whatever they are to."""
     if len({change.name for change in changes}) < len(changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [each.name for each in changes if each.config_operation != DELETE and each.value is None]

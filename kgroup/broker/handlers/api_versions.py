@@ -36,8 +36,13 @@ def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersi
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     features = broker.cluster.catalog.features
     levels = {name: level for name, level in features.levels.items() if level}
-    if "consumer" not in broker.cluster.group_config.rebalance_protocols:
-        levels.pop(metadata_features.GROUP_VERSION, None)
+    protocols = broker.cluster.group_config.rebalance_protocols
+    for protocol, feature in (
+        ("consumer", metadata_features.GROUP_VERSION),
+        ("streams", metadata_features.STREAMS_VERSION),
+    ):
+        if protocol not in protocols:
+            levels.pop(feature, None)
     # Java clients 3.3 to 3.7 close the connection at a feature whose minimum is 0 (KAFKA-17011)
     supported = SUPPORTED if call.version >= LOWEST_MAY_BE_0_SINCE else ()
     return ApiVersionsResponse(

@@ -8,7 +8,7 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.coordinator.consumer.settings import bounds as group_bounds
+from kgroup.coordinator.group_settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

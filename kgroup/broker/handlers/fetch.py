@@ -6,6 +6,7 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,11 +34,22 @@ READ_COMMITTED = 1
 STORAGE_ERROR_SINCE = 6
 LEADERS_SINCE = 16
 _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
-_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+_UNKNOWN = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 
-def fetch(broker: Dispatcher, call: Call[FetchRequest]) -> Answer:
-    """Answer at once if there is enough to read or something to report; else park until there is."""
+def fetch(
+    broker: Dispatcher, call: Call[FetchRequest], readable: Callable[[str], bool] | None = None
+) -> Answer:
+    """Answer at once if there is enough to read or something to report; else park until there is.
+
+    `readable` tells which topics may be read; None for all.
+    """
     request = call.body
     sessions = broker.sessions(call.node)
     try:
@@ -46,6 +58,7 @@ def fetch(broker: Dispatcher, call: Call[FetchRequest]) -> Answer:
         )
     except Refused as refused:
         return FetchResponse(error_code=refused.code)
+    plan.readable = readable
     found = read(broker, call, plan)
     if found.enough or request.max_wait_ms <= 0:
         return respond(broker, call, plan, found)
@@ -83,8 +96,12 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     total, failed = 0, False
     known: Answers = []
     unknown: Answers = []
+    readable = plan.readable
     for key, wanted in plan.partitions:
-        data = _data(broker, call, wanted, plan.by_id, left, must_progress=total == 0)
+        if readable is not None and _hidden(broker, wanted, readable):
+            data = _failed(wanted.ask.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            data = _data(broker, call, wanted, plan.by_id, left, must_progress=total == 0)
         if data.error_code in _UNKNOWN:
             unknown.append((key, wanted, data))
             continue
@@ -97,6 +114,12 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
         plan.unknown = {key for key, _, _ in unknown}
     gone = len(unknown) > len(plan.unknown)
     return Found(known + unknown, failed or gone or not known or total >= min(request.min_bytes, most))
+
+
+def _hidden(broker: Dispatcher, wanted: Wanted, readable: Callable[[str], bool]) -> bool:
+    """Whether a partition belongs to a topic that may not be read, as far as the topic is known."""
+    name = wanted.name or broker.cluster.catalog.image.name_of(wanted.topic_id)
+    return name is not None and not readable(name)
 
 
 def _data(

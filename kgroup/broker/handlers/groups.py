@@ -108,7 +108,7 @@ def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
     if len(request.groups) == 1:
         return broker.tickets.submit(broker.partition_of(request.groups[0].group_id), call)
     wanted = {group.group_id: group for group in request.groups}
-    return _by_group(
+    return by_group(
         broker,
         call,
         as_often_as_asked((group.group_id for group in request.groups), str),
@@ -123,7 +123,7 @@ def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
 def describe_groups(broker: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
     """Classic groups, each from its shard."""
     request = call.body
-    return _by_group(
+    return by_group(
         broker,
         call,
         as_often_as_asked(request.groups, str),
@@ -138,7 +138,7 @@ def describe_groups(broker: Dispatcher, call: Call[DescribeGroupsRequest]) -> An
 def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
     """Consumer groups, each from its shard."""
     request = call.body
-    return _by_group(
+    return by_group(
         broker,
         call,
         as_often_as_asked(request.group_ids, str),
@@ -152,7 +152,7 @@ def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescrib
 
 def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     """Groups of any kind, each by its shard; a group named twice is answered once."""
-    return _by_group(
+    return by_group(
         broker,
         call,
         list(dict.fromkeys(call.body.groups_names)),
@@ -183,7 +183,7 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
     return refusal(request, code, message)
 
 
-def _by_group(
+def by_group(
     broker: Dispatcher,
     call: Call[Message],
     ids: Sequence[str],

@@ -50,9 +50,24 @@ def reassign(
 
 
 def refuse_reassign(
-    request: Message, code: ErrorCode, message: str | None
+    request: alter.AlterPartitionReassignmentsRequest, code: ErrorCode, message: str | None
 ) -> alter.AlterPartitionReassignmentsResponse:
-    return alter.AlterPartitionReassignmentsResponse(error_code=code, error_message=message)
+    return alter.AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        responses=tuple(
+            alter.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    alter.ReassignablePartitionResponse(
+                        partition_index=p.partition_index, error_code=code, error_message=message
+                    )
+                    for p in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
 
 
 def list_reassignments(broker: Dispatcher, call: Call[Message]) -> ListPartitionReassignmentsResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
+from kgroup.broker.topics import check_name
 from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
@@ -103,6 +104,7 @@ def _producers(
     broker: Dispatcher, call: Call[Message], topic: str, partition: int
 ) -> described.PartitionResponse:
     try:
+        check_name(topic)
         _, log = partition_log(broker, call.node, topic, partition)
         producers = broker.producers.of(topic, partition, log)
     except (Refused, StorageError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kgroup.broker.legacy.host import LegacyHost
@@ -11,6 +12,7 @@ from kgroup.broker.legacy.link import Link, Tell
 from kgroup.broker.legacy.metrics import metrics
 from kgroup.broker.legacy.registrar import Registrar
 from kgroup.broker.legacy.tree_link import TreeLink
+from kgroup.broker.legacy.tree_listener import TreeListener
 from kgroup.broker.metrics import Metric
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.legacy.coordinator.config import LegacyConfig
@@ -26,13 +28,17 @@ REACH_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class LegacyOptions:
-    """The first port (0: any free ones), and the ensemble; without one the tree is in this process."""
+    """The first port (0: any free ones), and the ensemble; without one the tree is in this process.
+
+    That one answers as ZooKeeper does on `tree_port` (0: any free one).
+    """
 
     port: int = 0
     ensemble: Ensemble | None = None
     security: Security = field(default_factory=Security)
     config: LegacyConfig = field(default_factory=LegacyConfig)
     reach_s: float = REACH_S
+    tree_port: int = 0
 
 
 class LegacyBrokers:
@@ -44,6 +50,7 @@ class LegacyBrokers:
         self.tree = Tree() if options.ensemble is None else None
         self.hosts: list[LegacyHost] = []
         self._registrar: Registrar | None = None
+        self._tree_listener: TreeListener | None = None
 
     async def start(self) -> list[str]:
         """Listen, and look for the coordinator's place; each broker's host:port.
@@ -61,7 +68,15 @@ class LegacyBrokers:
                 node, self._options.config, self._cluster.clock, self._cluster.complaints, self._link
             )
             self.hosts.append(host)
-            listeners[node] = address, _listen(host, port + node if port else 0)
+            own = port + node if port else 0
+            with _naming(own, "--legacy-port"):
+                listeners[node] = address, host.listen(HOST, own)
+        if self.tree is not None:
+            port = self._options.tree_port
+            with _naming(port, "--tree-port"):
+                self._tree_listener = TreeListener(
+                    self.tree, self._cluster.clock.now_ms, HOST, port, self._cluster.complaints
+                )
         self._registrar = Registrar(self._cluster, listeners, self._link)
         self._registrar.start()
         for host in self.hosts:
@@ -76,6 +91,14 @@ class LegacyBrokers:
             await host.stop()
         if self._registrar is not None:
             self._registrar.close()
+        if self._tree_listener is not None:
+            self._tree_listener.close()
+
+    @property
+    def tree_at(self) -> str | None:
+        """Where the tree in this process answers as ZooKeeper does; None before `start`, and without one."""
+        listener = self._tree_listener
+        return None if listener is None else "{}:{}".format(*listener.address)
 
     def metrics(self) -> Iterator[Metric]:
         """What the coordinators tell of themselves now."""
@@ -91,16 +114,18 @@ class LegacyBrokers:
         return SessionLink(self._options.ensemble, self._options.security, session_ms, tell)
 
 
-def _listen(host: LegacyHost, port: int) -> tuple[str, int]:
+@contextmanager
+def _naming(port: int, option: str) -> Iterator[None]:
+    """A port that cannot be had as a KgroupError that names the option it came from."""
     try:
-        return host.listen(HOST, port)
+        yield
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        hint = "take another with --legacy-port, or leave it out for any free ones"
+        hint = f"take another with {option}, or leave it out for any free one"
         raise KgroupError(f"port {port} on {HOST} cannot be used: {error.strerror}", hint) from None
     except OverflowError:
-        raise KgroupError(f"port {port} is above 65535", "take a lower one with --legacy-port") from None
+        raise KgroupError(f"port {port} is above 65535", f"take a lower one with {option}") from None
 
 
 def _prepare(options: LegacyOptions) -> None:

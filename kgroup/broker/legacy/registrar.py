@@ -142,6 +142,7 @@ class Registrar:
 
     def _broker(self, number: int) -> bytes:
         (host, port), (own_host, own_port) = self._listeners[number]
+        protocol = self._cluster.scheme.removesuffix("://") or "PLAINTEXT"
         return json.dumps(
             {
                 "version": 4,
@@ -149,8 +150,8 @@ class Registrar:
                 "port": port,
                 "jmx_port": -1,
                 "timestamp": str(self._cluster.clock.now_ms()),
-                "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-                "endpoints": [f"PLAINTEXT://{host}:{port}", f"{OWN_LISTENER}{own_host}:{own_port}"],
+                "listener_security_protocol_map": {protocol: protocol},
+                "endpoints": [f"{protocol}://{host}:{port}", f"{OWN_LISTENER}{own_host}:{own_port}"],
             }
         ).encode()
 

@@ -137,6 +137,8 @@ class Authentication:
         code = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = SaslHandshakeResponse(error_code=code, mechanisms=tuple(lock.exchanges))
         out = encoded(route, correlation, answer)
+        if not known and self._before is not None:
+            return Step(Then.CLOSED, why=f"the mechanism {self._mechanism[:40]!r} in a session")
         if not known:
             return Step(Then.REFUSED, out, f"the mechanism {self._mechanism[:40]!r}, which is not enabled")
         if self._before is not None and self._before.mechanism != self._mechanism:
@@ -156,6 +158,8 @@ class Authentication:
         try:
             said, lifetime_ms = self._step(body.auth_bytes)
         except Denied as denied:
+            if denied.silent:
+                return Step(Then.CLOSED, why=str(denied))
             again = "re-authentication" if self._before else "authentication"
             told = denied.told or (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
@@ -164,7 +168,7 @@ class Authentication:
             code = ErrorCode.SASL_AUTHENTICATION_FAILED
             refusal = SaslAuthenticateResponse(error_code=code, error_message=told)
             return Step(Then.REFUSED, encoded(route, correlation, refusal), str(denied))
-        answer = SaslAuthenticateResponse(auth_bytes=said, session_lifetime_ms=lifetime_ms)
+        answer = SaslAuthenticateResponse(error_message="", auth_bytes=said, session_lifetime_ms=lifetime_ms)
         then = Then.DONE if self.session else Then.MORE
         return Step(then, encoded(route, correlation, answer))
 
@@ -172,7 +176,7 @@ class Authentication:
         try:
             said, _ = self._step(frame)
         except Denied as denied:
-            return Step(Then.REFUSED, why=str(denied))
+            return Step(Then.CLOSED if denied.silent else Then.REFUSED, why=str(denied))
         return Step(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
 
     def _step(self, said: bytes) -> tuple[bytes, int]:

@@ -1,10 +1,12 @@
-"""`kgroup cluster`: brokers and topics, enough to set a scene."""
+"""`kgroup cluster`: brokers, topics, users and access rules, enough to set a scene."""
 
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from kgroup.cli.commands.cluster_acls import acls
+from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -155,4 +157,12 @@ def create_topic(
     return show(env, Result(data, (text,), names=[topic.name], cluster=where))
 
 
-command = group("cluster", "Brokers and topics: status, topics, create-topic.", status, topics, create_topic)
+command = group(
+    "cluster",
+    "Brokers, topics, users and rights: status, topics, create-topic, user, acl.",
+    status,
+    topics,
+    create_topic,
+    users,
+    acls,
+)

@@ -56,13 +56,29 @@ def _ask(env: Env, group_ids: list[str]) -> ExitCode:
     from dataclasses import asdict
 
     from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.output.wording import UNKNOWN, of_seen, shown_errors
+    from kgroup.domain import OFFSETS_TOPIC
 
     with open_admin(env) as admin:
         groups = [asdict(found) for found in admin.find_coordinator(group_ids)]
+        unseen = admin.may_not_see(OFFSETS_TOPIC)
         where = identity(admin, env)
     rows = [
         {**g, "broker": g["coordinator"]["id"], "address": "{host}:{port}".format(**g["coordinator"])}
         for g in groups
     ]
+    if unseen:
+        rows = [{**row, "offsets_partition": UNKNOWN} for row in rows]
     names = [g["group_id"] for g in groups]
-    return show(env, Result({"groups": groups}, (Table(_COLUMNS, rows),), "groups", names, cluster=where))
+    return show(
+        env,
+        Result(
+            {"groups": groups},
+            (Table(_COLUMNS, rows),),
+            "groups",
+            names,
+            errors=shown_errors(unseen),
+            exit_code=of_seen(ExitCode.OK, unseen),
+            cluster=where,
+        ),
+    )

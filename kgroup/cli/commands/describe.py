@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
@@ -32,6 +34,7 @@ ORDERS = ("instance", "member", "topic")
         ("kgroup describe orders --by topic -o csv", "the same as CSV"),
         ("kgroup describe --all-groups -o ndjson", "one JSON object per group"),
         ("kgroup describe orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
+        ("kgroup describe orders --rest https://rest:8082", "by Confluent's REST API v3"),
     ),
 )
 def command(
@@ -57,6 +60,7 @@ def command(
         ),
     ] = "instance",
     zookeeper: ZooKeeper = None,
+    rest: Rest = None,
 ) -> ExitCode:
     """Describe groups: state, members, assignment, offsets, lag, and findings.
 
@@ -69,11 +73,18 @@ def command(
     sections = _sections(section, by)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
+    one_source(zookeeper, rest)
     if zookeeper is not None:
         with open_groups(env, zookeeper) as opened:
             named = every(opened.groups) if all_groups else expand(opened.groups, group or [])
             described = opened.groups.describe(named.groups)
             where = opened.identity()
+        return show(env, _result(env, described, named.unseen, sections, by, where))
+    if rest is not None:
+        with by_rest.open_groups(env, rest) as reached:
+            named = every(reached.groups) if all_groups else expand(reached.groups, group or [])
+            described = reached.groups.describe(named.groups)
+            where = reached.identity()
         return show(env, _result(env, described, named.unseen, sections, by, where))
     with open_admin(env) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
@@ -119,7 +130,8 @@ def _result(
     else:
         rows = [row for group in described.groups for row in offset_rows(group, short=False)]
         main = Table(OFFSET_COLUMNS, rows)
-    hidden = [*(error for group in described.groups for error in group.errors), *unseen]
+    # What is not known of a group was told when the groups were looked up, and again with the group.
+    hidden = list(dict.fromkeys([*(error for group in described.groups for error in group.errors), *unseen]))
     code = of_batch(exit_codes(described.errors), bool(described.groups))
     return Result(
         {"groups": [asdict(group) for group in described.groups]},

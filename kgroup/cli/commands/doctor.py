@@ -35,6 +35,8 @@ LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignment
             "kgroup doctor orders --without history,settings",
             "with the right to see the group and its topics only",
         ),
+        ("kgroup doctor orders --rights", "which commands this login can use on the group"),
+        ("kgroup doctor orders --rights --for reset-offsets", "and the ACLs to ask for, as kafka-acls lines"),
     ),
 )
 def command(
@@ -61,16 +63,38 @@ def command(
             help="How long to keep looking at a group that is rebalancing or has offsets held open.",
         ),
     ] = "10s",
+    rights: Annotated[
+        bool, typer.Option("--rights", help="Which commands this principal can use here; changes nothing.")
+    ] = False,
+    for_: Annotated[
+        list[str] | None,
+        typer.Option("--for", metavar="COMMAND", help="With --rights: only these, and the ACLs to ask for."),
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="TOPIC", help="With --rights: about this topic alone.")
+    ] = None,
+    principal: Annotated[
+        str | None,
+        typer.Option("--principal", metavar="TYPE:NAME", help="With --rights: whom the ACLs are for."),
+    ] = None,
 ) -> ExitCode:
     """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.
 
     A group is healthy (exit code 0) if everything was examined and no finding is an error; an error gives 8.
     Anything that could not be examined makes it unknown: 6 for missing rights, 7 if nobody answers, else 5,
     also if only some groups are. Uses what describe shows, settings, and the history in __consumer_offsets.
+    With --rights it looks at this principal instead: 6 if a command named by --for lacks a right, 5 if that
+    is not known.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import every, expand
 
+    if rights:
+        from kgroup.cli.views.rights import Question
+        from kgroup.cli.views.rights import examine as examine_rights
+
+        return examine_rights(env, Question(group or (), topic, for_ or (), principal))
+    _refuse_without_rights(for_=for_, topic=topic, principal=principal)
     left_out = _looks(without)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
@@ -80,6 +104,12 @@ def command(
         found = admin.examine(named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s)
         where = identity(admin, env)
     return _shown(env, found, named.unseen, where)
+
+
+def _refuse_without_rights(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"--{name.rstrip('_')} is about rights", "add --rights")
 
 
 def _looks(without: str | None) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         ("kgroup lag orders --rate 10s", "does it catch up, and when"),
         ("kgroup lag orders --fail-above 5m -q", "exit code 8 when something waits longer than that"),
         ("kgroup lag orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
+        ("kgroup lag orders --rest https://rest:8082", "by Confluent's REST API v3"),
     ),
 )
 def command(
@@ -43,6 +46,7 @@ def command(
         ),
     ] = None,
     zookeeper: ZooKeeper = None,
+    rest: Rest = None,
 ) -> ExitCode:
     """Show how far groups are behind, partition by partition and in total.
 
@@ -60,12 +64,19 @@ def command(
     if interval_s == 0:
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
     in_time = time or bool(limit and limit["unit"] == "ms")
+    one_source(zookeeper, rest)
     if zookeeper is not None:
         refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
         with open_groups(env, zookeeper, longer_s=interval_s or 0.0) as opened:
             named = expand(opened.groups, group)
             measured = opened.groups.lag(named.groups, interval_s)
             where = opened.identity()
+    elif rest is not None:
+        by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))
+        with by_rest.open_groups(env, rest, longer_s=interval_s or 0.0) as reached:
+            named = expand(reached.groups, group)
+            measured = reached.groups.lag(named.groups, interval_s)
+            where = reached.identity()
     else:
         with open_admin(env) as admin:
             named = expand(admin, group)
@@ -79,6 +90,9 @@ def command(
 
 
 _NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"
+
+
+_NO_TIMES_BY_REST = "REST tells no times of records: a limit in records, as in --fail-above 1000"
 
 
 def _limit(text: str) -> "Limit":

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -42,6 +44,7 @@ def _complete_type(incomplete: str) -> list[str]:
         ("kgroup list --topic orders -o name", "the groups that read a topic, for a script"),
         ("kgroup list --type consumer --sort=-members", "the largest first"),
         ("kgroup list --zookeeper zk:2181/kafka", "groups of Kafka 0.8 to 1.1 in ZooKeeper"),
+        ("kgroup list --rest https://rest:8082", "by Confluent's REST API v3"),
     ),
 )
 def command(
@@ -91,6 +94,7 @@ def command(
         bool, typer.Option("--members/--no-members", help="Count members (describes every group).")
     ] = True,
     zookeeper: ZooKeeper = None,
+    rest: Rest = None,
 ) -> ExitCode:
     """List the groups of the cluster, of every protocol.
 
@@ -102,9 +106,15 @@ def command(
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
     _check_types(types)
+    one_source(zookeeper, rest)
     if zookeeper is not None:
         refuse(zookeeper, type=(types, _ONE_TYPE), static_only=(static_only, _NO_INSTANCES))
         listing, where = _in_zookeeper(env, zookeeper, states, topic)
+        listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
+        return _show(env, listing, where, key, sort)
+    if rest is not None:
+        by_rest.refuse(rest, topic=(topic is not None, _BY_DESCRIBE), static_only=(static_only, _BY_DESCRIBE))
+        listing, where = _by_rest(env, rest, states, types, members)
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         return _show(env, listing, where, key, sort)
     with open_admin(env) as admin:
@@ -121,6 +131,26 @@ def command(
 
 _ONE_TYPE = "all groups there are of one type"
 _NO_INSTANCES = "consumers of that age have no instance ids"
+
+
+_BY_DESCRIBE = "kgroup describe --rest tells it, group by group"
+
+
+def _by_rest(
+    env: Env, url: str, states: tuple[str, ...], types: tuple[str, ...], members: bool
+) -> "tuple[Listing, Document]":
+    wanted, kinds = {state.lower() for state in states}, {name.lower() for name in types}
+    with by_rest.open_groups(env, url) as opened:
+        listing = opened.groups.list_groups(count_members=members)
+        where = opened.identity()
+    # A state or type that is not told may be the one that is wanted.
+    groups = (
+        g
+        for g in listing.groups
+        if (not wanted or g.state is None or g.state.lower() in wanted)
+        and (not kinds or g.type is None or g.type in kinds)
+    )
+    return replace(listing, groups=tuple(groups)), where
 
 
 def _in_zookeeper(

@@ -155,7 +155,8 @@ def delete(
             purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
             return make_plan(purpose, now, drafts)
 
-        unseen = [*named.unseen, *(unseen_of(admin, named.groups) if all_topics else ())]
+        left_out = unseen_of(admin, named.groups) if all_topics else _hidden(admin, scope.topics)
+        unseen = [*named.unseen, *left_out]
         return run(env, admin, plan, Consent(execute, yes), unseen=unseen)
 
 
@@ -202,7 +203,11 @@ def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> 
     """Where offsets may be missing: of any topic, or of the topics named."""
     if scope.all_topics:
         return [found.unseen for found in now.values() if found.unseen]
-    return [error for topic in scope.topics for error in admin.may_not_see(topic)]
+    return _hidden(admin, scope.topics)
+
+
+def _hidden(admin: "Admin", topics: "Iterable[str]") -> "list[ItemError]":
+    return [error for topic in topics for error in admin.may_not_see(topic)]
 
 
 def _refuse_if_nothing_known(group: "GroupNow") -> None:

@@ -1,7 +1,7 @@
 """`kgroup regex`: topic patterns as brokers read them."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,9 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group
+
+if TYPE_CHECKING:
+    from kgroup.admin.models import ItemError
 
 
 @make(
@@ -43,18 +46,21 @@ def check(
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.output.result import Result, ShownError, show
     from kgroup.cli.output.tables import Column, Table
+    from kgroup.cli.output.wording import of_seen, shown_errors
 
     where = None
+    unseen: tuple[ItemError, ...] = ()
     if topics is not None or offline:
         names = read_text(topics).split() if topics is not None else []
     else:
         with open_admin(env) as admin:
-            names = [topic.name for topic in admin.topics() if not topic.internal]
+            seen, unseen = admin.list_topics()
+            names = [topic.name for topic in seen if not topic.internal]
             where = identity(admin, env)
     found = check_pattern(pattern, names)
     # Only where members would be refused is the rest of what other languages make of it an error too.
     rows = [asdict(difference) for difference in found.differences]
-    errors = []
+    errors = shown_errors(unseen)
     if not found.valid:
         pointer = f"{found.reason} at position {found.position}"
         hint = "write it in RE2: no look-around, no backreferences"
@@ -68,12 +74,13 @@ def check(
         blocks.append(" " * min(found.position, len(pattern)) + "^ " + str(found.reason))
     matched = Table((Column("topic"),), [{"topic": name} for name in found.matches])
     if found.valid and not offline:
-        blocks += ["", f"matches {len(found.matches)} of {len(names)} topics", matched]
+        least = "at least " if unseen else ""
+        blocks += ["", f"matches {least}{len(found.matches)} of {len(names)} topics", matched]
     if found.prefix_only:
         blocks.append(f"only the beginning matches, so not taken: {', '.join(found.prefix_only)}")
     blocks += [f"{'!!' if row['severity'] == 'error' else '!'} {row['message']}" for row in rows]
-    data = {**asdict(found), "topics": None if offline else len(names)}
-    code = ExitCode.OK if found.valid else ExitCode.BAD_VERDICT
+    data = {**asdict(found), "topics": None if offline or unseen else len(names)}
+    code = of_seen(ExitCode.OK, unseen) if found.valid else ExitCode.BAD_VERDICT
     return show(
         env,
         Result(data, blocks, names=found.matches, errors=errors, exit_code=code, cluster=where, main=matched),

@@ -76,6 +76,15 @@ def command(
         int | None,
         typer.Option("--legacy-port", metavar="N", help="Its first port; by default free ones.", min=0),
     ] = None,
+    tree_port: Annotated[
+        int | None,
+        typer.Option(
+            "--tree-port",
+            metavar="N",
+            help="Where its tree in this process answers as ZooKeeper does; by default a free one.",
+            min=0,
+        ),
+    ] = None,
     legacy_set: Annotated[
         list[str] | None,
         typer.Option("--legacy-set", metavar="KEY=VALUE", help="One of its settings; repeatable."),
@@ -117,16 +126,24 @@ def command(
         settings = {**_of_file(env, config), **settings}
     if "listeners" in settings and port is not None:
         raise ConfigError("--port and the setting listeners both say where to listen", "give one of them")
-    given = {"--legacy-port": legacy_port, "--legacy-set": legacy_set, "--zookeeper": zookeeper}
+    given = {
+        "--legacy-port": legacy_port,
+        "--legacy-set": legacy_set,
+        "--tree-port": tree_port,
+        "--zookeeper": zookeeper,
+    }
     for name, value in given.items():
         if value is not None and not legacy:
             raise ConfigError(f"{name} is for the coordinator of the ZooKeeper era", "give --legacy, too")
+    if tree_port is not None and zookeeper is not None:
+        raise ConfigError("--tree-port and --zookeeper name two trees", "give one of them")
     if env.verbose:
         import logging
 
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     listeners, config_of_brokers = listeners_apart(settings)
-    coordinators = _legacy(env, legacy_port or 0, legacy_set or [], zookeeper) if legacy else None
+    ports = (legacy_port or 0, tree_port or 0)
+    coordinators = _legacy(env, ports, legacy_set or [], zookeeper) if legacy else None
     claim = None if memory or target is None else Claim(target.directory, "kgroup serve")
     cluster = Cluster(claim, brokers=brokers, config=config_of_brokers, offsets_partitions=partitions)
     first = 9092 if port is None else port
@@ -155,13 +172,14 @@ def _of_file(env: Env, path: Path) -> dict[str, str]:
     return {name: text for name, text in found.items() if name not in idle}
 
 
-def _legacy(env: Env, port: int, pairs: list[str], zookeeper: str | None) -> "LegacyOptions":
+def _legacy(env: Env, ports: tuple[int, int], pairs: list[str], zookeeper: str | None) -> "LegacyOptions":
     from kgroup.broker.legacy.brokers import LegacyOptions
     from kgroup.legacy.coordinator.config import read_settings
 
     config = read_settings(dict(_pair(text, "--legacy-set") for text in pairs))
+    port, tree_port = ports
     if zookeeper is None:
-        return LegacyOptions(port, config=config)
+        return LegacyOptions(port, config=config, tree_port=tree_port)
     from kgroup.cli.env.zookeeper import named
 
     ensemble, security, timeout_s = named(env, zookeeper)

@@ -3,12 +3,14 @@
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.posting import NOT_DELIVERED, posting
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.options import command as make
 from kgroup.domain import Document
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.conditions import Condition, Looks
     from kgroup.admin.read.watching import Change
     from kgroup.cli.output.tables import Table
+    from kgroup.cli.webhook import Webhook
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
 
@@ -28,7 +31,7 @@ _HOME_AND_CLEAR = "\033[H\033[2J"
         ("kgroup watch orders", "members, assignment and lag, live"),
         ("kgroup watch orders --until stable --stop-after 5m", "until it has settled"),
         ("kgroup watch 'pay*' --events > changes.ndjson", "each difference as one JSON object per line"),
-        ("kgroup watch orders --events --notify http://hooks.local/kafka", "and posted to a web address"),
+        ("kgroup watch orders --events --notify https://hooks.local/kafka", "and posted to a web address"),
     ),
 )
 def command(
@@ -47,6 +50,14 @@ def command(
     notify: Annotated[
         str | None, typer.Option("--notify", metavar="URL", help="Post each event to this URL as JSON.")
     ] = None,
+    notify_secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--notify-secret-file",
+            metavar="FILE",
+            help="What signs the posts; else KGROUP_NOTIFY_SECRET or notify.secret of the context.",
+        ),
+    ] = None,
     interval: Annotated[
         str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
     ] = "1s",
@@ -61,6 +72,7 @@ def command(
 
     Looks at intervals, so anything that begins and ends between two looks is missed; `replay-log` shows it.
     Outages are reported and waited out; exit code 5 if something was not visible at the end.
+    Posts are signed and retried in order; each one that could not be delivered is named, and the code is 5.
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.admin.read.watching import differences, sight_changes
@@ -70,8 +82,11 @@ def command(
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)
     limit_s = parse_duration(stop_after) if stop_after else float("inf")
-    view = _View(env, events, notify)
-    with open_admin(env, within_s=limit_s) as admin:
+    with (
+        posting(env, notify, notify_secret_file) as hook,
+        open_admin(env, within_s=limit_s) as admin,
+    ):
+        view = _View(env, events, hook)
 
         def find() -> "tuple[Sequence[str], Sequence[ItemError]]":
             named = expand(admin, group, waiting=True)
@@ -91,8 +106,7 @@ def command(
             before, lost = dict(looks.seen), dict(looks.problems)
         where = identity(admin, env, ask=False)
     failure = _failure(looks, late if condition else [], until, stop_after)
-    view.end(looks, where, failure)
-    return failure.exit_code if failure else ExitCode.OK
+    return view.end(looks, where, failure)
 
 
 def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
@@ -120,9 +134,9 @@ def _failure(looks: "Looks", late: list[str], until: str | None, stop_after: str
 class _View:
     """Where differences go: a screen, lines of text, ndjson, or (-o json) one document at the end."""
 
-    def __init__(self, env: Env, events: bool, notify: str | None) -> None:
+    def __init__(self, env: Env, events: bool, hook: "Webhook | None") -> None:
         self._env = env
-        self._notify = notify
+        self._hook = hook
         self._ndjson = events or env.output.format == "ndjson"
         self._document = env.output.is_document and not events
         self._screen = env.output.terminal and not self._ndjson and not self._document
@@ -135,8 +149,8 @@ class _View:
         for change in changes:
             now_ms = time.time_ns() // 1_000_000
             row = _json(change, now_ms)
-            if self._notify:
-                self._post(row)
+            if self._hook is not None:
+                self._hook.put(row)
             if self._document:
                 self._kept.append(row)
             elif self._ndjson:
@@ -163,26 +177,19 @@ class _View:
             sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every look replaces the last; Ctrl-C ends\n\n")
         show(self._env, Result({}, shown))
 
-    def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> None:
+    def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> ExitCode:
         """The document, where one was asked for, and what went wrong."""
         from kgroup.cli.output.result import Result, ShownError, show
 
         errors = [ShownError.of(failure)] if failure else []
-        code = failure.exit_code if failure else ExitCode.OK
+        lost = () if self._hook is None else self._hook.lost
+        errors += [ShownError(code=NOT_DELIVERED, message=each.told) for each in lost]
+        code = failure.exit_code if failure else ExitCode.PARTIAL if lost else ExitCode.OK
         if not self._document:
-            show(self._env, Result({}, errors=errors, exit_code=code))
-            return
+            return show(self._env, Result({}, errors=errors, exit_code=code))
         groups = [{"group_id": name, "state": _state(looks, name)} for name in looks.names]
         data = {"events": self._kept, "groups": groups}
-        show(self._env, Result(data, items="events", errors=errors, exit_code=code, cluster=where))
-
-    def _post(self, row: Mapping[str, object]) -> None:
-        from kgroup.cli.webhook import post
-
-        assert self._notify is not None
-        problem = post(self._notify, row)
-        if problem:
-            self._env.note(f"warning: {problem}")
+        return show(self._env, Result(data, items="events", errors=errors, exit_code=code, cluster=where))
 
 
 def _state(looks: "Looks", name: str) -> str | None:

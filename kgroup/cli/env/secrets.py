@@ -6,7 +6,7 @@ Asked for when a connection is made, so that a command that needs none opens no 
 import os
 import shlex
 
-from kgroup.cli.env.setting_names import SECRETS, Resolved
+from kgroup.cli.env.setting_names import NEVER_IN_ARGV, SECRETS, Resolved
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.client.properties.given import Given
 from kgroup.errors import ConfigError
@@ -24,7 +24,7 @@ def given(resolved: Resolved, *, fetch: bool = True) -> Given:
     settings = resolved.settings
     values = {name: setting.value for name, setting in settings.items()}
     origins = {name: setting.origin for name, setting in settings.items()}
-    for name in SECRETS & {_secret(name) for name in settings}:
+    for name in (SECRETS - NEVER_IN_ARGV) & {_secret(name) for name in settings}:
         if name not in values and (found := secret(resolved, name) if fetch else _LEFT) is not None:
             values[name] = found
             source = settings.get(name + FROM_COMMAND) or settings[name + FROM_ENVIRONMENT]

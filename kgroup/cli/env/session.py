@@ -102,6 +102,10 @@ def _served_at(directory: Path) -> str | None:
 
 def _embedded(directory: Path) -> "Transport":
     from kgroup.broker.embedded import EmbeddedTransport
+    from kgroup.log.files import ACLS
     from kgroup.runtime.cluster import Cluster
+    from kgroup.runtime.settings import STANDARD_AUTHORIZER
 
-    return EmbeddedTransport(Cluster(directory))
+    # where there are access rules, they can be looked at and changed; who has the folder is bound by none
+    settings = {"authorizer.class.name": STANDARD_AUTHORIZER} if (directory / ACLS).exists() else None
+    return EmbeddedTransport(Cluster(directory, config=settings))

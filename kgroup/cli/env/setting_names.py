@@ -25,7 +25,25 @@ _OF_ZOOKEEPER = (
     "zookeeper.ssl.key.password",
     "zookeeper.ssl.endpoint.identification.algorithm",
 )
-SECRETS = catalogue.SECRET | {"zookeeper.sasl.password", "zookeeper.ssl.key.password"}
+REST = "rest.url"
+FILE_SUFFIX = ".file"
+NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
+NEVER_IN_ARGV = frozenset({NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN, "rest.ssl.key.password"})
+"""Secrets of kgroup's own, which no other tool's habit puts into a command line."""
+_OF_REST = (
+    "rest.username",
+    REST_PASSWORD,
+    REST_PASSWORD + FILE_SUFFIX,
+    REST_TOKEN,
+    REST_TOKEN + FILE_SUFFIX,
+    "rest.ssl.ca.location",
+    "rest.ssl.certificate.location",
+    "rest.ssl.key.location",
+    "rest.ssl.key.password",
+    NOTIFY_SECRET,
+    NOTIFY_SECRET + FILE_SUFFIX,
+)
+SECRETS = catalogue.SECRET | {"zookeeper.sasl.password", "zookeeper.ssl.key.password"} | NEVER_IN_ARGV
 GUARDED = SECRETS - catalogue.CERTIFICATES_ONLY
 """What makes a file its owner's alone."""
 KNOWN = catalogue.KNOWN | {
@@ -33,6 +51,7 @@ KNOWN = catalogue.KNOWN | {
     "client.id",
     "request.timeout.ms",
     *_OF_ZOOKEEPER,
+    *_OF_REST,
     *(name + suffix for name in SECRETS for suffix in (FROM_COMMAND, FROM_ENVIRONMENT)),
 }
 
@@ -42,10 +61,11 @@ _HARMLESS = catalogue.HARMLESS | {
     BOOTSTRAP,
     "client.id",
     "request.timeout.ms",
-    *(name for name in _OF_ZOOKEEPER if name not in SECRETS),
+    *(name for name in (*_OF_ZOOKEEPER, *_OF_REST) if name not in SECRETS),
     *(name + FROM_ENVIRONMENT for name in SECRETS),
     LOCAL,
     ZOOKEEPER,
+    REST,
     CONTEXT,
     COMMAND_CONFIG,
     TIMEOUT,

@@ -16,6 +16,11 @@ from kgroup.cli.env.setting_names import (
     CONTEXT,
     KNOWN,
     LOCAL,
+    NEVER_IN_ARGV,
+    NOTIFY_SECRET,
+    REST,
+    REST_PASSWORD,
+    REST_TOKEN,
     TIMEOUT,
     ZOOKEEPER,
     Resolved,
@@ -32,6 +37,7 @@ _FLAGS = {
     "bootstrap_server": (BOOTSTRAP, "--bootstrap-server"),
     "local": (LOCAL, "--local"),
     "zookeeper": (ZOOKEEPER, "--zookeeper"),
+    "rest": (REST, "--rest"),
     "context": (CONTEXT, "--context"),
     "command_config": (COMMAND_CONFIG, "--command-config"),
     "timeout": (TIMEOUT, "--timeout"),
@@ -41,6 +47,10 @@ _ENVIRONMENT = {
     "KGROUP_LOCAL": LOCAL,
     "KGROUP_CONTEXT": CONTEXT,
     "KGROUP_COMMAND_CONFIG": COMMAND_CONFIG,
+    "KGROUP_NOTIFY_SECRET": NOTIFY_SECRET,
+    "KGROUP_REST_USERNAME": "rest.username",
+    "KGROUP_REST_PASSWORD": REST_PASSWORD,
+    "KGROUP_REST_TOKEN": REST_TOKEN,
 }
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
 
@@ -91,7 +101,7 @@ def _layers(
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
-    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER))
+    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST))
 
 
 def _context(
@@ -126,6 +136,10 @@ def _canonical(values: Mapping[str, str]) -> dict[str, str]:
 
 def _checked(properties: Mapping[str, str]) -> dict[str, str]:
     values = _canonical(properties)
+    for name in sorted(values.keys() & NEVER_IN_ARGV):
+        variable = f"KGROUP_{name.upper().replace('.', '_')}"
+        where = f"set {variable}" if variable in _ENVIRONMENT else "write it into the config file"
+        raise ConfigError(f"-X {name}: every process may read a command line", f"{where}, or name a file")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
         from difflib import get_close_matches

@@ -50,6 +50,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
 
     Whatever is asked ends within --timeout (and `longer_s`), answered or not.
     """
+    from kgroup.client.legacy_groups import told_groups
     from kgroup.zkgroups.groups import Groups
     from kgroup.zookeeper.names import parse_ensemble
     from kgroup.zookeeper.session import Session
@@ -63,7 +64,11 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
     until = time.monotonic() + timeout_s
     with ExitStack() as closing:
         session = closing.enter_context(Session(ensemble, _security(settings), timeout_s=timeout_s))
-        groups = Groups(session.ask, lambda alive: _brokers(settings, alive, until, closing))
+        groups = Groups(
+            session.ask,
+            lambda alive: _brokers(settings, alive, until, closing),
+            lambda address, names: told_groups(address, names, _left_s(until)),
+        )
         yield Opened(groups, session, ensemble)
 
 
@@ -131,11 +136,10 @@ def _brokers(
 ) -> "OldCluster":
     """The brokers that the tree names, reached as the settings say, until the command's time is up."""
     from kgroup.cli.env.config import connection_to
-    from kgroup.cli.env.session import LEAST_S
     from kgroup.client.retry import Retry
     from kgroup.client.transport import SocketTransport
     from kgroup.zkgroups.brokers import OldCluster
-    from kgroup.zkgroups.groups import OWN_LISTENER
+    from kgroup.zkgroups.coordinator import OWN_LISTENER
 
     protocol = (settings.get("security.protocol") or "PLAINTEXT").upper()
     addresses = tuple(
@@ -143,9 +147,15 @@ def _brokers(
     )
     # Brokers of ours serve what Kafka of today does, and none of the versions that 0.8 knew unasked.
     of_today = all(OWN_LISTENER in broker.listeners for broker in alive)
-    left_s = max(until - time.monotonic(), LEAST_S)
+    left_s = _left_s(until)
     transport = closing.enter_context(
         SocketTransport(replace(connection_to(addresses, settings), asks_versions=of_today))
     )
     transport.end_within(left_s)
     return OldCluster(transport, Retry(timeout_s=left_s))
+
+
+def _left_s(until: float) -> float:
+    from kgroup.cli.env.session import LEAST_S
+
+    return max(until - time.monotonic(), LEAST_S)

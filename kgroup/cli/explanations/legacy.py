@@ -2,13 +2,13 @@
 
 from kgroup.cli.explanations.entry import Entry
 
-STATUS = "kgroup cluster status -o wide"
+MEMBERS = "kgroup describe GROUP --zookeeper HOST:PORT"
 
 
 def _refusal(number: int, name: str, meaning: str, cause: str, *aliases: str) -> Entry:
     # Its code stays out: 5 to 10 are other errors in Kafka, and a number alone means those.
     said = f"{meaning} Code {number} of the coordinator of the ZooKeeper era, no error of Kafka's."
-    return Entry(name, "error", said, cause=cause, next=(STATUS,), aliases=(f"legacy {number}", *aliases))
+    return Entry(name, "error", said, cause=cause, next=(MEMBERS,), aliases=(f"legacy {number}", *aliases))
 
 
 LEGACY: tuple[Entry, ...] = (
@@ -63,7 +63,7 @@ LEGACY: tuple[Entry, ...] = (
         cause="A member answers pings and no Stop or Start, or ZooKeeper refuses the writes. Consumers of "
         "0.8 met it when the old owner's session outlived all their attempts: retries times backoff must be "
         "longer than the session.",
-        next=(STATUS, "kgroup describe GROUP --zookeeper HOST:PORT"),
+        next=(MEMBERS,),
         aliases=("ConsumerRebalanceFailed",),
     ),
 )

@@ -13,7 +13,7 @@ from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, a
 
 NODE = record(id=INTEGER, host=STRING, port=INTEGER)
 ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
-TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper")
+TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper", "unknown")
 _TASKS = array(record(subtopology_id=STRING, partitions=array(INTEGER)))
 TASKS = record(active=_TASKS, standby=_TASKS, warmup=_TASKS)
 
@@ -34,11 +34,14 @@ MEMBER = record(
     instance_id_known=BOOLEAN,
     tasks=nullable(TASKS),
     target_tasks=nullable(TASKS),
+    session_timeout_ms=nullable(INTEGER),
+    failed_pings=nullable(INTEGER),
     connect=nullable(CONNECT_WORKER),
     streams=nullable(STREAMS_THREAD),
     schema_registry=nullable(REGISTRY_INSTANCE),
     undecoded=array(UNDECODED),
 )
+_SCRAM = record(mechanism=STRING, iterations=INTEGER)
 OFFSET = record(
     topic=STRING,
     partition=INTEGER,
@@ -105,6 +108,16 @@ METRIC = record(
     total=BOOLEAN,
 )
 
+_ACL: Mapping[str, Schema] = {
+    "resource_type": STRING,
+    "name": STRING,
+    "pattern": STRING,
+    "principal": STRING,
+    "host": STRING,
+    "operation": STRING,
+    "permission": one_of("ALLOW", "DENY"),
+}
+
 GROUPS: Mapping[str, Schema] = {
     "list": record(
         groups=array(
@@ -146,6 +159,14 @@ GROUPS: Mapping[str, Schema] = {
     ),
     "cluster topics": record(topics=array(TOPIC)),
     "cluster create-topic": record(topic=TOPIC),
+    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
+    "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
+    "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
+    "cluster acl add": record(acls=array(record(**_ACL))),
+    "cluster acl list": record(acls=array(record(**_ACL))),
+    "cluster acl remove": record(
+        acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before")))
+    ),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),

@@ -84,6 +84,50 @@ JOURNAL_ENTRY = record(
     undone_by=nullable(STRING),
 )
 
+_CHECKUPS = record(
+    groups=array(
+        record(
+            group_id=STRING,
+            type=TYPE,
+            state=STRING,
+            verdict=one_of("healthy", "sick", "unknown"),
+            healthy=nullable(BOOLEAN),
+            findings=array(
+                record(
+                    code=STRING,
+                    severity=one_of("info", "warn", "error"),
+                    message=STRING,
+                    hint=nullable(STRING),
+                    evidence=array(STRING),
+                )
+            ),
+            skipped=array(STRING),
+        )
+    )
+)
+_RIGHTS = record(
+    principal=nullable(STRING),
+    group_id=nullable(STRING),
+    topic=nullable(STRING),
+    commands=array(
+        record(
+            command=STRING,
+            usable=nullable(BOOLEAN),
+            needs=array(
+                record(
+                    operation=STRING,
+                    resource_type=one_of("Group", "Topic", "Cluster", "TransactionalId"),
+                    resource_name=nullable(STRING),
+                    held=nullable(BOOLEAN),
+                )
+            ),
+            missing=array(STRING),
+            unknown=array(STRING),
+            acls=array(STRING),
+            note=nullable(STRING),
+        )
+    ),
+)
 OFFSETS: Mapping[str, Schema] = {
     "lag": record(
         groups=array(
@@ -219,25 +263,5 @@ OFFSETS: Mapping[str, Schema] = {
         differences=array(record(severity=one_of("error", "warn"), message=STRING)),
         topics=nullable(INTEGER),
     ),
-    "doctor": record(
-        groups=array(
-            record(
-                group_id=STRING,
-                type=TYPE,
-                state=STRING,
-                verdict=one_of("healthy", "sick", "unknown"),
-                healthy=nullable(BOOLEAN),
-                findings=array(
-                    record(
-                        code=STRING,
-                        severity=one_of("info", "warn", "error"),
-                        message=STRING,
-                        hint=nullable(STRING),
-                        evidence=array(STRING),
-                    )
-                ),
-                skipped=array(STRING),
-            )
-        )
-    ),
+    "doctor": {"anyOf": [_CHECKUPS, _RIGHTS]},
 }

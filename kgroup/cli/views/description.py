@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
-from kgroup.admin.read.lag import total
+from kgroup.admin.read.lag import readers_known, total
+from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import (
@@ -34,6 +35,10 @@ MEMBER_COLUMNS = (
     Column("target_assignment", "TARGET"),
     Column("lag", right=True),
     Column("subscribed", wide=True),
+)
+PINGED_COLUMNS = (
+    Column("session_timeout_ms", "SESSION-MS", right=True),
+    Column("failed_pings", "MISSED", right=True),
 )
 STREAMS_COLUMNS = (*MEMBER_COLUMNS, Column("tasks"), Column("target_tasks"))
 OFFSET_COLUMNS = (
@@ -83,6 +88,8 @@ def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
     """The columns of members: with those that only some of the groups have."""
     told = tuple(groups)
     columns = STREAMS_COLUMNS if any(group.type == STREAMS for group in told) else MEMBER_COLUMNS
+    if any(member.session_timeout_ms is not None for group in told for member in group.known_members):
+        columns = (*columns, *PINGED_COLUMNS)
     if any(group.application is not None for group in told):
         from kgroup.cli.views.applications import further_columns
 
@@ -191,6 +198,8 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "target_assignment": _target(member),
         "lag": lag,
         "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
+        "session_timeout_ms": member.session_timeout_ms,
+        "failed_pings": member.failed_pings,
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
@@ -213,18 +222,36 @@ def _target(member: Member) -> str | None:
     return "=" if member.target_assignment == member.assignment else assignment_text(member.target_assignment)
 
 
+def offsets_told(row: OffsetRow | PartitionLag) -> Document:
+    """What is committed, where the log ends, and how far that is; a partition that is gone has no rest."""
+    unread = UNKNOWN if row.commit_unread else None
+    rest = None if row.gone else UNKNOWN
+    return {
+        "committed_offset": unread if row.committed_offset is None else row.committed_offset,
+        "log_end_offset": rest if row.log_end_offset is None else row.log_end_offset,
+        "lag": rest if row.lag is None else row.lag,
+    }
+
+
+def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
+    """Who reads the partition; UNKNOWN where somebody may, and nobody tells."""
+    if row.member_id is None:
+        nobody = None if owners_known or row.gone else UNKNOWN
+        return {"instance_id": nobody, "member_id": nobody}
+    member_id = short_member_id(row.member_id) if short else row.member_id
+    return {"instance_id": row.instance_id, "member_id": member_id}
+
+
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
     """A row for each partition that has a committed offset or an owner."""
+    owners_known = readers_known(group)
     return [
         {
             "group_id": group.group_id,
             "topic": row.topic,
             "partition": row.partition,
-            "committed_offset": row.committed_offset,
-            "log_end_offset": row.log_end_offset,
-            "lag": row.lag,
-            "instance_id": row.instance_id,
-            "member_id": short_member_id(row.member_id) if short and row.member_id else row.member_id,
+            **offsets_told(row),
+            **_owner(row, owners_known, short),
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,
             "assigned_epoch": row.assigned_epoch,

@@ -10,7 +10,8 @@ from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, olde
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import exit_codes, lag_text, of_seen, shown_errors
+from kgroup.cli.output.wording import UNKNOWN, exit_codes, lag_text, of_seen, shown_errors
+from kgroup.cli.views.description import offsets_told
 from kgroup.domain import Document
 
 _RATES = (
@@ -205,16 +206,35 @@ def _rows(group: GroupLag, by_topic: bool) -> Iterable[Document]:
             {
                 "group_id": group.group_id,
                 **asdict(row),
-                "time_lag": duration_text(row.time_lag_ms),
+                **offsets_told(row),
+                **_rates(row),
+                "time_lag": _age(row.time_lag_ms, row.gone),
                 # A dynamic member has no instance id; the reader is who one looks for here.
                 "instance_id": row.instance_id or row.member_id,
             }
             for row in group.offsets
         ]
-    return [
-        {"group_id": group.group_id, **topic, "time_lag": duration_text(oldest)}
-        for topic, oldest in _topics(group)
-    ]
+    return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
+
+
+def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document:
+    gone = all(row.gone for row in group.offsets if row.topic == topic["topic"])
+    rest = None if gone else UNKNOWN
+    lag = rest if topic["lag"] is None else topic["lag"]
+    rates = {key: rest if topic[key] is None else topic[key] for key in ("consumed_per_s", "produced_per_s")}
+    return {"group_id": group.group_id, **topic, **rates, "lag": lag, "time_lag": _age(oldest, gone)}
+
+
+def _rates(row: PartitionLag) -> Document:
+    rest = None if row.gone else UNKNOWN
+    return {
+        "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
+        "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
+    }
+
+
+def _age(ms: int | None, gone: bool) -> str | None:
+    return duration_text(ms) or (None if gone else UNKNOWN)
 
 
 def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:

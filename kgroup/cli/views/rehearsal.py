@@ -9,7 +9,7 @@ from kgroup.admin.models import TopicDescription
 from kgroup.admin.refusals import is_gone
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table, wrapped
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
@@ -46,7 +46,7 @@ def rehearse(env: Env, group: str, files: Sequence[Path], settings: Sequence[str
         known |= dict(_setting(text) for text in settings)
         log = _log_with(source, group)
         done = perform(log, group, settings=known, topic_names=source.topic_names, partition_counts=counts)
-    return show(env, _result(done, source.cluster))
+    return show(env, _result(done, source.cluster, _unread(source.logs)))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -147,15 +147,24 @@ def _log_with(source: "Source", group: str) -> "OffsetsLog":
     raise ConfigError(f"no record of group {group} in these files")
 
 
-def _result(done: "Rehearsal", where: Mapping[str, object] | None) -> Result:
+def _unread(logs: "Sequence[OffsetsLog]") -> list[ShownError]:
+    """Damaged ranges: what they held is missing from the copy. Logs are read more than once."""
+    bad = {str(each): each.source for log in logs for each in log.bad}
+    hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
+    return [ShownError(code="CORRUPT_MESSAGE", message=text, hint=hint, item=at) for text, at in bad.items()]
+
+
+def _result(done: "Rehearsal", where: Mapping[str, object] | None, unread: list[ShownError]) -> Result:
     refused = "refused" in (done.upgrade, done.downgrade)
+    code = ExitCode.PARTIAL if unread else ExitCode.OK
     rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
     return Result(
         asdict(done),
         list(_lines(done)),
         items="steps",
         names=[step.action for step in done.steps],
-        exit_code=ExitCode.REFUSED if refused else ExitCode.OK,
+        errors=unread,
+        exit_code=ExitCode.REFUSED if refused else code,
         cluster=where,
         main=Table(_STEPS, rows),
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import listed, write_target_epoch
-from kgroup.coordinator.consumer.settings import session_timeout_ms
 from kgroup.coordinator.consumer.target import may_compute
+from kgroup.coordinator.group_settings import session_timeout_ms
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import (

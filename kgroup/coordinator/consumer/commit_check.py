@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from kgroup.coordinator.commit_epochs import MEMBER_EPOCHS_SINCE, EpochRefused, names_no_member
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember
-from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
-
-MEMBER_EPOCHS_SINCE = 9
 
 
 def check_commit(
@@ -27,11 +23,8 @@ def check_commit(
     Accepted iff assignment epoch ≤ `epoch` ≤ member epoch (KIP-1251), else `EpochRefused`. Transactional
     commits that name no member are accepted.
     """
-    # Nobody reads: an admin resets offsets, or a tool imports them (AE-29).
-    if epoch < 0 and group.is_empty:
-        return None
-    # A producer of before KIP-447 names no member; its transactional id fences it.
-    if transactional and epoch == NO_EPOCH and not member_id and instance_id is None:
+    empty = group.is_empty
+    if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
         return None
     member = group.members.get(member_id)
     if member is None:
@@ -65,14 +58,6 @@ def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> Non
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     if epoch != member.epoch:
         raise Refused(stale(member))
-
-
-class EpochRefused(Refused):
-    """A commit that KIP-1251's check refuses for its epoch, as the strict one did."""
-
-    def count(self, counters: Counters, codes: Iterable[int]) -> None:
-        """Count the partitions of the answer that were refused so; `codes` are those of all of them."""
-        counters.commits_both_checks_refused += sum(code == self.code for code in codes)
 
 
 class OlderEpoch:

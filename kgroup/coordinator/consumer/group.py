@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment
 from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current, Epochs, MemberState
+from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.protocol.group_records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
@@ -22,10 +23,6 @@ class ConsumerState(StrEnum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-
-
-class InconsistentLog(Exception):
-    """Records that contradict each other, such as a partition with two owners at one epoch."""
 
 
 @dataclass(slots=True)
@@ -81,6 +78,10 @@ class ConsumerGroup:
     def subscribed_topics(self) -> frozenset[str]:
         """Names the members subscribe to, and what their patterns have been resolved to."""
         return frozenset(self.by_name).union(*(self.resolved_topics(pattern) for pattern in self.by_regex))
+
+    def looked_at_topics(self) -> frozenset[str]:
+        """Topics whose changes matter: those subscribed to."""
+        return self.subscribed_topics()
 
     def resolved_topics(self, pattern: str | None) -> tuple[str, ...]:
         """Topics that matched when the pattern was last resolved; nothing for one that never was."""

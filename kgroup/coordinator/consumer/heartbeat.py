@@ -19,8 +19,8 @@ from kgroup.coordinator.consumer.member import (
     no_metadata,
 )
 from kgroup.coordinator.consumer.reconcile import Owned
-from kgroup.coordinator.consumer.settings import heartbeat_interval_ms
 from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.group_settings import heartbeat_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import ConsumerGroupMemberMetadataValue

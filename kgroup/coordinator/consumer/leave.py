@@ -8,9 +8,10 @@ from dataclasses import replace
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, NO_PARTITIONS, ConsumerMember
 from kgroup.coordinator.consumer.records import remove_member, remove_regex, write_current, write_epoch
-from kgroup.coordinator.consumer.subscription import Subscriptions, hash_of
+from kgroup.coordinator.consumer.subscription import Subscriptions
 from kgroup.coordinator.consumer.timers import cancel_all
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

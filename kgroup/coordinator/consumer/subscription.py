@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
-from kgroup.coordinator.consumer.metadata_hash import group_hash, topic_hash
 from kgroup.coordinator.consumer.records import remove_regex, write_epoch
 from kgroup.coordinator.metrics import Counters
-from kgroup.coordinator.state import State, Step
+from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import TimerKind
+from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.patterns import compile_regex, matching_topics
 from kgroup.protocol import group_records as r
 from kgroup.timers import TimerKey
@@ -124,11 +124,20 @@ def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions,
         due = due or last.version < step.state.image.created_version
         due = due or step.now_ms > last.timestamp + step.config.regex_refresh_interval_ms
     if due:
-        step.arm(key, 0, (step.now_ms, tuple(after.patterns)))
+        step.arm(key, 0, (step.now_ms, tuple(after.patterns), step.describable))
 
 
-def resolve(step: Step, group: ConsumerGroup, started_ms: int, patterns: tuple[str, ...]) -> None:
-    """Write what each pattern matches now; bump the group epoch when any set of topics is another."""
+def resolve(
+    step: Step,
+    group: ConsumerGroup,
+    started_ms: int,
+    patterns: tuple[str, ...],
+    describable: Callable[[str], bool] | None,
+) -> None:
+    """Write what each pattern matches now; bump the group epoch when any set of topics is another.
+
+    All patterns find what the member may be told of whose heartbeat had them resolved, as in Kafka.
+    """
     image = step.state.image
     topics = set(group.by_name)
     changed = False
@@ -136,7 +145,8 @@ def resolve(step: Step, group: ConsumerGroup, started_ms: int, patterns: tuple[s
         # Its last subscriber has gone since; a record now would be one that nobody ever removes.
         if not group.by_regex[pattern]:
             continue
-        found = tuple(sorted(matching_topics(compile_regex(pattern), image.by_name)))
+        matching = matching_topics(compile_regex(pattern), image.by_name)
+        found = tuple(sorted(matching if describable is None else filter(describable, matching)))
         changed = changed or found != group.resolved_topics(pattern)
         topics.update(found)
         value = r.ConsumerGroupRegularExpressionValue(
@@ -182,20 +192,6 @@ def _count_rebalance(counters: Counters) -> None:
 def metadata_expired(step: Step, group: ConsumerGroup) -> bool:
     """Whether the topics must be looked at: they changed, or an epoch was never written."""
     return step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
-
-
-def hash_of(state: State, names: Iterable[str]) -> int:
-    """The metadata hash of the topics that exist among `names`; 0 for none."""
-    hashes: dict[str, int] = {}
-    for name in names:
-        topic = state.image.by_name.get(name)
-        if topic is None:
-            continue
-        cached = state.topic_hashes.get(name)
-        if cached is None or cached[0] is not topic:
-            cached = state.topic_hashes[name] = (topic, topic_hash(topic))
-        hashes[name] = cached[1]
-    return group_hash(hashes)
 
 
 def _not_before_change(step: Step, group: ConsumerGroup, epoch: int) -> None:

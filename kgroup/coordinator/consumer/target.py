@@ -8,7 +8,7 @@ from kgroup.coordinator.assignors.interface import Assignment, AssignorError, Gr
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import write_target, write_target_epoch
-from kgroup.coordinator.consumer.settings import assignment_interval_ms
+from kgroup.coordinator.group_settings import assignment_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
-from kgroup.coordinator.consumer.settings import session_timeout_ms
+from kgroup.coordinator.group_settings import session_timeout_ms
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import MEMBER_KINDS, TimerKind
 from kgroup.timers import TimerKey

@@ -15,6 +15,7 @@ from kgroup.coordinator.groups import Group
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.migration.upgrade import refuse_if_not_upgradable, upgrade
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -36,6 +37,8 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
         raise _not_found(absent if group is None else f"Group {request.group_id} is not a consumer group.")
     if group is None:
         return stay(step, ConsumerGroup(request.group_id), request)
+    if isinstance(group, StreamsGroup):
+        raise _not_found(f"Group {request.group_id} is not a consumer group.")
     refuse_if_not_upgradable(step, group)
     return stay(step, upgrade(step, group), request)
 

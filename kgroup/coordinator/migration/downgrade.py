@@ -12,7 +12,9 @@ from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import forget_consumer_group
 from kgroup.coordinator.consumer.target import stored_target
 from kgroup.coordinator.consumer.timers import cancel_all
+from kgroup.coordinator.groups import forget_group
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.group_records import GroupMetadataValue
@@ -64,8 +66,10 @@ def downgrade_by_replacing(
     return classic
 
 
-def make_way(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
-    """Let a classic join have the id of an empty consumer group: tombstones, then what the join writes."""
+def make_way(
+    step: Step, group: ConsumerGroup | StreamsGroup, request: JoinGroupRequest
+) -> JoinGroupResponse | None:
+    """Let a classic join have the id of an empty group of another type: tombstones, then what it writes."""
     if request.member_id:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     group_id = group.group_id
@@ -77,7 +81,7 @@ def make_way(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Joi
     # What the join parked is soft state of the new group, which replaying its record takes from here.
     step.state.converted[group_id] = created
     own, step.records = step.records, []
-    forget_consumer_group(step, group)
+    forget_group(step, group)
     step.records += own
     step.state.groups[group_id] = group
     return response

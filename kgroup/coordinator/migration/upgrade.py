@@ -16,9 +16,9 @@ from kgroup.coordinator.consumer.records import (
     write_target,
     write_target_epoch,
 )
-from kgroup.coordinator.consumer.subscription import hash_of
 from kgroup.coordinator.consumer.timers import renew_session
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.domain import TopicImage
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.group_records import (

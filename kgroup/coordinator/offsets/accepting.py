@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.consumer.commit_check import EpochRefused, OlderEpoch
+from kgroup.coordinator.commit_epochs import EpochRefused, PartitionCheck
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import Step
 from kgroup.domain import Topic
@@ -44,7 +44,7 @@ class Commit(Generic[P, R]):
 
     group_id: str
     topics: Sequence[tuple[Topic | None, Sequence[P]]]
-    validate: Callable[[], OlderEpoch | None]
+    validate: Callable[[], PartitionCheck | None]
     value: Callable[[P, Topic], OffsetCommitValue]
     accepted: Callable[[int], R]
     refused: Callable[[int, ErrorCode], R]
@@ -70,7 +70,11 @@ def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
 
 
 def _take(
-    step: Step, commit: Commit[P, R], topic: Topic | None, partitions: Sequence[P], check: OlderEpoch | None
+    step: Step,
+    commit: Commit[P, R],
+    topic: Topic | None,
+    partitions: Sequence[P],
+    check: PartitionCheck | None,
 ) -> tuple[R, ...]:
     """Write the offsets of one topic, and answer each partition."""
     refused = commit.refused

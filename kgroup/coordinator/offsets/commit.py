@@ -7,10 +7,13 @@ from functools import lru_cache, partial
 
 from kgroup.coordinator.classic.rebalance import renew_session
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.consumer.commit_check import OlderEpoch, check_commit
+from kgroup.coordinator.commit_epochs import PartitionCheck
+from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offsets.accepting import Commit, carry_out, refuse_if_not_committer
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.commit_check import check_streams_commit
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import OffsetCommitValue
@@ -64,7 +67,7 @@ def _lookup(step: Step, topic: OffsetCommitRequestTopic) -> Topic | None:
     return image.by_name.get(topic.name)
 
 
-def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> OlderEpoch | None:
+def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> PartitionCheck | None:
     """Refuse a committer the group does not accept; the check that is left is for single partitions."""
     # Kafka's API layer answers for what does not exist, and does not ask the coordinator for the rest of
     # nothing: such a commit must neither be refused by the group nor renew a session.
@@ -80,6 +83,8 @@ def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> OlderEp
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND if late else ErrorCode.ILLEGAL_GENERATION)
     if isinstance(group, ConsumerGroup):
         return check_commit(step, group, request.member_id, epoch, transactional=False)
+    if isinstance(group, StreamsGroup):
+        return check_streams_commit(step, group, request.member_id, epoch, transactional=False)
     refuse_if_not_committer(group, request.member_id, request.group_instance_id, epoch, transactional=False)
     # A commit shows that a member lives. An Empty group has none; while syncs are awaited it is refused.
     if group.state in (ClassicState.STABLE, ClassicState.PREPARING):

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.groups import Group, forget_group
 from kgroup.coordinator.offsets.commit import NO_EXPIRY
 from kgroup.coordinator.offsets.delete import forget
@@ -63,7 +62,7 @@ def _is_due(step: Step, value: OffsetCommitValue, base: BaseTime) -> bool:
 
 def _base_time(group: Group) -> BaseTime | None:
     """From when an offset's retention counts; None while the group's offsets do not expire."""
-    if isinstance(group, ConsumerGroup) or not group.protocol_type:
+    if not isinstance(group, ClassicGroup) or not group.protocol_type:
         return _commit_time
     if group.is_empty:
         return _since_empty(group)

@@ -8,6 +8,8 @@ from kgroup.coordinator.consumer.commit_check import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offset_store import NO_OFFSETS, GroupOffsets, StoredOffset
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.commit_check import refuse_streams_fetch
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import NO_OFFSET, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.offset_fetch import (
@@ -66,6 +68,8 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
     try:
         if isinstance(group, ConsumerGroup):
             refuse_fetch(group, asked.member_id, asked.member_epoch)
+        elif isinstance(group, StreamsGroup):
+            refuse_streams_fetch(group, asked.member_id, asked.member_epoch)
     except Refused as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.code)
     stored = NO_OFFSETS if group is None else step.state.offsets.of_group(asked.group_id)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from kgroup.coordinator.checks import refuse_if_no_group_id
-from kgroup.coordinator.consumer.commit_check import OlderEpoch, check_commit
+from kgroup.coordinator.commit_epochs import PartitionCheck
+from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offsets.accepting import Commit, carry_out, refuse_if_not_committer
 from kgroup.coordinator.outcome import Producer
 from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.commit_check import check_streams_commit
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import OffsetCommitValue
@@ -49,7 +52,7 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
     )
 
 
-def _validate(step: Step, request: TxnOffsetCommitRequest) -> OlderEpoch | None:
+def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | None:
     group = step.state.groups.get(request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
     if group is None:
@@ -58,6 +61,10 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> OlderEpoch | None:
         return None
     if isinstance(group, ConsumerGroup):
         return check_commit(step, group, member_id, generation, transactional=True, instance_id=instance_id)
+    if isinstance(group, StreamsGroup):
+        return check_streams_commit(
+            step, group, member_id, generation, transactional=True, instance_id=instance_id
+        )
     refuse_if_not_committer(group, member_id, instance_id, generation, transactional=True)
     return None
 

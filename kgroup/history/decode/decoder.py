@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 MAX_KEYS: Final = 400_000
 _COMMIT_TYPES = (0, 1)
+_OTHER_TYPES = frozenset(TYPE_NAMES) - {*range(9), 16}  # of share and streams groups
 _COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
 _I16 = struct.Struct(">h")
 
@@ -302,13 +303,13 @@ class Decoder:
             if group is None:
                 return
             yield from self.flush(group)
+            if kind in _OTHER_TYPES:
+                yield OtherRecord(group, kind, offset, ts, batch, key, value is not None)
+                return
             decoded = decode_key(key)
             if isinstance(decoded, UnknownKey):
-                if kind in TYPE_NAMES:
-                    yield OtherRecord(group, kind, offset, ts, batch, key, value is not None)
-                else:
-                    reason = f"a record of type {kind} ({type_name(kind)}), which kgroup does not know"
-                    yield Undecodable(group, kind, offset, ts, reason)
+                reason = f"a record of type {kind} ({type_name(kind)}), which kgroup does not know"
+                yield Undecodable(group, kind, offset, ts, reason)
                 return
             content = decode_value(decoded, value)
             yield GroupRecord(group, kind, offset, ts, batch, decoded, content)

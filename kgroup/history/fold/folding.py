@@ -6,7 +6,7 @@ can be pickled between two items and go on elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -134,10 +134,6 @@ class Fold:
         elif isinstance(item, Undecodable):
             out.append(self._unreadable(item))
         return out
-
-    def apply_all(self, items: Iterable[Item]) -> list[Event]:
-        """The events of all these items; open ones stay open."""
-        return [event for item in items for event in self.apply(item)]
 
     def learn(self, names: Mapping[bytes, str]) -> None:
         """Take in names of topic ids that were found out elsewhere: what is told from here on has them."""

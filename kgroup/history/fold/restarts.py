@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 from kgroup.domain import MemberStatus
@@ -54,8 +55,9 @@ class Absences:
         for member in members.left:
             if member.instance_id is not None:
                 self._ended(member.instance_id, member, timestamp_ms)
-        for old, new in (*members.kept, *members.replaced):
-            if new.instance_id is None:
+        for old, new in chain(members.kept, members.replaced):
+            # Of thousands of members a step touches one: the others are the same objects.
+            if old is new or new.instance_id is None:
                 continue
             if new.state == MemberStatus.LEFT and old.state != MemberStatus.LEFT:
                 _remember(self.away, new.instance_id, timestamp_ms)

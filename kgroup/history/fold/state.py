@@ -16,6 +16,7 @@ from kgroup.history.fold.stored import restored
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import Committed, GroupRecord, OtherRecord
 from kgroup.protocol import group_records as r
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.subscription import Assignment, Subscription
 
 CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
@@ -27,7 +28,7 @@ _KIND_OF = {**dict.fromkeys(range(10, 16), SHARE), **dict.fromkeys(range(17, 24)
 LEFT_FOR_NOW = -2
 _STATES = {0: MemberStatus.STABLE, 1: MemberStatus.REVOKING, 2: MemberStatus.WAITING}
 T = TypeVar("T")
-V = TypeVar("V", bound=r.RecordValue)
+V = TypeVar("V", bound=RecordValue)
 Topics = tuple[tuple[bytes, tuple[int, ...]], ...]
 
 
@@ -210,7 +211,7 @@ class GroupState:
         self._compose(record.type, self._replay_member(key, value), names)
         return renamed
 
-    def _replay_member(self, key: r.RecordKey, value: r.RecordValue | None) -> str | None:
+    def _replay_member(self, key: RecordKey, value: RecordValue | None) -> str | None:
         """Take in what a record says of a member; whose, None if it is about none."""
         if isinstance(key, r.ConsumerGroupMemberMetadataKey):
             _put(self.subscriptions, key.member_id, _of(r.ConsumerGroupMemberMetadataValue, value))
@@ -384,7 +385,7 @@ def _epochs(
     return found
 
 
-def _of(kind: type[V], value: r.RecordValue | None) -> V | None:
+def _of(kind: type[V], value: RecordValue | None) -> V | None:
     """A record's value, known by its key to be of this kind; None for a tombstone."""
     assert value is None or isinstance(value, kind)
     return value

@@ -19,6 +19,7 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.security.rights import READ, lacking, on_topic
 
 FETCH_BYTES = 8 << 20
 EARLIEST, LATEST = -2, -1
@@ -83,8 +84,8 @@ class LiveTopic:
         if code or found is None:
             raise BrokerRefused(
                 code,
-                f"{OFFSETS_TOPIC} cannot be read: {ErrorCode.name_of(code)}",
-                hint="it exists once a group has committed or joined; reading it needs READ on the topic",
+                f"{OFFSETS_TOPIC} cannot be read: {_why(code)}",
+                hint="it exists once a group has committed or joined; reading it needs Read on the topic",
             )
         self.topic_names = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
         self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
@@ -153,9 +154,14 @@ class LiveTopic:
                 return answer
             # All other refusals stay: a missing right, an offset out of range.
             if code not in _MOVED or not tries_left:
-                raise BrokerRefused(code, f"{where} cannot be read: {ErrorCode.name_of(code)}")
+                raise BrokerRefused(code, f"{where} cannot be read: {_why(code)}")
             self.refresh()
         raise AssertionError("unreachable")
+
+
+def _why(code: int) -> str:
+    missing = lacking(code, on_topic(READ, OFFSETS_TOPIC))
+    return ErrorCode.name_of(code) + (f": {missing}" if missing else "")
 
 
 @dataclass(slots=True)

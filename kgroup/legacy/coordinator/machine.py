@@ -23,10 +23,12 @@ from kgroup.legacy.coordinator.events import (
 )
 from kgroup.legacy.coordinator.registries import Member
 from kgroup.legacy.coordinator.reign import Reign
+from kgroup.legacy.coordinator.telling import told
 from kgroup.legacy.wire.messages import (
     ClusterMetadataRequest,
     ClusterMetadataResponse,
     CommitOffsetRequest,
+    DescribeGroupRequest,
     ErrorMapping,
     RegisterConsumerRequest,
     RegisterConsumerResponse,
@@ -148,6 +150,9 @@ class LegacyCoordinator:
                 self._tell_metadata(event)
             case RegisterConsumerRequest():
                 self._register(event, event.message)
+            case DescribeGroupRequest() as request:
+                active = self.reign if self.state is State.ACTIVE else None
+                self.core.send(event.conn, told(active, request), event.correlation)
             case message:
                 member = self._member(event.conn)
                 if self.reign is None or member is None:

@@ -112,7 +112,19 @@ class Moves:
             else:
                 self._unreadable(partition, node)
                 return
+        self._remember(offsets)
         self._start(offsets)
+
+    def _remember(self, offsets: dict[Partition, int]) -> None:
+        """What an operator wrote or deleted is where members begin: a report is new against that."""
+        known = self._group.offsets
+        for partition, offset in offsets.items():
+            if partition in self._group.changed:
+                continue
+            if offset == NOTHING_STORED:
+                known.pop(partition, None)
+            else:
+                known[partition] = offset
 
     def _note_there(self, path: str) -> None:
         self._group.there.add(path)

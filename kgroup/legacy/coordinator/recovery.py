@@ -87,6 +87,11 @@ class Recovery:
         core.log(Level.INFO, f"group {group.group_id} waits for {len(group.awaited)} consumers: {waiting}")
         self._reign.timers.arm(until, lambda: self._waited(group))
 
+    def all_known_ms(self) -> int:
+        """When whoever read before the election is registered, or delivers no more, whatever its session."""
+        longest = self._reign.core.config.max_session_ms
+        return self._reign.elected_at_ms + longest + self.old_lease_ms()
+
     def old_lease_ms(self) -> int:
         """How long the old coordinator may have taken answers after this one was elected.
 

@@ -13,6 +13,8 @@ from kgroup.legacy.wire.messages import (
     ClusterMetadataResponse,
     CommitOffsetRequest,
     CommitOffsetResponse,
+    DescribeGroupRequest,
+    DescribeGroupResponse,
     FromConsumer,
     FromCoordinator,
     Message,
@@ -23,6 +25,7 @@ from kgroup.legacy.wire.messages import (
     PingResponse,
     RegisterConsumerRequest,
     RegisterConsumerResponse,
+    Registered,
     RequestKey,
     StartFetcherRequest,
     StartFetcherResponse,
@@ -133,17 +136,20 @@ _REQUESTS: dict[type, RequestKey] = {
     StopFetcherRequest: RequestKey.STOP_FETCHER,
     StartFetcherRequest: RequestKey.START_FETCHER,
     CommitOffsetRequest: RequestKey.COMMIT_OFFSET,
+    DescribeGroupRequest: RequestKey.DESCRIBE_GROUP,
 }
 _TYPED_ANSWERS: dict[type, RequestKey] = {
     PingResponse: RequestKey.PING,
     StopFetcherResponse: RequestKey.STOP_FETCHER,
     StartFetcherResponse: RequestKey.START_FETCHER,
     CommitOffsetResponse: RequestKey.COMMIT_OFFSET,
+    DescribeGroupResponse: RequestKey.DESCRIBE_GROUP,
 }
 _REQUESTS_OF_CONSUMERS = {
     RequestKey.CLUSTER_METADATA,
     RequestKey.REGISTER_CONSUMER,
     RequestKey.COMMIT_OFFSET,
+    RequestKey.DESCRIBE_GROUP,
 }
 _ANSWERS_OF_CONSUMERS = {RequestKey.PING, RequestKey.STOP_FETCHER, RequestKey.START_FETCHER}
 
@@ -181,6 +187,11 @@ def _write(out: Writer, message: Message) -> None:
         case CommitOffsetRequest(consumer_id, offsets):
             out.string(consumer_id)
             _write_offsets(out, offsets)
+        case DescribeGroupRequest(group_id, after):
+            out.string(group_id)
+            out.string(after)
+        case DescribeGroupResponse():
+            _write_description(out, message)
 
 
 def _write_registration(out: Writer, request: RegisterConsumerRequest) -> None:
@@ -190,6 +201,21 @@ def _write_registration(out: Writer, request: RegisterConsumerRequest) -> None:
     out.boolean(request.auto_commit)
     out.string(request.auto_offset_reset)
     out.int32(request.session_timeout_ms)
+
+
+def _write_description(out: Writer, answer: DescribeGroupResponse) -> None:
+    out.int16(answer.error)
+    out.string(answer.state)
+    out.boolean(answer.more)
+    out.int16(len(answer.members))
+    for member in answer.members:
+        out.string(member.consumer_id)
+        out.string(member.topic_count)
+        out.boolean(member.auto_commit)
+        out.boolean(member.started)
+        out.int32(member.session_timeout_ms)
+        out.int32(member.failed)
+        out.int32(member.held)
 
 
 def _write_confirmation(out: Writer, error: int, consumer_id: str) -> None:
@@ -234,6 +260,8 @@ def _read_from_consumer(reader: Reader, key: int, commit: bool) -> FromConsumer:
             return StartFetcherResponse(reader.int16(), reader.string())
         case RequestKey.COMMIT_OFFSET if commit:
             return CommitOffsetRequest(reader.string(), _read_offsets(reader))
+        case RequestKey.DESCRIBE_GROUP:
+            return DescribeGroupRequest(reader.string(), reader.string())
     raise DecodeError(f"no consumer sends type {key}")
 
 
@@ -257,12 +285,30 @@ def _read_from_coordinator(reader: Reader, key: int, commit: bool) -> FromCoordi
             return StartFetcherRequest(consumer_id, ownership, _read_brokers(reader))
         case RequestKey.COMMIT_OFFSET if commit:
             return CommitOffsetResponse(reader.int16(), reader.string())
+        case RequestKey.DESCRIBE_GROUP:
+            error, state, more = reader.int16(), reader.string(), reader.boolean()
+            return DescribeGroupResponse(error, state, more, _read_registered(reader))
     raise DecodeError(f"no coordinator sends type {key}")
 
 
 def _read_brokers(reader: Reader) -> tuple[Broker, ...]:
     count = reader.count(10)
     return tuple(Broker(reader.int32(), reader.string(), reader.int32()) for _ in range(count))
+
+
+def _read_registered(reader: Reader) -> tuple[Registered, ...]:
+    return tuple(
+        Registered(
+            reader.string(),
+            reader.string(),
+            reader.boolean(),
+            reader.boolean(),
+            reader.int32(),
+            reader.int32(),
+            reader.int32(),
+        )
+        for _ in range(reader.count(18))
+    )
 
 
 def _read_offsets(reader: Reader) -> Offsets:

@@ -19,6 +19,8 @@ class RequestKey(IntEnum):
     STOP_FETCHER = 8
     START_FETCHER = 9
     COMMIT_OFFSET = 10
+    DESCRIBE_GROUP = 11
+    """Not the document's: for who operates the cluster (decision 34). No consumer sends it."""
 
 
 class ErrorMapping(IntEnum):
@@ -170,6 +172,36 @@ class CommitOffsetResponse:
     consumer_id: str
 
 
+class Registered(NamedTuple):
+    """A member as its coordinator knows it; `held` counts its partitions, `failed` pings in a row."""
+
+    consumer_id: str
+    topic_count: str
+    auto_commit: bool
+    started: bool
+    session_timeout_ms: int
+    failed: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroupRequest:
+    """Who is registered in this group? `after` is the last member told before, "" to begin (decision 34)."""
+
+    group_id: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroupResponse:
+    """How the group stands, and its members by id, as many as fit; `more` says that there are others."""
+
+    error: int
+    state: str
+    more: bool
+    members: tuple[Registered, ...]
+
+
 FromConsumer = (
     ClusterMetadataRequest
     | RegisterConsumerRequest
@@ -177,6 +209,7 @@ FromConsumer = (
     | StopFetcherResponse
     | StartFetcherResponse
     | CommitOffsetRequest
+    | DescribeGroupRequest
 )
 FromCoordinator = (
     ClusterMetadataResponse
@@ -185,5 +218,6 @@ FromCoordinator = (
     | StopFetcherRequest
     | StartFetcherRequest
     | CommitOffsetResponse
+    | DescribeGroupResponse
 )
 Message = FromConsumer | FromCoordinator

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicPartition
 from kgroup.members.classic import ClassicMember
 from kgroup.simulation.checks.invariants import epoch_of
@@ -29,6 +30,7 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     running = [process for process in group.processes if process.running]
     if known is None:
         return "the coordinator does not know it" if running else None
+    assert not isinstance(known, StreamsGroup), "no world plays one"
     wanted = [process for process in group.processes if process.wanted]
     if len(wanted) != len(running):
         return f"{len(wanted)} processes are wanted, {len(running)} run"
@@ -126,7 +128,7 @@ def snapshot(world: World, groups: Sequence[SimulatedGroup]) -> dict[str, object
         known = None if shard is None else shard.coordinator.state.groups.get(group.group_id)
         if isinstance(known, ConsumerGroup):
             seen[group.group_id] = (known.epoch, known.assignment_epoch)
-        elif known is not None:
+        elif isinstance(known, ClassicGroup):
             seen[group.group_id] = known.generation
         for process in group.processes:
             seen[process.name] = process.holding

@@ -8,6 +8,7 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.groups import Group
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
@@ -40,6 +41,7 @@ def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicIm
     epoch = request.generation_id_or_member_epoch
     if group is None:
         return epoch < 0
+    assert not isinstance(group, StreamsGroup), "no world plays one"
     if isinstance(group, ConsumerGroup):
         return _may_commit_consumer(group, request, epoch, image)
     if epoch < 0 and group.state is ClassicState.EMPTY:
@@ -54,6 +56,7 @@ def may_commit_in_transaction(
 ) -> bool:
     """The same for a commit in a transaction, by members: classic groups take it in every state (KIP-447)."""
     epoch = request.generation_id
+    assert not isinstance(group, StreamsGroup), "no world plays one"
     if isinstance(group, ConsumerGroup):
         return _may_commit_consumer(group, request, epoch, image)
     if group is None or not is_member(group, request.member_id, request.group_instance_id):
@@ -92,7 +95,7 @@ def _may_commit_consumer(
 
 def is_member(group: Group | None, member_id: str, instance_id: str | None) -> bool:
     """Whether the ids name a member of the group, together."""
-    if group is None or member_id not in group.members:
+    if group is None or isinstance(group, StreamsGroup) or member_id not in group.members:
         return False
     return instance_id is None or group.static.get(instance_id) == member_id
 

@@ -9,6 +9,7 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord
@@ -49,6 +50,9 @@ def _parts(group: Group) -> Iterator[tuple[str, object]]:
     if isinstance(group, ClassicGroup):
         yield "committed", group.committed
         return
+    if isinstance(group, StreamsGroup):
+        yield from _streams_parts(group)
+        return
     yield "epoch", (group.epoch, group.metadata_hash, group.has_partition_metadata)
     yield "target epoch", (group.assignment_epoch, group.assignment_timestamp_ms)
     yield "targets", group.targets
@@ -56,6 +60,15 @@ def _parts(group: Group) -> Iterator[tuple[str, object]]:
     yield "static members", group.static
     yield "patterns", group.resolved
     yield "subscriptions", (group.by_name, group.by_regex, group.by_assignor, group.classic_members)
+
+
+def _streams_parts(group: StreamsGroup) -> Iterator[tuple[str, object]]:
+    topics = group.metadata_hash, group.validated_topology_epoch
+    yield "epoch", (group.epoch, *topics, group.assignment_configs)
+    yield "target epoch", (group.assignment_epoch, group.assignment_timestamp_ms)
+    yield "targets", group.targets
+    yield "members", group.members
+    yield "topology", group.topology
 
 
 def _members_difference(group: ClassicGroup) -> str | None:

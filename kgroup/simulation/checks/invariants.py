@@ -11,6 +11,7 @@ from kgroup.coordinator.consumer.member import LEFT_EPOCH, MemberState
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.log.memory import MemoryLog
@@ -336,7 +337,7 @@ class Auditor:
 def is_current(process: Process, group: Group | None) -> bool:
     """Whether the process is a member of the group as committed, and at its epoch."""
     member = process.member
-    if member is None or group is None:
+    if member is None or group is None or isinstance(group, StreamsGroup):
         return False
     if isinstance(group, ConsumerGroup):
         known = group.members.get(member.member_id)

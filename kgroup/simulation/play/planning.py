@@ -13,6 +13,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import uuid_text
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
@@ -189,7 +190,9 @@ class Stage(Acting[Process]):
 
     def _group(self) -> ClassicGroup | ConsumerGroup | None:
         shard = self.world.brokers.partitions[0].shard
-        return None if shard is None else shard.coordinator.state.groups.get(GROUP)
+        group = None if shard is None else shard.coordinator.state.groups.get(GROUP)
+        assert not isinstance(group, StreamsGroup), "a plan is for groups of consumers"
+        return group
 
     def _fail_over(self, down_ms: int) -> None:
         """The other broker leads once the controller has missed the one that died."""

@@ -26,6 +26,15 @@ from . import builds
 from .programs import Program, Run, agree
 
 GROUP, TRANSACTION = 0, 1
+# Quick, as the classic applications' own settings are; brokers allow groups no less than their bounds.
+STREAMS = {
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
+    "group.streams.initial.rebalance.delay.ms": "500",
+    "group.streams.num.standby.replicas": "1",
+}
 NOT_YET = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -59,7 +68,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
     require("java", "javac", "mvn")
     with contextlib.ExitStack() as stack:
         servers: list[Server] = [
-            stack.enter_context(kind(SETTINGS, base=tmp_path_factory.mktemp(kind.kind)))
+            stack.enter_context(kind({**SETTINGS, **STREAMS}, base=tmp_path_factory.mktemp(kind.kind)))
             for kind in (RealKafka, KgroupServer)
         ]
         for server in servers:

@@ -107,8 +107,28 @@ def test_connect_workers(kafka: RealKafka, tmp_path: Path, version: str, protoco
         workers.stop("w1")
         found, told = eventually(agreed, 60, every=0.5)
         assert [len(each) for each in told.values()] == [9]
+        _told_by_the_log(kafka, group, found, cooperative=spoken > 0)
     finally:
         workers.close()
+
+
+def _told_by_the_log(kafka: RealKafka, group: str, found: dict[str, Any], cooperative: bool) -> None:
+    """The same state, and rebalances with causes that only Connect's own bytes hold."""
+    code, data = kgroup("replay-log", group, "--at", "2099-01-01", "-b", kafka.bootstrap)
+    (replayed,) = data["groups"]
+    assert (code, [m["connect"] for m in replayed["members"]]) == (
+        0,
+        [m["connect"] for m in found["members"]],
+    )
+    code, data = kgroup("replay-log", group, "-b", kafka.bootstrap)
+    rebalances = [each for each in data["events"] if each["event"] == "rebalance-completed"]
+    causes = [each["cause"] or "" for each in rebalances]
+    assert code == 0 and any("came, with a newer configuration" in cause for cause in causes), causes
+    assert "lines-sink-0, lines-sink-1, lines-sink-2" in rebalances[-1]["detail"], rebalances[-1]
+    handed_over = any("which stopped them and rejoined" in cause for cause in causes)
+    assert handed_over == cooperative, causes
+    if cooperative:
+        assert any("held back work of lost workers for 2 s" in cause for cause in causes), causes
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -149,6 +169,15 @@ def test_streams_threads(kafka: RealKafka, tmp_path: Path, version: str) -> None
         assert _process_files(tmp_path, app) == set(processes)
         hosts = found["members"][0]["streams"]["assignment"]["hosts"]
         assert [host["host"] for host in hosts] == ["s0.example", "s1.example"]
+        at_work = {member["member_id"]: member["streams"] for member in found["members"]}
+        code, data = kgroup("replay-log", app, "--at", "2099-01-01", "-b", kafka.bootstrap)
+        replayed = {member["member_id"]: member["streams"] for member in data["groups"][0]["members"]}
+        assert (code, replayed) == (0, at_work)
+        code, data = kgroup("replay-log", app, "-b", kafka.bootstrap)
+        last = [each for each in data["events"] if each["event"] == "rebalance-completed"][-1]
+        assert code == 0
+        for thread, tasks in told.items():
+            assert f"{thread} {', '.join(tasks['active'])}" in last["detail"], last
     finally:
         for each in instances.values():
             each.close()

@@ -1,8 +1,15 @@
-"""Kafka Streams: exactly once, static members, standbys; killed, restarted, killed for good."""
+"""Kafka Streams of both protocols: exactly once, standbys; killed, restarted, killed for good.
+
+Threads of the classic protocol are static members too; those of the streams protocol (KIP-1071) cannot be.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
+import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +17,7 @@ from typing import Any
 import pytest
 
 from ..driver import Driver
-from ..jvm import LIGHT_JVM, java
+from ..jvm import LIGHT_JVM, java, tool
 from ..waiting import eventually
 from . import builds
 from .conftest import Play
@@ -35,8 +42,9 @@ SETTINGS = {
 class Streams:
     """The instances of one application on one server."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
+    def __init__(self, run: Run, folder: Path, protocol: str) -> None:
         self.run = run
+        self.protocol = protocol
         self.folder = folder
         self.out = f"{run.name}-out"
         self.instances: dict[str, Driver] = {}
@@ -48,9 +56,11 @@ class Streams:
             "application.id": self.run.name,
             "bootstrap.servers": self.run.server.bootstrap,
             "client.id": name,
-            "main.consumer.group.instance.id": name,
             "state.dir": str(self.folder / name),
+            "group.protocol": self.protocol,
         }
+        if self.protocol == "classic":
+            own["main.consumer.group.instance.id"] = name
         settings = [f"{key}={value}" for key, value in {**SETTINGS, **own}.items()]
         names = (f"{self.run.name}-in", self.out)
         command = java("kgroup.foreign.WordCount", *names, *settings, jvm=LIGHT_JVM, classpath=builds.apps())
@@ -98,16 +108,17 @@ class Streams:
         self.instances.clear()
 
 
-def word_count(run: Run, folder: Path) -> None:
+def word_count(run: Run, folder: Path, protocol: str) -> None:
     run.topic(PARTITIONS, "-in")
     run.topic(2, "-out")
     run.call("producer.open", name=f"{run.name}-feed", config={})
-    app = Streams(run, folder)
+    app = Streams(run, folder, protocol)
+    described = _described if protocol == "classic" else _streams_described
     try:
         app.start("s0")
         app.start("s1")
         app.settle("two instances")
-        run.tell("described", _described(run))
+        run.tell("described", described(run))
         app.feed(100, 0)
         app.counted(200)
         app.feed(100, 100)
@@ -116,7 +127,7 @@ def word_count(run: Run, folder: Path) -> None:
         app.start("s1")
         app.settle("the killed one is back")
         app.counted(600)
-        run.tell("described again", _described(run))
+        run.tell("described again", described(run))
         app.feed(100, 300)
         app.kill("s1")
         app.feed(100, 400)
@@ -144,10 +155,51 @@ def _described(run: Run) -> list[Any]:
     return [found["assignor"], sorted((each["instance"], each["host"]) for each in found["members"])]
 
 
-def test_word_count_is_exact_through_kills(play: Play, tmp_path: Path) -> None:
+def _streams_described(run: Run) -> list[Any]:
+    """What both brokers say, and Kafka's own StreamsGroupCommand says of them."""
+
+    def stable() -> dict[str, Any]:
+        found: dict[str, Any] = _kgroup("describe", run.name, "-b", run.server.bootstrap)["groups"][0]
+        assert found["state"] == "Stable" and len(found["members"]) == 2, found
+        assert all(member["tasks"] == member["target_tasks"] for member in found["members"]), found
+        return found
+
+    found = eventually(stable, 60)
+    given = [_tasks(member["tasks"]) for member in found["members"]]
+    told = _tool(run, "--describe", "--group", run.name, "--state")
+    assert re.search(rf"{re.escape(run.name)}\s.*\sStable\s+2\s*$", told, re.MULTILINE), told
+    members = _tool(run, "--describe", "--group", run.name, "--members", "--verbose")
+    assert all(member["member_id"] in members for member in found["members"]), members
+    return [found["type"], sorted(given)]
+
+
+def _tasks(tasks: dict[str, Any]) -> list[int]:
+    return [sum(len(part["partitions"]) for part in tasks[role]) for role in ("active", "standby", "warmup")]
+
+
+def _kgroup(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "kgroup.cli.app", *arguments, "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    data: dict[str, Any] = json.loads(done.stdout)["data"]
+    return data
+
+
+def _tool(run: Run, *arguments: str) -> str:
+    main = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+    return tool(main, "--bootstrap-server", run.server.bootstrap, *arguments).stdout
+
+
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_word_count_is_exact_through_kills(play: Play, tmp_path: Path, protocol: str) -> None:
     def streams(run: Run) -> None:
         folder = tmp_path / run.server.kind
         folder.mkdir()
-        word_count(run, folder)
+        word_count(run, folder, protocol)
 
     play(streams, "4.0.2")

@@ -36,6 +36,8 @@ type request struct {
 	Instances  []string   `json:"instances"`
 	Leave      bool       `json:"leave"`
 
+	Config map[string]string `json:"config"`
+
 	TransactionalID string `json:"transactional_id"`
 	To              string `json:"to"`
 	Count           int    `json:"count"`

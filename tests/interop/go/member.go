@@ -53,6 +53,15 @@ func start(r *request) (*member, error) {
 	if m.client, err = kgo.NewClient(options...); err != nil {
 		return nil, err
 	}
+	if len(r.Config) > 0 {
+		// who is kept out tries for ever, and tells nobody
+		asked, enough := context.WithTimeout(context.Background(), patience)
+		defer enough()
+		if err := m.client.Ping(asked); err != nil {
+			m.client.Close()
+			return nil, err
+		}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	go m.poll(ctx)
@@ -66,6 +75,11 @@ func (m *member) options(r *request) ([]kgo.Opt, error) {
 		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(time.Second),
 		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.revoked),
 	}
+	locks, err := keys(r.Config)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, locks...)
 	if r.Pattern != "" {
 		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(r.Pattern))
 	} else {

@@ -10,6 +10,7 @@ from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.structs import OffsetAndMetadata
 
 from .member import HEARTBEAT_MS, Member
@@ -21,6 +22,25 @@ ASSIGNORS = {
     "roundrobin": RoundRobinPartitionAssignor,
     "cooperative-sticky": CooperativeStickyAssignor,
 }
+
+
+class _Token(AbstractTokenProvider):
+    """A token that was made beforehand."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._made = token
+
+    def token(self) -> str:
+        return self._made
+
+
+def _with_provider(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with a token, if it has one, as this client takes it."""
+    if "token" not in config:
+        return config
+    rest = {key: value for key, value in config.items() if key != "token"}
+    return {**rest, "sasl_oauth_token_provider": _Token(config["token"])}
 
 
 class Consumer(Member):
@@ -38,7 +58,7 @@ class Consumer(Member):
             session_timeout_ms=request["session_ms"],
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=[ASSIGNORS[request["assignor"]]],
-            **request["config"],
+            **_with_provider(request["config"]),
         )
         # joining before it knows the topics, it may take itself for the leader of nothing and stay so
         for topic in request["topics"] or ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from typing import Any
 
 from confluent_kafka import (
@@ -48,7 +49,10 @@ class Consumer(Member):
             }
         if request["instance"]:
             config["group.instance.id"] = request["instance"]
-        self.consumer = Rdkafka(config | request["config"])
+        config |= request["config"]
+        if token := config.pop("token", None):
+            config["oauth_cb"] = lambda _: (token, time.time() + 3600)
+        self.consumer = Rdkafka(config)
         topics = [request["pattern"]] if request["pattern"] else request["topics"]
         self.consumer.subscribe(topics, on_assign=self._assigned)
 

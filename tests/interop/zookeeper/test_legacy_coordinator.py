@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 
@@ -19,7 +17,7 @@ from kgroup.zookeeper.session import FOREVER, Session
 from tests.legacy_brokers import Peer, active, coordinators, until
 from tests.legacy_scenarios import SCENARIOS, becomes
 
-from .era import ZooKeeperEnsemble, ZooKeeperServer
+from .era import GROUP_COMMAND, ZOOKEEPER, ZooKeeperEnsemble, ZooKeeperServer, java
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120), pytest.mark.xdist_group("zookeeper")]
 CONFIG = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=200, zk_session_ms=4000)
@@ -35,6 +33,7 @@ class Nodes:
     """The tree, read and changed by a session of the test's own."""
 
     def __init__(self, ensemble: Ensemble) -> None:
+        self.where = str(ensemble)
         self._session = Session(ensemble, timeout_s=100, rounds=FOREVER)
 
     async def data(self, path):
@@ -118,31 +117,48 @@ def test_without_zookeeper_the_coordinator_stops_in_time(tmp_path):
     asyncio.run(test())
 
 
-def test_describe_tells_who_coordinates(zookeeper):
-    """LC-15, LC-64: by the command, as an operator asks: owner threads, the coordinator and its epoch."""
-    where = parse_ensemble(f"{zookeeper.bootstrap}/described")
+def test_tools_of_the_era_see_the_tree_of_a_served_cluster():
+    """LC-16: ZooKeeper's own shell, with a watch; and the list of Kafka 1.1.1's tool."""
 
     async def test():
-        async with (
-            coordinators(1, CONFIG, ensemble=where) as made,
-            Nodes(where).opened() as nodes,
-            Peer() as peer,
-        ):
+        async with coordinators(1, CONFIG) as made, Peer() as peer:
             await peer.connect(made)
             await peer.register()
-            await becomes(nodes, "/consumers/g/owners/t/2", "c1-0")
-            argv = (sys.executable, "-m", "kgroup", "describe", "g", "--zookeeper", str(where), "-o", "json")
-            asked = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-            out, _ = await asked.communicate()
-            assert asked.returncode == 0
-            (group,) = json.loads(out)["data"]["groups"]
-            address = made.addresses[0].rpartition(":")
-            assert group["coordinator"] == {"id": 0, "host": address[0], "port": int(address[2])}
-            assert group["coordinator_epoch"] == 1
-            assert [row["owner_thread"] for row in group["offsets"]] == ["c1-0"] * 3
-            assert (group["state"], group["members"]) == ("Unknown", None)
+            await peer.started()
+            await until(lambda: "c1-0" in [node.data.decode() for _, node in made.tree.walk("/consumers/g")])
+            shell = java(ZOOKEEPER, "org.apache.zookeeper.ZooKeeperMain", "-server", made.tree_at)
+            said = await _output(
+                shell,
+                "ls -R /consumers\nget /coordinator_epoch\ngetAcl /consumers\ncreate /x one\nget -w /x\n"
+                "set /x two\nget -s /x\ncreate -s /x/n a\ncreate -e /x/e a\ndelete /x\nls /x\nquit\n",
+            )
+            for wanted in (
+                "/consumers/g/owners/t/2",
+                "'world,'anyone",
+                "type:NodeDataChanged path:/x",
+                "dataVersion = 1",
+                "dataLength = 3",
+                "Unimplemented for /x/n",
+                "Node not empty: /x",
+                "[e]",
+            ):
+                assert wanted in said, said
+            where = ("--zookeeper", made.tree_at)
+            listed = await _output(java("1.1.1", GROUP_COMMAND, *where, "--list"))
+            assert "g" in listed.split()
 
     asyncio.run(test())
+
+
+async def _output(command, typed=""):
+    running = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await running.communicate(typed.encode())
+    return out.decode()
 
 
 def test_the_leader_of_three_is_killed(tmp_path):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
-from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.read.describe import groups_only
 from kgroup.history.fold.restarts import Restart
 from kgroup.protocol.messages import fetch as f
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
-from tests.unit.admin.test_doctor_checks import OFFSETS_TOPIC, cluster, codes
+from tests.unit.admin.test_doctor_checks import OFFSETS_TOPIC, cluster, codes, examine
 from tests.unit.history.logs import batch
 from tests.unit.history.test_restarts import classic
 
@@ -86,7 +85,7 @@ def from_log(session_after_ms: int) -> set[str]:
 
     fake = cluster().on(f.FetchRequest, read)
     fake.topics[OFFSETS_TOPIC] = 1
-    (checkup,) = examine_all(fake.cluster(), ["g"], now_ms=60_000, patience_s=0).checkups
+    checkup = examine(fake.cluster(), "g", now_ms=60_000, patience_s=0)
     return {code for code in codes(checkup) if code == "KG113"}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kgroup.admin.read.record_times import RecordTimes, record_times
+from kgroup.admin.read.record_times import ROUNDS, RecordTimes, Untimed, record_times
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, Unreachable
 from kgroup.protocol.batches import encode_batch, end_marker_record
@@ -82,7 +82,37 @@ def test_markers_of_transactions_are_no_records() -> None:
 
 
 def test_where_all_is_read_there_is_no_record() -> None:
-    assert Logs({0: [(0, batch(0, 100))], 2: []}).times({FIRST: 1, SECOND: 0}) == {FIRST: None, SECOND: None}
+    told = Logs({0: [(0, batch(0, 100))], 2: []}).times({FIRST: 1, SECOND: 0})
+    assert told == dict.fromkeys(
+        (FIRST, SECOND), Untimed("no record can be read from there on: markers of transactions, or the end")
+    )
+
+
+def test_what_keeps_a_time_from_being_known_is_said() -> None:
+    """Each was None without a word: too many markers, a record without a time, an offset past the end."""
+    markers = [(n, marker(n)) for n in range(ROUNDS + 1)]
+    told = Logs({0: [*markers, (ROUNDS + 1, batch(ROUNDS + 1, 400))], 2: [(0, batch(0, -1))]})
+    known = told.times({FIRST: 0, SECOND: 0})
+    given_up = f"{ROUNDS} fetches from offset 0 to {ROUNDS} brought no record"
+    assert known == {
+        FIRST: Untimed(f"{given_up}: markers of transactions, or compacted away"),
+        SECOND: Untimed("the record there has no time"),
+    }
+    beyond = Logs({0: [(0, batch(0, 100))]}).times({FIRST: 7})
+    assert beyond == {FIRST: Untimed("offset 7 is not in its log, which begins at 0")}
+
+
+def test_a_start_that_cannot_be_looked_up_is_the_reason() -> None:
+    logs = Logs({0: [(5, batch(5, 700))]}, start=5)
+
+    def refuse(node: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        denied = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        topic = ListOffsetsTopicResponse(name="orders", partitions=(denied,))
+        return ListOffsetsResponse(topics=(topic,))
+
+    logs.fake.on(ListOffsetsRequest, refuse)
+    why = logs.times({FIRST: 2})[FIRST]
+    assert isinstance(why, BrokerRefused) and why.code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_an_offset_before_the_start_counts_from_the_start() -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 from kgroup.broker.legacy.connection import LegacyConnection
 from kgroup.broker.legacy.session_link import SessionLink
-from kgroup.errors import ConfigError, KgroupError
+from kgroup.client.legacy_groups import told_groups
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.config import LegacyConfig, read_settings
 from kgroup.legacy.coordinator.events import Zk, ZkDone, ZkFired
+from kgroup.legacy.wire.codec import Wire
 from kgroup.legacy.wire.messages import PingRequest
 from kgroup.runtime.cluster import Cluster
+from kgroup.zkgroups.records import broker_of
 from kgroup.zookeeper.names import parse_ensemble
 from kgroup.zookeeper.operations import Change, Create, Delete, Failure, Get
 from kgroup.zookeeper.session import Security
@@ -34,6 +39,7 @@ class Nodes:
 
     def __init__(self, made):
         self._tree = made.tree
+        self.where = made.tree_at
 
     async def data(self, path):
         return next((node.data.decode() for name, node in self._tree.walk(path) if name == path), None)
@@ -86,6 +92,27 @@ def test_what_others_wrote_into_the_tree_stays(caplog):
     said = " ".join(record.getMessage() for record in caplog.records)
     assert "another process has registered this broker" in said
     assert "with other partitions than the cluster's 2" in said
+
+
+@pytest.mark.parametrize(("scheme", "wanted"), [("", "PLAINTEXT"), ("SASL_SSL://", "SASL_SSL")])
+def test_a_brokers_node_says_by_which_protocol_it_is_reached(scheme, wanted):
+    """LC-36: a broker with locks is not taken for a plain one by whoever reads the tree."""
+
+    async def test():
+        cluster = Cluster(None, offsets_partitions=1)
+        cluster.announce({0: ("127.0.0.1", 9093)}, scheme=scheme)
+        made = LegacyBrokers(cluster, LegacyOptions(config=FAST))
+        (address,) = await made.start()
+        try:
+            await until(lambda: paths.broker("0") in dump(made))
+            told = broker_of("0", dump(made)[paths.broker("0")].encode())
+            host, _, port = address.rpartition(":")
+            assert told.listeners == {wanted: ("127.0.0.1", 9093), "LEGACY": (host, int(port))}
+        finally:
+            await made.stop()
+            cluster.close()
+
+    asyncio.run(test())
 
 
 def test_garbage_ends_a_connection_and_nothing_else():
@@ -193,6 +220,74 @@ def test_what_only_the_coordinator_knows_is_among_the_metrics():
             assert ("coordinator-epoch", str(1 - chosen)) not in found
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_an_operator_is_told_who_is_registered(header):
+    """LC-24, LC-55, LC-81: in either form of the wire; a follower knows nobody, and says so."""
+
+    async def test():
+        config = LegacyConfig(rebalance_backoff_ms=200, zk_session_ms=1200, min_session_ms=500, header=header)
+        async with coordinators(2, config) as made, Peer("c1", 900) as peer:
+            peer.wire = Wire(header=header)
+
+            async def asked(broker, *names):
+                host, _, port = made.addresses[broker].rpartition(":")
+                return await asyncio.to_thread(told_groups, (host, int(port)), names, 10.0)
+
+            chosen = made.hosts.index(active(made))
+            if not header:
+                await peer.connect(made)
+                await peer.register()
+                await peer.started()
+            found = await asked(chosen, "g", "nobody")
+            if not header:
+                (member,) = found["g"].members
+                assert (member.consumer_id, member.session_timeout_ms, member.failed) == ("c1", 900, 0)
+            assert (found["nobody"].state, found["nobody"].members) == ("Recovering", ())
+            refused = (await asked(1 - chosen, "g"))["g"]
+            assert isinstance(refused, BrokerRefused) and refused.code is ErrorCode.NOT_COORDINATOR
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", "it closed the connection"),
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+        (bytes.fromhex("00000002000b"), "2 bytes wanted"),
+        (bytes.fromhex("00000009000b00000000010000"), "pages of members do not go on"),
+        (None, "no answer in time"),
+    ],
+)
+def test_a_coordinator_that_makes_no_sense_is_told_as_one(answer, why):
+    """Whatever listens where the tree says that a coordinator does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            for _ in range(2):
+                try:
+                    taken, _ = server.accept()
+                except OSError:
+                    return
+                with taken:
+                    taken.recv(1024)
+                    if answer is None:
+                        taken.recv(1024)
+                    taken.sendall(answer or b"")
+
+        threading.Thread(target=serve, daemon=True).start()
+        found = told_groups(server.getsockname(), ["g"], 0.5 if answer is None else 10.0)
+    assert isinstance(found["g"], Unreachable) and why in found["g"].message
+
+
+def test_nobody_listens_where_a_coordinator_is_said_to_be():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+    found = told_groups(address, ["g", "h"], 5.0)
+    assert [type(error) for error in found.values()] == [Unreachable, Unreachable]
+    assert "cannot be asked: Connection refused" in found["h"].message
 
 
 def test_ports_in_use_are_told():

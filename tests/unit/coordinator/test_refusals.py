@@ -23,6 +23,8 @@ from kgroup.protocol.messages import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    streams_group_describe,
+    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
 )
@@ -33,6 +35,8 @@ TXN_PLACE = txn_offset_commit.TxnOffsetCommitRequestPartition(partition_index=0,
 REQUESTS: list[tuple[Message, int]] = [
     (join_group.JoinGroupRequest(group_id="g", session_timeout_ms=1, member_id="m", protocol_type="c"), 9),
     (sync_group.SyncGroupRequest(group_id="g", generation_id=1, member_id="m"), 5),
+    (streams_group_heartbeat.StreamsGroupHeartbeatRequest(group_id="g"), 0),
+    (streams_group_describe.StreamsGroupDescribeRequest(group_ids=("g",)), 0),
     (heartbeat.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4),
     (leave_group.LeaveGroupRequest(group_id="g"), 5),
     (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
-from kgroup.coordinator.consumer.group import InconsistentLog
 from kgroup.coordinator.consumer.member import NO_EPOCH, Current
 from kgroup.coordinator.consumer.reconcile import Goal, reconcile
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.domain import Topic, TopicImage

@@ -34,7 +34,7 @@ def test_the_story_does_not_depend_on_where_the_input_is_cut(name: str, chunk: i
 def test_a_fold_goes_on_from_a_pickle(name: str, cut: int) -> None:
     """What the pipeline does from one day to the next; the decoder begins anew at a batch's start."""
     whole = Fold(0)
-    expected = whole.apply_all(items(DATA[name])) + whole.finish()
+    expected = [event for item in items(DATA[name]) for event in whole.apply(item)] + whole.finish()
     fold = Fold(0)
     events: list[Event] = []
     for n, item in enumerate(items(DATA[name])):

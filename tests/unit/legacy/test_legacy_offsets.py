@@ -172,3 +172,18 @@ def test_an_offset_written_by_hand_is_overwritten_only_by_what_is_reported():
     consumer.positions = {("t", "0"): 6, ("t", "1"): 8}
     stage.until(20_000)
     assert stage.offsets() == {"t/0": 6, "t/1": 100}
+
+
+def test_a_group_that_an_operator_deleted_is_written_anew():
+    """LC-26, LC-84: its offsets too, though the first report is what the last one was."""
+    stage, consumer = settled(commit_interval_ms=1_000)
+    stage.advance(S)
+    before = stage.offsets()
+    assert before
+    consumer.die()
+    stage.advance(2 * S)
+    stage.do(*(Delete(path) for path in sorted(stage.dump("/consumers/g"), reverse=True)))
+    stage.joined("c1")
+    stage.advance(S)
+    assert stage.offsets() == before
+    assert set(stage.owners().values()) == {"c1-0"}

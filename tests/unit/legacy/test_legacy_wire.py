@@ -13,6 +13,8 @@ from kgroup.legacy.wire.messages import (
     ClusterMetadataResponse,
     CommitOffsetRequest,
     CommitOffsetResponse,
+    DescribeGroupRequest,
+    DescribeGroupResponse,
     ErrorMapping,
     Ownership,
     PartitionAndOffset,
@@ -20,6 +22,7 @@ from kgroup.legacy.wire.messages import (
     PingResponse,
     RegisterConsumerRequest,
     RegisterConsumerResponse,
+    Registered,
     RequestKey,
     StartFetcherRequest,
     StartFetcherResponse,
@@ -57,6 +60,7 @@ FROM_CONSUMER = [
         CommitOffsetRequest("c1", (PartitionAndOffset("t", "0-0", 43),)),
         "00000018000a0002633100010001740003302d30000000000000002b",
     ),
+    (DescribeGroupRequest("g", ""), "00000007000b0001670000"),
 ]
 FROM_COORDINATOR = [
     (ClusterMetadataResponse(0, 1, H), METADATA, "0000001300000000000100010000000100016800002384"),
@@ -86,6 +90,11 @@ FROM_COORDINATOR = [
     ),
     (StartFetcherRequest("c2", (), H), NOTHING, "00000015000900026332000000010000000100016800002384"),
     (CommitOffsetResponse(0, "c1"), NOTHING, "00000008000a000000026331"),
+    (
+        DescribeGroupResponse(0, "Stable", False, (Registered("c1", '{"t":2}', True, True, 6000, 1, 3),)),
+        NOTHING,
+        "0000002a000b00000006537461626c650000010002633100077b2274223a327d0101000017700000000100000003",
+    ),
 ]
 HEADERS = [
     (ClusterMetadataRequest(), 1, "0000000b000500000000000100016b"),
@@ -133,7 +142,7 @@ def test_header_mode_round_trip(correlation):
 def test_types_and_errors_are_numbers_of_their_own():
     """LC-46: one table each; 0.7's own requests and errors keep theirs."""
     keys, errors = [int(key) for key in RequestKey], [int(error) for error in ErrorMapping]
-    assert len({key.name for key in RequestKey}) == len(set(keys)) == 6 and min(keys) > 4
+    assert len({key.name for key in RequestKey}) == len(set(keys)) == 7 and min(keys) > 4
     assert len(set(errors)) == len(ErrorMapping.__members__)
     assert not {1, 2, 3, 4} & set(errors)
 
@@ -180,7 +189,7 @@ def test_garbage_is_one_typed_error(hexa):
 
 def test_commits_are_an_option():
     """LC-82: without it type 10 is unknown."""
-    commit = payload(FROM_CONSUMER[-1][1])
+    (commit,) = (payload(hexa) for message, hexa in FROM_CONSUMER if type(message) is CommitOffsetRequest)
     with pytest.raises(DecodeError):
         Wire().from_consumer(commit)
 

@@ -149,7 +149,7 @@ class OldBroker:
 
     def groups(self, tree: OldTree) -> Groups:
         """The groups of a tree whose only broker this is."""
-        return Groups(tree.ask, lambda alive: OldCluster(self, Retry(timeout_s=0.0)))
+        return Groups(tree.ask, lambda alive: OldCluster(self, Retry(timeout_s=0.0)), lambda *_: {})
 
     def _metadata(self) -> MetadataResponse:
         by_topic: dict[str, list[int]] = {}

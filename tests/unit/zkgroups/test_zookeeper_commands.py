@@ -15,8 +15,11 @@ from kgroup.cli.app import run
 from kgroup.cli.env import zookeeper
 from kgroup.cli.env.setting_names import shown
 from kgroup.cli.schemas import schema_for
+from kgroup.client import legacy_groups
+from kgroup.client.legacy_groups import ToldGroup
 from kgroup.client.retry import Retry
 from kgroup.errors import Unreachable
+from kgroup.legacy.wire.messages import Registered
 from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zkgroups.brokers import OldCluster
@@ -362,3 +365,89 @@ def test_the_elected_coordinator_is_no_group(ask):
     """LC-15: its node lies where groups do."""
     told = ask(_scene(_elected)(), "list", "-o", "json")
     assert [group["group_id"] for group in told.document["data"]["groups"]] == ["idle", "live", "pushed"]
+
+
+TOLD = {
+    "stable": ToldGroup("Stable", (Registered("c1", '{"t1":1}', True, True, 6000, 0, 2),)),
+    "missing": ToldGroup("Stable", (Registered("c1", "*1*t.*", True, False, 9000, 3, 2),)),
+    "empty": ToldGroup("Empty", ()),
+    "leaving": ToldGroup("Leaving", ()),
+    "recovering": ToldGroup("Recovering", ()),
+    "gone": Unreachable("the elected coordinator at b1:9192 cannot be asked: Connection refused"),
+}
+
+
+@pytest.fixture
+def asked_coordinator(monkeypatch) -> Callable[[str], World]:
+    """A world whose elected coordinator tells this of group pushed; it is asked where it listens."""
+
+    def world(told: str) -> World:
+        def answers(address, names, timeout_s):
+            assert (address, list(names)) == (("b1", 9192), ["pushed"]) and timeout_s > 0
+            return {"pushed": TOLD[told]}
+
+        monkeypatch.setattr(legacy_groups, "told_groups", answers)
+        made = _scene(_elected)()
+        endpoints = ["PLAINTEXT://b1:9092", "LEGACY://b1:9192"]
+        made.old.broker({"version": 4, "host": "b1", "port": 9092, "endpoints": endpoints})
+        return made
+
+    return world
+
+
+def _pushed(told: Ran) -> Any:
+    jsonschema.validate(told.document, schema_for("describe"))
+    (group,) = told.document["data"]["groups"]
+    return group
+
+
+def test_members_of_an_elected_coordinator_are_told_by_it(ask, asked_coordinator):
+    """LC-24, LC-55: with their session timeouts and failed pings; those of old consumers have neither."""
+    told = ask(asked_coordinator("missing"), "describe", "pushed", "-o", "json")
+    group = _pushed(told)
+    (member,) = group["members"]
+    assert (told.code, group["state"], member["state"]) == (OK, "Stable", "waiting")
+    assert (member["session_timeout_ms"], member["failed_pings"]) == (9000, 3)
+    assert (member["subscribed_regex"], member["assignment"]) == (
+        "t.*",
+        [{"topic": "t1", "partitions": [0, 1]}],
+    )
+    text = ask(asked_coordinator("stable"), "describe", "pushed").out
+    assert "members 1" in text and "SESSION-MS" in text and "MISSED" in text and "6000" in text
+    live = ask(asked_coordinator("stable"), "describe", "live")
+    assert "SESSION-MS" not in live.out
+
+
+def test_who_is_registered_with_a_coordinator_decides_what_may_be_moved(ask, asked_coordinator):
+    """LC-16: owners outlive their consumers, so only the coordinator knows that nobody reads."""
+    for told, code, said in (
+        ("empty", OK, ""),
+        ("stable", REFUSED, "1 live consumer registered with its coordinator"),
+        ("leaving", REFUSED, "pushed is Leaving at its coordinator"),
+        ("recovering", REFUSED, "pushed is Recovering at its coordinator"),
+        ("gone", REFUSED, "not known"),
+    ):
+        exported = ask(asked_coordinator(told), "offsets", "export", "pushed", "-o", "json")
+        assert exported.code == code, (told, exported.err)
+        assert said in exported.err
+    world = asked_coordinator("empty")
+    assert ask(world, "delete", "pushed", "--execute").code == OK
+    assert not any("/consumers/pushed" in path for path in world.old.paths())
+
+
+def test_members_nobody_could_ask_for_are_unknown(ask, asked_coordinator):
+    """LC-08: neither while they come back, nor where the coordinator does not answer."""
+    told = ask(asked_coordinator("recovering"), "describe", "pushed", "-o", "json")
+    assert (_pushed(told)["state"], _pushed(told)["members"]) == ("Recovering", None)
+    told = ask(asked_coordinator("gone"), "describe", "pushed", "-o", "json")
+    assert (told.code, _pushed(told)["state"], _pushed(told)["members"]) == (PARTIAL, "Unknown", None)
+    assert "Connection refused" in told.err
+    listed = ask(asked_coordinator("stable"), "list", "-o", "json").document["data"]["groups"]
+    assert {g["group_id"]: (g["state"], g["members"]) for g in listed}["pushed"] == ("Stable", 1)
+
+
+def test_what_all_groups_hides_is_said_once(ask):
+    world = World()
+    world.old.offset("idle", "t1", 0, "12a")
+    told = ask(world, "describe", "--all-groups")
+    assert told.code == PARTIAL and told.err.count("is not an offset: '12a'") == 1

@@ -18,6 +18,9 @@ final class Client {
     String protocol = null;
     List<String> members = new ArrayList<>();
     final Map<Uuid, Set<Integer>> owned = new LinkedHashMap<>();
+    int endpointEpoch = 0;
+    final Map<String, List<Integer>> active = new LinkedHashMap<>();
+    final Map<String, List<Integer>> standby = new LinkedHashMap<>();
 
     Client(String name) {
         this.name = name;
@@ -44,5 +47,12 @@ final class Client {
         leader = "";
         members = new ArrayList<>();
         owned.clear();
+        endpointEpoch = 0;
+        loseTasks();
+    }
+
+    void loseTasks() {
+        active.clear();
+        standby.clear();
     }
 }

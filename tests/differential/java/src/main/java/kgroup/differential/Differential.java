@@ -11,7 +11,7 @@ import java.nio.charset.StandardCharsets;
 
 /**
  * Plays programs on Kafka's coordinator. Each line of standard input asks for one: `{"seed": 7, "length": 60}` makes it
- * up while it is played, `{"program": {...}}` plays what is given. The answer is the program and then its trace, a JSON
+ * up while it is played (with streams groups if it says `"streams": true`), `{"program": {...}}` plays what is given. The answer is the program and then its trace, a JSON
  * object a line, and an empty line.
  */
 public final class Differential {
@@ -43,7 +43,7 @@ public final class Differential {
     private static String invent(JsonNode asked) {
         long seed = asked.get("seed").asLong();
         Ids.seed(seed);
-        Generator generator = new Generator(seed);
+        Generator generator = new Generator(seed, asked.path("streams").asBoolean());
         ObjectNode program = Trace.JSON.createObjectNode();
         program.put("seed", seed).set("setup", generator.setup());
         Player player = new Player(program.get("setup"));

@@ -12,8 +12,9 @@ final class Generator {
     private final List<Persona> personas = new ArrayList<>();
     private final MemberLines members;
     private final OffsetLines offsets;
+    private final StreamsLines streams;
 
-    Generator(long seed) {
+    Generator(long seed, boolean withStreams) {
         dice = new Dice(seed * 0x9E3779B97F4A7C15L);
         int mode = (int) (seed % 4);
         int clients = 2 + dice.below(5);
@@ -23,6 +24,7 @@ final class Generator {
         }
         members = new MemberLines(dice, personas, mode > 1);
         offsets = new OffsetLines(dice, personas);
+        streams = withStreams ? new StreamsLines(dice) : null;
     }
 
     ObjectNode setup() {
@@ -42,6 +44,12 @@ final class Generator {
         setting(config, 1, "offsets.retention.minutes", "1", "2", "10");
         setting(config, 1, "offsets.retention.check.interval.ms", "30000", "600000");
         setting(config, 0.3, "group.consumer.regex.refresh.interval.ms", "10000", "60000");
+        if (streams != null) {
+            setting(config, 0.2, "group.streams.max.size", "1", "2", "3");
+            setting(config, 0.7, "group.streams.initial.rebalance.delay.ms", "0", "0", "500");
+            setting(config, 0.6, "group.streams.assignment.interval.ms", "0", "0", "3000");
+            setting(config, 0.5, "group.streams.num.standby.replicas", "0", "1", "2");
+        }
         return setup;
     }
 
@@ -55,7 +63,11 @@ final class Generator {
         Persona persona = dice.of(personas);
         double roll = dice.below(1000) / 1000.0;
         if (roll < 0.60) {
-            return members.next(player, persona);
+            return streams != null && dice.chance(0.96) ? streams.next(player, persona)
+                : members.next(player, persona);
+        }
+        if (streams != null && roll < 0.70 && !player.streams.missing.isEmpty()) {
+            return streams.create(player);
         }
         if (roll < 0.79) {
             return time();
@@ -92,6 +104,14 @@ final class Generator {
         }
         ObjectNode op = line("config").put("group", GROUP);
         ObjectNode settings = op.putObject("settings");
+        if (streams != null) {
+            setting(settings, 0.5, "streams.num.standby.replicas", "0", "1", "2");
+            setting(settings, 0.5, "streams.session.timeout.ms", "45000", "60000");
+            setting(settings, 0.5, "streams.heartbeat.interval.ms", "5000", "10000");
+            setting(settings, 0.5, "streams.assignment.interval.ms", "0", "1000", "10000");
+            setting(settings, 0.5, "streams.initial.rebalance.delay.ms", "0", "1000");
+            return op;
+        }
         setting(settings, 0.5, "consumer.session.timeout.ms", "45000", "50000", "60000");
         setting(settings, 0.5, "consumer.heartbeat.interval.ms", "5000", "10000", "15000");
         setting(settings, 0.5, "consumer.assignment.interval.ms", "0", "1000", "10000");
@@ -100,7 +120,8 @@ final class Generator {
 
     private ObjectNode probe() {
         String group = dice.chance(0.9) ? GROUP : dice.one("h", "nowhere");
-        ObjectNode op = line(dice.one("list", "describe", "consumer_describe", "delete_groups"));
+        ObjectNode op = line(streams != null && dice.chance(0.5) ? "streams_describe"
+            : dice.one("list", "describe", "consumer_describe", "delete_groups"));
         op.putArray("groups").add(group);
         if (dice.chance(0.1)) {
             op.withArray("groups").add(dice.one("nowhere", "h", "g"));

@@ -22,6 +22,7 @@ import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
@@ -73,6 +74,8 @@ final class Kafka {
         builder.withLogContext(new LogContext()).withSnapshotRegistry(snapshots).withTime(time).withTimer(timers)
             .withExecutor(tasks).withCoordinatorMetrics(METRICS).withTopicPartition(PARTITION);
         shard = builder.withAuthorizerPlugin(Optional.empty()).build();
+        Map<String, TaskAssignor> tasks = States.field(States.field(shard, "groupMetadataManager"), "streamsGroupAssignors");
+        tasks.replaceAll((name, real) -> new StreamsSpy(trace));
         snapshots.idempotentCreateSnapshot(0);
         for (int offset = 0; offset < log.size(); offset++) {
             Entry entry = log.get(offset);

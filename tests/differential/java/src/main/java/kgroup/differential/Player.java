@@ -37,6 +37,7 @@ final class Player {
     final Map<String, Client> clients = new TreeMap<>();
     private final ClassicOps classic;
     private final ConsumerOps consumer;
+    final StreamsOps streams;
     private final OffsetOps offsets;
     private final GroupOps groups;
 
@@ -46,6 +47,7 @@ final class Player {
         states = new States(kafka.shard, kafka.timers);
         classic = new ClassicOps(this);
         consumer = new ConsumerOps(this);
+        streams = new StreamsOps(this);
         offsets = new OffsetOps(this);
         groups = new GroupOps(this);
         ObjectNode start = trace.begin("start", kafka.time.milliseconds());
@@ -82,6 +84,7 @@ final class Player {
         switch (what) {
             case "join", "sync", "heartbeat", "leave" -> classic.play(op);
             case "consumer_heartbeat" -> consumer.heartbeat(op);
+            case "streams_heartbeat", "streams_describe" -> streams.play(op);
             case "commit", "txn_commit", "end_txn", "fetch", "offset_delete" -> offsets.play(op);
             case "delete_groups", "list", "describe", "consumer_describe" -> groups.play(op);
             case "topic" -> changeTopics(op, event);

@@ -15,6 +15,10 @@ import org.apache.kafka.coordinator.group.classic.ClassicGroup;
 import org.apache.kafka.coordinator.group.classic.ClassicGroupMember;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroupMember;
+import org.apache.kafka.coordinator.group.streams.StreamsGroup;
+import org.apache.kafka.coordinator.group.streams.StreamsGroupMember;
+import org.apache.kafka.coordinator.group.streams.StreamsTopology;
+import org.apache.kafka.coordinator.group.streams.TasksTupleWithEpochs;
 
 /** The whole state of Kafka's coordinator as JSON: groups, offsets and timers. `ours.py` makes the same of ours. */
 final class States {
@@ -43,6 +47,8 @@ final class States {
                 byId.set(id, classic(classic));
             } else if (group instanceof ConsumerGroup consumer) {
                 byId.set(id, consumer(consumer));
+            } else if (group instanceof StreamsGroup streams) {
+                byId.set(id, streams(streams));
             }
         });
         node.set("offsets", offsets(offsets));
@@ -108,6 +114,52 @@ final class States {
         node.put("state", member.state().name()).put("classic", member.useClassicProtocol());
         node.set("assigned", epochs(member.assignedPartitions()));
         node.set("revoking", epochs(member.partitionsPendingRevocation()));
+        return node;
+    }
+
+    private static ObjectNode streams(StreamsGroup group) {
+        ObjectNode node = Trace.JSON.createObjectNode();
+        node.put("type", "streams").put("state", group.stateAsString()).put("epoch", group.groupEpoch());
+        node.put("assignment_epoch", group.assignmentEpoch()).put("assigned_at", group.assignmentTimestamp());
+        node.put("hash", group.metadataHash()).put("validated", group.validatedTopologyEpoch());
+        node.put("topology", group.topology().map(StreamsTopology::topologyEpoch).orElse(-1));
+        node.put("shutdown", group.getShutdownRequestMemberId().orElse(null));
+        ObjectNode configs = node.putObject("configs");
+        group.lastAssignmentConfigs().forEach(configs::put);
+        ObjectNode members = node.putObject("members");
+        group.members().forEach((id, member) -> members.set(id, member(member)));
+        ObjectNode targets = node.putObject("targets");
+        group.targetAssignment().forEach((id, target) -> {
+            ObjectNode one = targets.putObject(id);
+            one.set("active", StreamsSpy.tasks(target.activeTasks()));
+            one.set("standby", StreamsSpy.tasks(target.standbyTasks()));
+        });
+        return node;
+    }
+
+    private static ObjectNode member(StreamsGroupMember member) {
+        ObjectNode node = Trace.JSON.createObjectNode();
+        node.put("rack", member.rackId().orElse(null)).put("client", member.clientId());
+        node.put("host", member.clientHost()).put("rebalance", member.rebalanceTimeoutMs());
+        node.put("process", member.processId()).put("topology", member.topologyEpoch());
+        node.put("endpoint", member.userEndpoint().map(endpoint -> endpoint.host()).orElse(null));
+        ObjectNode tags = node.putObject("tags");
+        member.clientTags().forEach(tags::put);
+        node.put("epoch", member.memberEpoch()).put("previous", member.previousMemberEpoch());
+        node.put("state", member.state().name());
+        node.set("assigned", held(member.assignedTasks()));
+        node.set("revoking", held(member.tasksPendingRevocation()));
+        return node;
+    }
+
+    private static ObjectNode held(TasksTupleWithEpochs tasks) {
+        ObjectNode node = Trace.JSON.createObjectNode();
+        ObjectNode active = node.putObject("active");
+        tasks.activeTasksWithEpochs().forEach((subtopology, numbers) -> {
+            ObjectNode one = active.putObject(subtopology);
+            numbers.forEach((number, epoch) -> one.put(number.toString(), epoch));
+        });
+        node.set("standby", StreamsSpy.tasks(tasks.standbyTasks()));
         return node;
     }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgroup.coordinator.consumer.metadata_hash import group_hash, topic_hash
+from kgroup.coordinator.topic_hashes import group_hash, topic_hash
 from kgroup.domain import Topic, uuid_bytes
 
 CS_A = Topic("cs-a", uuid_bytes("nuOXACSCTdmY3fdSGZvJFg"), 4)

@@ -1,4 +1,4 @@
-"""The hash by which a consumer group notices that its topics changed (KIP-1101).
+"""The hash by which a group notices that its topics changed (KIP-1101).
 
 XXH3-64 over little-endian integers. A string is its UTF-16 code units followed by their number, as
 hash4j, which Kafka uses, writes it.
@@ -7,15 +7,30 @@ hash4j, which Kafka uses, writes it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import xxhash
 
+from kgroup.coordinator.state import State
 from kgroup.domain import Topic
 
 MAGIC = b"\0"
 _LONG = struct.Struct("<q")
 _INT = struct.Struct("<i")
+
+
+def hash_of(state: State, names: Iterable[str]) -> int:
+    """The metadata hash of the topics that exist among `names`; 0 for none."""
+    hashes: dict[str, int] = {}
+    for name in names:
+        topic = state.image.by_name.get(name)
+        if topic is None:
+            continue
+        cached = state.topic_hashes.get(name)
+        if cached is None or cached[0] is not topic:
+            cached = state.topic_hashes[name] = (topic, topic_hash(topic))
+        hashes[name] = cached[1]
+    return group_hash(hashes)
 
 
 def topic_hash(topic: Topic) -> int:

@@ -1,0 +1,51 @@
+"""Writes docs/rights.md from the table that `doctor --rights` uses: `python docs/rights.py`."""
+
+from pathlib import Path
+
+from kgroup.admin.rights.needs import COMMANDS, STAND_INS, WITHOUT_CLUSTER, Need, Needs
+from kgroup.security.rights import EVERY
+
+HERE = Path(__file__).parent
+HEAD = """# Rights
+
+Written by `docs/rights.py` from the table that `kgroup doctor --rights` uses. An interop test gives a
+principal exactly these rights on a real Kafka 4.3.1 with its StandardAuthorizer, runs the command, and takes
+each of them away again.
+
+`kgroup doctor GROUP --rights` says which commands this principal can use on a group (without a name: on
+every group), `--for COMMAND` writes the ACLs to ask for as lines of kafka-acls, `--principal User:NAME`
+those of somebody else: an administrator who may see the group gets the names of its topics, where one
+without rights is told *every topic*. It asks brokers for authorized operations and asks questions that
+change nothing; what nobody tells is unknown (`?`).
+
+A refusal names the right that is missing: `this principal lacks Read on Group pay-svc`. The exit code is 6,
+or 5 where some of a batch was done. What brokers leave out without a word (ListGroups, Metadata,
+OffsetFetch) counts as complete only where a right proves it ([decision
+23](decisions/0023-what-cannot-be-seen.md)): therefore the rights to *every* group or topic. A command that
+is given a pattern or `--all-groups` needs what `list` needs as well.
+
+Read, Write and Delete bring Describe with them, AlterConfigs brings DescribeConfigs.
+
+"""
+
+
+def document() -> str:
+    """The whole page."""
+    rows = [f"| `{name}` | {_cell(needs)} |" for name, needs in COMMANDS.items()]
+    without = ", ".join(f"`{name}`" for name in sorted(WITHOUT_CLUSTER))
+    lines = ["| command | needs |", "|---|---|", *rows, "", f"No right is needed by {without}.", ""]
+    return HEAD + "\n".join(lines)
+
+
+def _cell(needs: Needs) -> str:
+    return "; ".join(_right(need) for need in needs.needs)
+
+
+def _right(need: Need) -> str:
+    name = STAND_INS.get(need.name, f"every {need.resource.lower()}" if need.name == EVERY else need.name)
+    on = f"{need.operation} on {name or 'the cluster'}"
+    return f"{on} (where {need.when})" if need.when else on
+
+
+if __name__ == "__main__":
+    (HERE / "rights.md").write_text(document(), encoding="utf-8")

@@ -1,0 +1,174 @@
+"""The access rules of a cluster: which there are, new ones, and those that go (KIP-11, KIP-290)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.refusals import check
+from kgroup.security.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.delete_acls import DeleteAclsFilter
+
+NO_NODE = -1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ListedAcl:
+    """A rule as a broker tells it; what this kgroup does not know by name is told by its number."""
+
+    resource_type: int
+    name: str
+    pattern: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The rule in Kafka's words, by field."""
+        return {
+            "resource_type": _spelling(ResourceType, self.resource_type),
+            "name": self.name,
+            "pattern": _spelling(PatternType, self.pattern),
+            "principal": self.principal,
+            "host": self.host,
+            "operation": _spelling(Operation, self.operation),
+            "permission": _spelling(Permission, self.permission),
+        }
+
+    @classmethod
+    def of(cls, acl: Acl) -> ListedAcl:
+        """The same rule."""
+        return cls(
+            acl.resource_type, acl.name, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission
+        )
+
+
+class Acls:
+    """The access rules of a cluster."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+
+    def list(self, wanted: Iterable[AclFilter]) -> tuple[ListedAcl, ...]:
+        """The rules that any of the filters means, in order.
+
+        BrokerRefused with SECURITY_DISABLED by brokers that have no authorizer.
+        """
+        from kgroup.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+        found: set[ListedAcl] = set()
+        for each in wanted:
+            request = DescribeAclsRequest(
+                resource_type_filter=each.resource_type,
+                resource_name_filter=each.name,
+                pattern_type_filter=each.pattern,
+                principal_filter=each.principal,
+                host_filter=each.host,
+                operation=each.operation,
+                permission_type=each.permission,
+            )
+
+            def ask(left_s: float, request: DescribeAclsRequest = request) -> DescribeAclsResponse:
+                answer = self._cluster.transport.request(None, request, timeout_s=left_s)
+                assert isinstance(answer, DescribeAclsResponse)
+                return answer
+
+            told = self._cluster.retry.call(ask, idempotent=True)
+            check(told.error_code, "describing access rules", told.error_message, (on_cluster(DESCRIBE),))
+            found.update(
+                ListedAcl(
+                    of.resource_type,
+                    of.resource_name,
+                    of.pattern_type,
+                    acl.principal,
+                    acl.host,
+                    acl.operation,
+                    acl.permission_type,
+                )
+                for of in told.resources
+                for acl in of.acls
+            )
+        return tuple(sorted(found))
+
+    def add(self, acls: Sequence[Acl]) -> None:
+        """These rules hold from now on, if they did not before. BrokerRefused for the first refused."""
+        from kgroup.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+
+        request = CreateAclsRequest(
+            creations=tuple(
+                AclCreation(
+                    resource_type=acl.resource_type,
+                    resource_name=acl.name,
+                    resource_pattern_type=acl.pattern,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+                for acl in acls
+            )
+        )
+
+        def ask(left_s: float) -> CreateAclsResponse:
+            answer = self._cluster.transport.request(self._controller(), request, timeout_s=left_s)
+            assert isinstance(answer, CreateAclsResponse)
+            return answer
+
+        # the same rule made twice is there once
+        for acl, told in zip(acls, self._cluster.retry.call(ask, idempotent=True).results, strict=True):
+            what = f"the rule for {acl.principal} on {acl.resource_type.name} {acl.name}"
+            check(told.error_code, f"adding {what}", told.error_message, (on_cluster(ALTER),))
+
+    def remove(self, acls: Sequence[ListedAcl]) -> tuple[ListedAcl, ...]:
+        """These rules are gone; those of them that were there until now. BrokerRefused."""
+        from kgroup.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+
+        request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
+
+        def ask(left_s: float) -> DeleteAclsResponse:
+            answer = self._cluster.transport.request(self._controller(), request, timeout_s=left_s)
+            assert isinstance(answer, DeleteAclsResponse)
+            return answer
+
+        gone: list[ListedAcl] = []
+        # what is removed twice is told as not there, so that an unknown outcome must stay one
+        results = self._cluster.retry.call(ask, idempotent=False).filter_results
+        for acl, told in zip(acls, results, strict=True):
+            check(told.error_code, "removing access rules", told.error_message, (on_cluster(ALTER),))
+            for each in told.matching_acls:
+                check(each.error_code, "removing an access rule", each.error_message)
+                gone.append(acl)
+        return tuple(gone)
+
+    def _controller(self) -> int | None:
+        found = self._cluster.metadata(()).controller_id
+        return None if found == NO_NODE else found
+
+
+def _exactly(acl: ListedAcl) -> DeleteAclsFilter:
+    from kgroup.protocol.messages.delete_acls import DeleteAclsFilter
+
+    return DeleteAclsFilter(
+        resource_type_filter=acl.resource_type,
+        resource_name_filter=acl.name,
+        pattern_type_filter=acl.pattern,
+        principal_filter=acl.principal,
+        host_filter=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+def _spelling(kind: type[IntEnum], number: int) -> str:
+    try:
+        return kind(number).name
+    except ValueError:
+        return f"UNKNOWN({number})"

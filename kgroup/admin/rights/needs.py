@@ -1,0 +1,163 @@
+"""The rights each command needs to end with exit code 0: the least, as Kafka 4.3.1 checks them.
+
+Read, Write and Delete bring Describe with them, AlterConfigs brings DescribeConfigs: what is brought is not
+named again. An interop test gives a principal these rights and takes each away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.security.rights import (
+    ALTER,
+    ALTER_CONFIGS,
+    CLUSTER,
+    CREATE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    EVERY,
+    GROUP,
+    READ,
+    TOPIC,
+    Right,
+)
+
+THE_GROUP, ITS_TOPICS, COMMITTED_TOPICS = "GROUP", "TOPICS-READ", "TOPICS-COMMITTED"
+THE_TOPIC, NEW_GROUP = "TOPIC", "NEW-GROUP"
+STAND_INS = {
+    THE_GROUP: "the group",
+    ITS_TOPICS: "the topics that its members read; every topic while it has none",
+    COMMITTED_TOPICS: "the topics in which it has, or is given, committed offsets",
+    THE_TOPIC: "the topic",
+    NEW_GROUP: "the group that the clone makes",
+}
+"""Names that stand for others, and for which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A right by template; `when` says in words where it is needed, "" for always."""
+
+    operation: str
+    resource: str
+    name: str = ""
+    when: str = ""
+
+    def rights(self, names: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
+        """The rights meant, with the names that the stand-ins stand for."""
+        return tuple(Right(self.operation, self.resource, n) for n in names.get(self.name, (self.name,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a command needs, and why a right is wider than one would think."""
+
+    needs: tuple[Need, ...]
+    note: str = ""
+
+    def rights(self, names: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
+        """The rights, each once; of two that differ only in their name EVERY stands for both."""
+        found = dict.fromkeys(right for need in self.needs for right in need.rights(names))
+        return tuple(
+            right
+            for right in found
+            if right.name == EVERY or Right(right.operation, right.resource, EVERY) not in found
+        )
+
+
+def _of(*needs: Need, note: str = "") -> Needs:
+    return Needs(needs, note)
+
+
+WHEN_EMPTY = "the group is empty and has committed offsets"
+WHEN_LIVE = "the group has members"
+WHEN_LEFT = "a static member has left for now"
+_GROUP = Need(DESCRIBE, GROUP, THE_GROUP)
+_EVERY_GROUP = Need(DESCRIBE, GROUP, EVERY)
+_TOPICS = Need(DESCRIBE, TOPIC, ITS_TOPICS)
+_EVERY_TOPIC = Need(DESCRIBE, TOPIC, EVERY)
+_RULES = Need(ALTER, CLUSTER)
+_LOG = Need(READ, TOPIC, OFFSETS_TOPIC)
+_BROKERS = Need(DESCRIBE_CONFIGS, CLUSTER)
+_OF_LIVE = Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_LIVE)
+_CHANGED = Need(READ, GROUP, THE_GROUP)
+_WRITTEN = Need(READ, TOPIC, COMMITTED_TOPICS)
+_HIDES_GROUPS = (
+    "brokers list only groups that may be described, without a word: only a right to all proves a list"
+)
+_HIDES_OFFSETS = "brokers leave out offsets of topics that may not be described, without a word"
+
+COMMANDS: dict[str, Needs] = {
+    "list": _of(_EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
+    "describe": _of(_GROUP, _TOPICS, note=_HIDES_OFFSETS),
+    "lag": _of(_GROUP, _TOPICS, note=_HIDES_OFFSETS),
+    "lag --time": _of(_GROUP, Need(READ, TOPIC, ITS_TOPICS)),
+    "watch": _of(_GROUP, _TOPICS),
+    "wait": _of(_GROUP, _TOPICS),
+    "doctor": _of(
+        _GROUP,
+        _TOPICS,
+        _LOG,
+        Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_EMPTY),
+        Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_LEFT),
+    ),
+    "coordinator": _of(_GROUP, Need(DESCRIBE, TOPIC, OFFSETS_TOPIC)),
+    "remove-members": _of(_CHANGED, _TOPICS),
+    "reset-offsets": _of(_CHANGED, _WRITTEN, _EVERY_TOPIC, note=_HIDES_OFFSETS),
+    "offsets export": _of(_GROUP, _EVERY_TOPIC, note=_HIDES_OFFSETS),
+    "offsets import": _of(_CHANGED, _WRITTEN),
+    "offsets delete": _of(Need(DELETE, GROUP, THE_GROUP), _WRITTEN),
+    "offsets clone": _of(_GROUP, Need(READ, GROUP, NEW_GROUP), _WRITTEN, _EVERY_TOPIC, note=_HIDES_OFFSETS),
+    "delete": _of(Need(DELETE, GROUP, THE_GROUP), _EVERY_TOPIC, note=_HIDES_OFFSETS),
+    "config get": _of(Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP)),
+    "config set": _of(Need(ALTER_CONFIGS, GROUP, THE_GROUP)),
+    "regex check": _of(_EVERY_TOPIC),
+    "upgrade plan": _of(_GROUP, _EVERY_TOPIC, _OF_LIVE),
+    "upgrade execute": _of(_CHANGED, _EVERY_TOPIC, _OF_LIVE),
+    "upgrade watch": _of(_GROUP, _TOPICS),
+    "upgrade rehearse": _of(_GROUP, Need(DESCRIBE, TOPIC, COMMITTED_TOPICS), _BROKERS, _LOG),
+    "downgrade plan": _of(_GROUP, _EVERY_TOPIC, _OF_LIVE),
+    "downgrade execute": _of(_CHANGED, _EVERY_TOPIC, _OF_LIVE),
+    "downgrade watch": _of(_GROUP, _TOPICS),
+    "replay-log": _of(_LOG),
+    "replay-log --verify": _of(_LOG, _EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
+    "blame": _of(_LOG),
+    "offsets-topic stats": _of(_LOG),
+    "offsets-topic top": _of(_LOG),
+    "capture": _of(_LOG),
+    "pipeline run": _of(_LOG),
+    "cluster status": _of(_EVERY_TOPIC),
+    "cluster topics": _of(_EVERY_TOPIC),
+    "cluster create-topic": _of(Need(CREATE, TOPIC, THE_TOPIC), Need(DESCRIBE, TOPIC, THE_TOPIC)),
+    "cluster acl add": _of(_RULES),
+    "cluster acl list": _of(Need(DESCRIBE, CLUSTER)),
+    "cluster acl remove": _of(_RULES),
+    "member run": _of(_CHANGED, Need(DESCRIBE, TOPIC, THE_TOPIC)),
+}
+"""By what is typed behind `kgroup`, for one group. A pattern needs what `list` needs as well."""
+
+WITHOUT_CLUSTER = frozenset(
+    {
+        "explain",
+        "journal list",
+        "journal show",
+        "serve",
+        "demo",
+        "simulate",
+        "config show",
+        "context list",
+        "context show",
+        "context use",
+        "completion",
+        "offsets-topic decode",
+        "schema",
+        "pipeline query",
+        "pipeline plot",
+        "pipeline events",
+        "pipeline package",
+    }
+)
+"""The commands that need no right: they ask no cluster, or one of their own."""

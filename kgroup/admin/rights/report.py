@@ -1,0 +1,158 @@
+"""Which commands a principal can use on a group, what it lacks for the others, and the ACLs to ask for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import EMPTY, GroupDescription
+from kgroup.admin.rights import needs as table
+from kgroup.admin.rights.needs import COMMANDS, Needs
+from kgroup.admin.rights.probes import Held
+from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.errors import KgroupError
+from kgroup.security.rights import CLUSTER, EVERY, GROUP, TOPIC, TRANSACTIONAL_ID, Right
+
+_FLAGS = {GROUP: "--group", TOPIC: "--topic", CLUSTER: "--cluster", TRANSACTIONAL_ID: "--transactional-id"}
+NOBODY = "User:NAME"
+"""What stands in an ACL for a principal that kgroup does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A right that a command needs, and whether the principal has it; None where that is not known."""
+
+    right: Right
+    held: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """A command, and whether the principal can use it as asked; None where that is not known.
+
+    `missing` are the rights it needs and does not have, `unknown` those of which nobody tells.
+    """
+
+    command: str
+    usable: bool | None
+    needs: tuple[Wanted, ...]
+    missing: tuple[Right, ...]
+    unknown: tuple[Right, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What rights are asked about: a group or every one, one that a clone makes, a topic that is named."""
+
+    group_id: str | None = None
+    new_group: str | None = None
+    topic: str | None = None
+
+
+def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tuple[Ability, ...]:
+    """What this principal can do, command by command, in the order given; nothing is changed.
+
+    Where it may see the group, the topics it reads are named; else rights to every topic are asked about.
+    """
+    names, without = _names(cluster, asked)
+    wanted = {name: _applying(COMMANDS[name], without).rights(names) for name in commands}
+    held = Held(cluster)
+    held.look_up(right for rights in wanted.values() for right in rights)
+    return tuple(_ability(name, rights, held) for name, rights in wanted.items())
+
+
+def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tuple[str, ...]:
+    """A line of kafka-acls for each right: the least that gives it to `principal`, on any host."""
+    return tuple(
+        shlex.join(
+            [
+                "kafka-acls",
+                "--bootstrap-server",
+                where,
+                "--add",
+                "--allow-principal",
+                principal or NOBODY,
+                "--operation",
+                right.operation,
+                _FLAGS[right.resource],
+                *([right.name] if right.name else ()),
+            ]
+        )
+        for right in rights
+    )
+
+
+def _ability(command: str, rights: Collection[Right], held: Held) -> Ability:
+    has = {right: held.holds(right) for right in rights}
+    missing = tuple(right for right in rights if held.usable(right) is False)
+    unknown = tuple(right for right in rights if has[right] is None and right not in missing)
+    usable = False if missing else None if unknown else True
+    wanted = tuple(Wanted(right, has[right]) for right in rights)
+    return Ability(command, usable, wanted, missing, unknown, COMMANDS[command].note)
+
+
+def _applying(needs: Needs, without: frozenset[str]) -> Needs:
+    """The needs but those whose condition is known not to hold."""
+    return Needs(tuple(need for need in needs.needs if need.when not in without), needs.note)
+
+
+def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[str]], frozenset[str]]:
+    """What the stand-ins of the table stand for, and the conditions known not to hold."""
+    topic = (asked.topic or EVERY,)
+    names: dict[str, Collection[str]] = {
+        table.THE_GROUP: (asked.group_id or EVERY,),
+        table.NEW_GROUP: (asked.new_group or EVERY,),
+        table.THE_TOPIC: topic,
+        table.ITS_TOPICS: topic,
+        table.COMMITTED_TOPICS: topic,
+    }
+    if asked.group_id is None:
+        return names, frozenset()
+    group, committed = _look(cluster, asked.group_id)
+    if committed is not None and asked.topic is None:
+        names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}) or (EVERY,)
+    if group is None:
+        return names, frozenset()
+    if (read := _topics_read(group)) and asked.topic is None:
+        names[table.ITS_TOPICS] = read
+        if committed:
+            names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}.union(read))
+    without = {
+        table.WHEN_EMPTY: group.state != EMPTY or committed == frozenset(),
+        table.WHEN_LIVE: group.state == EMPTY,
+        table.WHEN_LEFT: group.members is not None
+        and all(m.state != MemberStatus.LEFT for m in group.members),
+    }
+    return names, frozenset(condition for condition, absent in without.items() if absent)
+
+
+def _look(
+    cluster: ClusterView, group_id: str
+) -> tuple[GroupDescription | None, frozenset[TopicPartition] | None]:
+    """The group, and all it has committed, each None where it cannot be seen."""
+    from kgroup.admin.read.describe import groups_only
+    from kgroup.admin.read.offsets import committed
+    from kgroup.admin.read.visibility import sees_every_topic
+
+    group = groups_only(cluster, [group_id])[group_id]
+    if isinstance(group, KgroupError):
+        return None, None
+    stored = committed(cluster, [group_id])[group_id]
+    if isinstance(stored, KgroupError) or not sees_every_topic(cluster):
+        return group, None
+    return group, frozenset(stored)
+
+
+def _topics_read(group: GroupDescription) -> list[str]:
+    """What the members read; nothing where that is not known of all of them."""
+    from kgroup.admin.read.lag import readers_known
+    from kgroup.admin.read.members import partitions_of
+
+    if not readers_known(group):
+        return []
+    owned = {place.topic for member in group.known_members for place in partitions_of(member.assignment)}
+    subscribed = {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+    return sorted(owned | subscribed)

@@ -1,0 +1,162 @@
+"""The users that brokers let in by SCRAM: who they are, new ones, and those that go (KIP-554)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ItemError
+from kgroup.admin.refusals import check, item_error, refused
+from kgroup.errors import ConfigError, ErrorCode
+from kgroup.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BYTES, ScramMechanism, salted
+
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.alter_user_scram_credentials import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+    )
+
+DEFAULT_ITERATIONS = 8192
+NO_NODE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ScramEntry:
+    """A mechanism that a user has a password for."""
+
+    mechanism: str
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUser:
+    """A user with the mechanisms of SCRAM, by name."""
+
+    user: str
+    mechanisms: tuple[ScramEntry, ...]
+
+
+class Users:
+    """The SCRAM users of a cluster."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+
+    def list(self, names: Iterable[str] = ()) -> tuple[tuple[ScramUser, ...], tuple[ItemError, ...]]:
+        """The users named, or all, by name, and what was refused of those named; BrokerRefused."""
+        from kgroup.protocol.messages.describe_user_scram_credentials import (
+            DescribeUserScramCredentialsRequest,
+            DescribeUserScramCredentialsResponse,
+            UserName,
+        )
+
+        asked = tuple(UserName(name=name) for name in dict.fromkeys(names)) or None
+        request = DescribeUserScramCredentialsRequest(users=asked)
+
+        def ask(left_s: float) -> DescribeUserScramCredentialsResponse:
+            answer = self._cluster.transport.request(_controller(self._cluster), request, timeout_s=left_s)
+            assert isinstance(answer, DescribeUserScramCredentialsResponse)
+            return answer
+
+        told = self._cluster.retry.call(ask, idempotent=True)
+        check(told.error_code, "describing SCRAM users", told.error_message)
+        found, errors = [], []
+        for each in sorted(told.results, key=lambda result: result.user):
+            if each.error_code:
+                error = refused(each.error_code, f"user {each.user}", each.error_message)
+                errors.append(item_error(each.user, error))
+                continue
+            entries = (
+                ScramEntry(_spelling(info.mechanism), info.iterations) for info in each.credential_infos
+            )
+            found.append(ScramUser(each.user, tuple(sorted(entries, key=lambda entry: entry.mechanism))))
+        return tuple(found), tuple(errors)
+
+    def set(self, user: str, password: str, mechanisms: Collection[str], iterations: int) -> None:
+        """Give a user this password for these mechanisms, one after the other; others it has stay.
+
+        The password is salted here: the broker does not learn it. ConfigError if it is empty, BrokerRefused.
+        """
+        from kgroup.protocol.messages.alter_user_scram_credentials import (
+            AlterUserScramCredentialsRequest,
+            ScramCredentialUpsertion,
+        )
+
+        if not password:
+            raise ConfigError("the password is empty")
+        if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
+            raise ConfigError(f"iterations must lie between {MIN_ITERATIONS} and {MAX_ITERATIONS}")
+        for mechanism in map(_mechanism, mechanisms):
+            salt = secrets.token_bytes(SALT_BYTES)
+            change = ScramCredentialUpsertion(
+                name=user,
+                mechanism=mechanism,
+                iterations=iterations,
+                salt=salt,
+                salted_password=salted(mechanism, password, salt, iterations),
+            )
+            _alter(
+                self._cluster, AlterUserScramCredentialsRequest(upsertions=(change,)), f"setting user {user}"
+            )
+
+    def remove(self, user: str, mechanisms: Collection[str] = ()) -> tuple[str, ...]:
+        """Take a user's credentials for these mechanisms, or for all it has, away; which those were.
+
+        BrokerRefused with RESOURCE_NOT_FOUND for a user who has none.
+        """
+        from kgroup.protocol.messages.alter_user_scram_credentials import (
+            AlterUserScramCredentialsRequest,
+            ScramCredentialDeletion,
+        )
+
+        wanted = tuple(map(_mechanism, mechanisms))
+        if not wanted:
+            known, errors = self.list([user])
+            if errors:
+                code = ErrorCode.__members__.get(errors[0].code, ErrorCode.UNKNOWN_SERVER_ERROR)
+                missing = code is ErrorCode.RESOURCE_NOT_FOUND
+                detail = "there is no such user" if missing else errors[0].message
+                raise refused(code, f"removing user {user}", detail)
+            wanted = tuple(_mechanism(entry.mechanism) for each in known for entry in each.mechanisms)
+        for mechanism in wanted:
+            change = ScramCredentialDeletion(name=user, mechanism=mechanism)
+            _alter(
+                self._cluster, AlterUserScramCredentialsRequest(deletions=(change,)), f"removing user {user}"
+            )
+        return tuple(mechanism.spelling for mechanism in wanted)
+
+
+def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:
+    def ask(left_s: float) -> AlterUserScramCredentialsResponse:
+        from kgroup.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse
+
+        answer = cluster.transport.request(_controller(cluster), request, timeout_s=left_s)
+        assert isinstance(answer, AlterUserScramCredentialsResponse)
+        return answer
+
+    # the same password set twice is set; what is removed twice is told as not there
+    for told in cluster.retry.call(ask, idempotent=bool(request.upsertions)).results:
+        check(told.error_code, what, told.error_message)
+
+
+def _controller(cluster: ClusterView) -> int | None:
+    controller = cluster.metadata(()).controller_id
+    return None if controller == NO_NODE else controller
+
+
+def _mechanism(spelling: str) -> ScramMechanism:
+    try:
+        return ScramMechanism.named(spelling.upper())
+    except ValueError:
+        known = ", ".join(each.spelling for each in ScramMechanism)
+        raise ConfigError(f"{spelling} is no mechanism of SCRAM", f"there are {known}") from None
+
+
+def _spelling(number: int) -> str:
+    try:
+        return ScramMechanism(number).spelling
+    except ValueError:
+        return f"UNKNOWN({number})"

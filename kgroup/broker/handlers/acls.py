@@ -1,0 +1,177 @@
+"""CreateAcls, DescribeAcls and DeleteAcls: the access rules of the cluster (AclApis, AclControlManager)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from kgroup.protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from kgroup.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from kgroup.runtime.acl_store import AclStore
+from kgroup.security.acls import (
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    check_new,
+    known,
+)
+
+
+def create_acls(broker: Dispatcher, call: Call[CreateAclsRequest]) -> CreateAclsResponse:
+    """Each rule on its own; one that is there already is fine."""
+    store = _store(broker)
+    if any(map(_is_filter, call.body.creations)):
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "A rule is for one type, operation and permission.")
+    acls: list[Acl] = []
+    results: list[AclCreationResult] = []
+    for creation in call.body.creations:
+        try:
+            acls.append(_acl(creation))
+            results.append(AclCreationResult())
+        except Refused as refused:
+            results.append(AclCreationResult(error_code=refused.code, error_message=refused.message))
+    store.add(acls)
+    return CreateAclsResponse(results=tuple(results))
+
+
+def refuse_create(request: CreateAclsRequest, code: ErrorCode, message: str | None) -> CreateAclsResponse:
+    result = AclCreationResult(error_code=code, error_message=message)
+    return CreateAclsResponse(results=(result,) * len(request.creations))
+
+
+def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
+    """The rules that a filter matches, by what they are about."""
+    found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
+    wanted = _filter(call.body)
+    for acl in sorted(filter(wanted.matches, _store(broker).authorizer.acls)):
+        found.setdefault((acl.resource_type, acl.name, acl.pattern), []).append(acl)
+    return DescribeAclsResponse(
+        resources=tuple(
+            DescribeAclsResource(
+                resource_type=kind,
+                resource_name=name,
+                pattern_type=pattern,
+                acls=tuple(map(_described, acls)),
+            )
+            for (kind, name, pattern), acls in found.items()
+        )
+    )
+
+
+def refuse_describe(
+    request: DescribeAclsRequest, code: ErrorCode, message: str | None
+) -> DescribeAclsResponse:
+    return DescribeAclsResponse(error_code=code, error_message=message)
+
+
+def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
+    """The rules that each filter matches are gone; one that several match stands under each of them."""
+    store = _store(broker)
+    gone: set[Acl] = set()
+    results: list[DeleteAclsFilterResult] = []
+    for wanted in call.body.filters:
+        try:
+            matching = sorted(filter(_filter(wanted).matches, store.authorizer.acls))
+        except Refused as refused:
+            results.append(DeleteAclsFilterResult(error_code=refused.code, error_message=refused.message))
+            continue
+        gone.update(matching)
+        results.append(DeleteAclsFilterResult(matching_acls=tuple(_deleted(matching))))
+    store.remove(gone)
+    return DeleteAclsResponse(filter_results=tuple(results))
+
+
+def refuse_delete(request: DeleteAclsRequest, code: ErrorCode, message: str | None) -> DeleteAclsResponse:
+    result = DeleteAclsFilterResult(error_code=code, error_message=message)
+    return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
+
+
+def _store(broker: Dispatcher) -> AclStore:
+    found = broker.cluster.acls
+    if found is None:
+        raise Refused(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    return found
+
+
+def _is_filter(creation: AclCreation) -> bool:
+    """Whether a rule would be for ANY type: Kafka cannot read a request with one, and refuses it whole."""
+    return (
+        creation.resource_type == ResourceType.ANY
+        or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or creation.operation == Operation.ANY
+        or creation.permission_type == Permission.ANY
+    )
+
+
+def _acl(creation: AclCreation) -> Acl:
+    acl = Acl(
+        known(ResourceType, creation.resource_type),
+        creation.resource_name,
+        known(PatternType, creation.resource_pattern_type),
+        creation.principal,
+        creation.host,
+        known(Operation, creation.operation),
+        known(Permission, creation.permission_type),
+    )
+    check_new(acl)
+    return acl
+
+
+def _filter(wanted: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+    return AclFilter(
+        known(ResourceType, wanted.resource_type_filter),
+        wanted.resource_name_filter,
+        known(PatternType, wanted.pattern_type_filter),
+        wanted.principal_filter,
+        wanted.host_filter,
+        known(Operation, wanted.operation),
+        known(Permission, wanted.permission_type),
+    )
+
+
+def _described(acl: Acl) -> AclDescription:
+    return AclDescription(
+        principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission
+    )
+
+
+def _deleted(acls: Iterable[Acl]) -> Iterable[DeleteAclsMatchingAcl]:
+    for acl in acls:
+        yield DeleteAclsMatchingAcl(
+            resource_type=acl.resource_type,
+            resource_name=acl.name,
+            pattern_type=acl.pattern,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission,
+        )
+
+
+APIS = (
+    Api(CreateAclsRequest, create_acls, refuse_create),
+    Api(DescribeAclsRequest, describe_acls, refuse_describe),
+    Api(DeleteAclsRequest, delete_acls, refuse_delete),
+)

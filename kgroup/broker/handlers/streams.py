@@ -1,0 +1,154 @@
+"""Requests about streams groups; their internal topics are created here (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.groups import by_group, refuse, to_shard
+from kgroup.broker.handlers.repeats import as_often_as_asked
+from kgroup.broker.topics import check_name, new_topic
+from kgroup.coordinator.streams.topology import StatusCode
+from kgroup.domain import INTERNAL_TOPICS
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
+from kgroup.protocol.messages.streams_group_describe import Subtopology as DescribedSubtopology
+from kgroup.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    Topology,
+)
+from kgroup.protocol.streams_records import Subtopology, TopicInfo
+from kgroup.runtime.metadata_features import STREAMS_VERSION
+
+ERRORS_TOLD = 3
+
+
+def heartbeat(
+    broker: Dispatcher,
+    call: Call[StreamsGroupHeartbeatRequest],
+    may_not_create: Callable[[Sequence[str]], Sequence[str]] = lambda names: (),
+) -> Answer:
+    """To the shard of the group; internal topics that it misses are created before the answer goes out.
+
+    As in Kafka the answer still says that they are missing: the next heartbeat finds them. None is created
+    when `may_not_create`, given their names, returns any.
+    """
+    refuse_if_off(broker)
+    request = call.body
+    if request.topology is not None:
+        refuse_names(request.topology)
+    answer = to_shard(broker, call)
+    if not isinstance(answer, StreamsGroupHeartbeatResponse):
+        return answer
+    shard = broker.cluster.shards[broker.partition_of(request.group_id)]
+    missing = None if shard is None else shard.coordinator.take_missing_topics(request.group_id)
+    if not missing:
+        return answer
+    if unauthorized := may_not_create([info.name for info in missing]):
+        return _with_reason(answer, f"Unauthorized to CREATE on topics {', '.join(unauthorized)}.")
+    return _created(broker, missing, answer)
+
+
+def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Answer:
+    """Streams groups, each from its shard."""
+    refuse_if_off(broker)
+    request = call.body
+    return by_group(
+        broker,
+        call,
+        as_often_as_asked(request.group_ids, str),
+        lambda ids: StreamsGroupDescribeRequest(
+            group_ids=ids, include_authorized_operations=request.include_authorized_operations
+        ),
+        lambda answer: answer.groups,
+        lambda found: StreamsGroupDescribeResponse(groups=found),
+    )
+
+
+def refuse_if_off(broker: Dispatcher) -> None:
+    if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
+
+
+def refuse_names(topology: Topology) -> None:
+    """STREAMS_INVALID_TOPOLOGY for topics that no application may read, write or create."""
+    names = named_by(topology.subtopologies)
+    if prohibited := [name for name in names if name in INTERNAL_TOPICS]:
+        raise _invalid(
+            f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
+        )
+    if invalid := [name for name in names if not _is_valid(name)]:
+        raise _invalid(f"Topic names {','.join(invalid)} are not valid topic names.")
+
+
+def named_by(subtopologies: Iterable[Subtopology | DescribedSubtopology]) -> list[str]:
+    """Every topic that these read, write or keep, each once."""
+    named = (
+        name
+        for part in subtopologies
+        for name in (
+            *part.source_topics,
+            *part.repartition_sink_topics,
+            *(info.name for info in part.repartition_source_topics),
+            *(info.name for info in part.state_changelog_topics),
+        )
+    )
+    return list(dict.fromkeys(named))
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        check_name(name)
+    except Refused:
+        return False
+    return True
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+
+
+def _created(
+    broker: Dispatcher, missing: Iterable[TopicInfo], answer: StreamsGroupHeartbeatResponse
+) -> StreamsGroupHeartbeatResponse:
+    """The answer, with the reasons why topics could not be created, if any could not."""
+    refused: dict[str, str] = {}
+    with broker.together():
+        for info in missing:
+            settings = {config.key: config.value for config in info.topic_configs}
+            try:
+                made = new_topic(
+                    broker.cluster, info.name, info.partitions, info.replication_factor or -1, settings
+                )
+                broker.cluster.create_topic(made)
+            except Refused as error:
+                refused[info.name] = error.message or error.code.name
+    if not refused:
+        return answer
+    told = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:ERRORS_TOLD])
+    more = f" and {len(refused) - ERRORS_TOLD} more" if len(refused) > ERRORS_TOLD else ""
+    return _with_reason(answer, f"Creation failed: {told}{more}.")
+
+
+def _with_reason(answer: StreamsGroupHeartbeatResponse, why: str) -> StreamsGroupHeartbeatResponse:
+    """The answer, with what keeps the missing topics from being created."""
+    status = tuple(
+        replace(one, status_detail=f"{one.status_detail}; {why}")
+        if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
+        else one
+        for one in answer.status or ()
+    )
+    return replace(answer, status=status)
+
+
+APIS: tuple[Api[Any], ...] = (
+    Api(StreamsGroupHeartbeatRequest, heartbeat, refuse),
+    Api(StreamsGroupDescribeRequest, describe, refuse),
+)

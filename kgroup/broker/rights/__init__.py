@@ -1,0 +1,41 @@
+"""What each request needs, and how what is refused is answered: Kafka's rules around the handlers.
+
+`guarded` puts them there when the cluster has an authorizer; without one, nothing stands before a handler.
+`table.py` has a line for every API; rules that are more than a line are beside it, by what they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.rights.asker import Askers
+from kgroup.runtime.cluster import Cluster
+
+
+def guarded(cluster: Cluster, apis: Iterable[Api[Any]]) -> tuple[Api[Any], ...]:
+    """The APIs as the rights of whoever asks allow them; as they are where no authorizer is switched on."""
+    if cluster.acls is None:
+        return tuple(apis)
+    askers = Askers(cluster.acls.authorizer)
+    return tuple(_guarded(askers, api) for api in apis)
+
+
+def _guarded(askers: Askers, api: Api[Any]) -> Api[Any]:
+    from kgroup.broker.rights.table import RULES
+
+    rule = RULES[api.key]
+    if rule is None:
+        return api
+    handle = api.handle
+
+    def check(broker: Dispatcher, call: Call[Any]) -> Answer:
+        asker = askers.of(call)
+        if asker.is_super:
+            return handle(broker, call)
+        return rule(asker, broker, call, api)
+
+    return replace(api, handle=check)

@@ -1,0 +1,105 @@
+"""Rules about settings: which resource a right must be on depends on what the settings are of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.alter_configs import check_changes
+from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.rule import REFUSALS, beside
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResult
+from kgroup.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
+
+BROKER_LOGGER, CLIENT_METRICS = 8, 16  # resource types whose settings are the cluster's
+
+
+class _Resource(NamedTuple):
+    kind: ResourceType
+    name: str
+
+
+def _resource(config_type: int, name: str) -> _Resource | None:
+    """What a right must be on; None for a type whose settings nobody has."""
+    if config_type == TOPIC:
+        return _Resource(ResourceType.TOPIC, name)
+    if config_type == GROUP:
+        return _Resource(ResourceType.GROUP, name)
+    if config_type in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
+        return _Resource(ResourceType.CLUSTER, CLUSTER_NAME)
+    return None
+
+
+def _refusal(asker: Asker, operation: Operation, config_type: int, name: str) -> ErrorCode:
+    on = _resource(config_type, name)
+    if on is None or asker.may(operation, on.kind, on.name):
+        return ErrorCode.NONE
+    return REFUSALS[on.kind]
+
+
+def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest], api: Api[Any]) -> Answer:
+    """DescribeConfigs on each topic and group, and on the cluster for its brokers."""
+    request = call.body
+    refused, allowed = [], []
+    for asked in request.resources:
+        kind, name = asked.resource_type, asked.resource_name
+        if _resource(kind, name) is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
+        code = _refusal(asker, Operation.DESCRIBE_CONFIGS, kind, name)
+        if code:
+            refused.append(DescribeConfigsResult(error_code=code, resource_type=kind, resource_name=name))
+        else:
+            allowed.append(asked)
+    if not refused:
+        return api.handle(broker, call)
+    return beside(broker, call, api, replace(request, resources=tuple(allowed)), "results", tuple(refused))
+
+
+def alter(
+    asker: Asker, broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest], api: Api[Any]
+) -> Answer:
+    """AlterConfigs on each topic and group, and on the cluster for its brokers.
+
+    What is no change at all is found wrong before, and so is everything about a broker's settings, as the
+    broker that is asked looks at them before the controller looks at rights.
+    """
+    request = call.body
+    names = [(r.resource_type, r.resource_name) for r in request.resources]
+    refused: list[AlterConfigsResourceResponse] = []
+    allowed: list[AlterConfigsResource] = []
+    for changed in request.resources:
+        kind, name = changed.resource_type, changed.resource_name
+        code = _refusal(asker, Operation.ALTER_CONFIGS, kind, name)
+        if code and names.count((kind, name)) == 1 and _well_formed(broker, call, api, changed):
+            refused.append(
+                AlterConfigsResourceResponse(error_code=code, resource_type=kind, resource_name=name)
+            )
+        else:
+            allowed.append(changed)
+    if not refused:
+        return api.handle(broker, call)
+    return beside(broker, call, api, replace(request, resources=tuple(allowed)), "responses", tuple(refused))
+
+
+def _well_formed(broker: Dispatcher, call: Call[Any], api: Api[Any], changed: AlterConfigsResource) -> bool:
+    """Whether nothing but a right is missing, as far as is looked at before rights are; what is not is
+    answered by the handler, which then changes nothing."""
+    try:
+        check_changes(changed.configs)
+    except Refused:
+        return False
+    if changed.resource_type != BROKER:
+        return True
+    trial = replace(call.body, resources=(changed,), validate_only=True)
+    found = api.handle(broker, call.part(trial, call.answer))
+    return isinstance(found, IncrementalAlterConfigsResponse) and not found.responses[0].error_code

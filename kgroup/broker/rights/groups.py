@@ -1,0 +1,234 @@
+"""Rules about groups that are more than one right: offsets, subscriptions, and what is told of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.rule import Each, NameOf, Need, asked, by_id, called, itself
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.runtime.metadata_features import GROUP_VERSION
+from kgroup.security.acls import Operation, ResourceType
+
+ON_TOP_SINCE, MANY_GROUPS_SINCE, TOPIC_IDS_SINCE = 2, 8, 10  # OffsetFetch
+PROTOCOL_SINCE = 5  # SyncGroup: type and name of the protocol must be there
+READ_GROUP = Need(Operation.READ, ResourceType.GROUP, "group_id")
+_DESCRIBED = Each("groups", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
+_CONSUMERS = Each("group_ids", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
+_DELETED = Each("groups_names", "results", Operation.DELETE, ResourceType.GROUP, itself, even_none=True)
+
+
+def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: Api[Any]) -> Answer:
+    """Read on the group; a request without its protocol is wrong before that."""
+    request = call.body
+    if call.version < PROTOCOL_SINCE or (request.protocol_type and request.protocol_name):
+        READ_GROUP.check(asker, request)
+    elif not READ_GROUP.met(asker, request):
+        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return api.handle(broker, call)
+
+
+def heartbeat(
+    asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest], api: Api[Any]
+) -> Answer:
+    """Read on the group, Describe on all topics subscribed to by name; a pattern finds only such topics."""
+    request = call.body
+    names = request.subscribed_topic_names
+    read = READ_GROUP.met(asker, request)
+    if read and (not names or all(map(asker.describes, names))):
+        call.describable = asker.describes
+        return api.handle(broker, call)
+    if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
+        return api.handle(broker, call)  # which nobody is served, whatever they may
+    READ_GROUP.check(asker, request)
+    return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest], api: Api[Any]) -> Answer:
+    """Describe on each group; what the asker may do with it, if that is asked for."""
+
+    def finish(found: DescribeGroupsResponse) -> Message:
+        if not call.body.include_authorized_operations:
+            return found
+        return replace(found, groups=tuple(with_operations(asker, found.groups)))
+
+    return asked(broker, call, under(_DESCRIBED, asker, api), call.body, finish)
+
+
+def describe_consumers(
+    asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest], api: Api[Any]
+) -> Answer:
+    """Describe on each group, and on every topic that its members have or shall have."""
+
+    def finish(found: ConsumerGroupDescribeResponse) -> Message:
+        groups: Iterable[DescribedGroup] = found.groups
+        if call.body.include_authorized_operations:
+            groups = with_operations(asker, groups)
+        return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
+
+    return asked(broker, call, under(_CONSUMERS, asker, api), call.body, finish)
+
+
+def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
+    """The answer of OffsetDelete about a topic whose offsets are all left."""
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetDeleteResponsePartition(partition_index=p.partition_index, error_code=code)
+            for p in topic.partitions
+        ),
+    )
+
+
+def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteGroupsRequest], api: Api[Any]) -> Answer:
+    """Delete on each group; one named twice is answered once."""
+    call.body = replace(call.body, groups_names=tuple(dict.fromkeys(call.body.groups_names)))
+    return _DELETED(asker, broker, call, api)
+
+
+def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: Api[Any]) -> Answer:
+    """Describe on each group and each topic; where all topics are meant, the others go unsaid."""
+    if call.version < MANY_GROUPS_SINCE:
+        return _one_group(asker, broker, call, api)
+    name = by_id if call.version >= TOPIC_IDS_SINCE else called("name")
+    refused: list[OffsetFetchResponseGroup] = []
+    asking: list[OffsetFetchRequestGroup] = []
+    beside: dict[str, tuple[OffsetFetchResponseTopics, ...]] = {}
+    for group in call.body.groups:
+        if not asker.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            refused.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=code))
+            continue
+        group, hidden = _split(asker, broker, group, name)
+        asking.append(group)
+        if hidden:
+            beside[group.group_id] = hidden
+    if not asking:
+        return OffsetFetchResponse(groups=tuple(refused))
+    every = {group.group_id for group in asking if group.topics is None}
+
+    def finish(found: OffsetFetchResponse) -> Message:
+        groups = (_told(asker, group, every, beside) for group in found.groups)
+        return replace(found, groups=(*groups, *refused))
+
+    return asked(broker, call, api, replace(call.body, groups=tuple(asking)), finish)
+
+
+def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: Api[Any]) -> Answer:
+    each = Each(
+        "topics",
+        "topics",
+        Operation.DESCRIBE,
+        ResourceType.TOPIC,
+        called("name"),
+        needs=(Need(Operation.DESCRIBE, ResourceType.GROUP, "group_id"),),
+        even_none=True,
+    )
+    if call.version >= ON_TOP_SINCE and not asker.may(
+        Operation.DESCRIBE, ResourceType.GROUP, call.body.group_id
+    ):
+        return OffsetFetchResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if call.body.topics is not None:
+        return each(asker, broker, call, api)
+
+    def finish(found: OffsetFetchResponse) -> Message:
+        return replace(found, topics=tuple(t for t in found.topics if asker.describes(t.name)))
+
+    return asked(broker, call, api, call.body, finish)
+
+
+def _split(
+    asker: Asker, broker: Dispatcher, group: OffsetFetchRequestGroup, name: NameOf
+) -> tuple[OffsetFetchRequestGroup, tuple[OffsetFetchResponseTopics, ...]]:
+    """What the handler is asked of a group, and the answers for topics that the asker may not be told of."""
+    names = [(topic, name(broker, topic)) for topic in group.topics or ()]
+    hidden = [topic for topic, found in names if found is not None and not asker.describes(found)]
+    if not hidden:
+        return group, ()
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    refused = tuple(
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                OffsetFetchResponsePartitions(partition_index=p, committed_offset=-1, error_code=code)
+                for p in topic.partition_indexes
+            ),
+        )
+        for topic in hidden
+    )
+    return replace(group, topics=tuple(t for t in group.topics or () if t not in hidden)), refused
+
+
+def _told(
+    asker: Asker,
+    group: OffsetFetchResponseGroup,
+    every: set[str],
+    beside: dict[str, tuple[OffsetFetchResponseTopics, ...]],
+) -> OffsetFetchResponseGroup:
+    if group.error_code:
+        return group
+    topics = group.topics
+    if group.group_id in every:
+        topics = tuple(topic for topic in topics if asker.describes(topic.name))
+    return replace(group, topics=(*topics, *beside.get(group.group_id, ())))
+
+
+def under(rule: Each, asker: Asker, api: Api[Any]) -> Api[Any]:
+    """The API with a rule before its handler."""
+    return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
+
+
+def with_operations(asker: Asker, groups: Iterable[Any]) -> Iterable[Any]:
+    for group in groups:
+        if not group.error_code:
+            found = asker.operations(ResourceType.GROUP, group.group_id)
+            group = replace(group, authorized_operations=found)
+        yield group
+
+
+def _all_described(asker: Asker, group: DescribedGroup) -> bool:
+    return all(
+        asker.describes(held.topic_name)
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for held in assignment.topic_partitions
+    )
+
+
+def _hidden(group: DescribedGroup) -> DescribedGroup:
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to describe.",
+    )

@@ -1,0 +1,140 @@
+"""Rules for producers: records, producer ids and transactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kgroup.broker.call import Answer, Call, NoResponse
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.produced import transactional
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.rule import Each, Need, asked, by_id, itself
+from kgroup.domain import INTERNAL_TOPICS
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+from kgroup.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
+from kgroup.protocol.messages.produce import ProduceRequest
+from kgroup.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from kgroup.security.acls import Operation, ResourceType
+
+BATCHED_SINCE = 4  # AddPartitionsToTxn: sent by brokers only
+WRITE_ID = Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
+CLUSTER_ACTION = Need(Operation.CLUSTER_ACTION)
+_ALTER = Need(Operation.ALTER)
+_IDEMPOTENT_WRITE = Need(Operation.IDEMPOTENT_WRITE)
+_TWO_PHASES = Need(Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, "transactional_id")
+_WRITTEN = Each("topic_data", "responses", Operation.WRITE, ResourceType.TOPIC, by_id)
+_DESCRIBED = Each(
+    "transactional_ids", "transaction_states", Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, itself
+)
+
+
+def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: Api[Any]) -> Answer:
+    """Write on each topic, and on the transactional id if anything is written in a transaction."""
+    request = call.body
+    if request.transactional_id is not None and any(
+        transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+    ):
+        WRITE_ID.check(asker, request)
+    answer = _WRITTEN(asker, broker, call, api)
+    if request.acks or isinstance(answer, NoResponse) and not _refused(asker, broker, request):
+        return answer
+    return NoResponse.CLOSE_CONNECTION  # the only way to say that some of it may not be written
+
+
+def _refused(asker: Asker, broker: Dispatcher, request: ProduceRequest) -> bool:
+    names = (by_id(broker, topic) for topic in request.topic_data)
+    return any(n is not None and not asker.may(Operation.WRITE, ResourceType.TOPIC, n) for n in names)
+
+
+def init_producer_id(
+    asker: Asker, broker: Dispatcher, call: Call[InitProducerIdRequest], api: Api[Any]
+) -> Answer:
+    """Write on the transactional id; without one, IdempotentWrite, or Write on a topic there may be."""
+    request = call.body
+    if request.transactional_id is not None:
+        WRITE_ID.check(asker, request)
+        if request.enable2_pc:
+            _TWO_PHASES.check(asker, request)
+    elif not asker.may_somewhere(Operation.WRITE, ResourceType.TOPIC):
+        _IDEMPOTENT_WRITE.check(asker, request)
+    return api.handle(broker, call)
+
+
+def write_markers(
+    asker: Asker, broker: Dispatcher, call: Call[WriteTxnMarkersRequest], api: Api[Any]
+) -> Answer:
+    """Alter on the cluster, as operators have it, or ClusterAction, as brokers have it."""
+    if not _ALTER.met(asker, call.body):
+        CLUSTER_ACTION.check(asker, call.body)
+    return api.handle(broker, call)
+
+
+def add_partitions(
+    asker: Asker, broker: Dispatcher, call: Call[AddPartitionsToTxnRequest], api: Api[Any]
+) -> Answer:
+    """Write on the transactional id and on each topic; one refused keeps the others from being tried."""
+    request = call.body
+    if call.version >= BATCHED_SINCE:
+        CLUSTER_ACTION.check(asker, request)
+        return api.handle(broker, call)
+    if not asker.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.v3_and_below_transactional_id):
+        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    topics = request.v3_and_below_topics
+    refused = {t.name for t in topics if not _may_write(asker, t.name)}
+    if not refused:
+        return api.handle(broker, call)
+    denied, skipped = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.OPERATION_NOT_ATTEMPTED
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def code(topic: str, partition: int) -> ErrorCode:
+        if topic in refused:
+            return denied
+        known = broker.cluster.catalog.topics.get(topic)
+        return skipped if known is not None and 0 <= partition < known.partitions else missing
+
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=tuple(
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=p, partition_error_code=code(topic.name, p)
+                    )
+                    for p in topic.partitions
+                ),
+            )
+            for topic in topics
+        )
+    )
+
+
+def _may_write(asker: Asker, topic: str) -> bool:
+    return topic not in INTERNAL_TOPICS and asker.may(Operation.WRITE, ResourceType.TOPIC, topic)
+
+
+def describe_transactions(
+    asker: Asker, broker: Dispatcher, call: Call[DescribeTransactionsRequest], api: Api[Any]
+) -> Answer:
+    """Describe on each transactional id; of its partitions, those of topics that may be described."""
+
+    def finish(found: DescribeTransactionsResponse) -> Message:
+        return replace(found, transaction_states=tuple(map(seen, found.transaction_states)))
+
+    def seen(state: TransactionState) -> TransactionState:
+        return replace(state, topics=tuple(t for t in state.topics if asker.describes(t.topic)))
+
+    under = replace(api, handle=lambda of, part: _DESCRIBED(asker, of, part, api))
+    return asked(broker, call, under, call.body, finish)

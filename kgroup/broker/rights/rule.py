@@ -1,0 +1,200 @@
+"""The kinds of rules: what a request needs as a whole, and what each of its entries needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from dataclasses import field as declared
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from kgroup.broker.call import Answer, Call, NoResponse
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.rights.asker import Asker, right_of
+from kgroup.domain import ZERO_UUID
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
+
+Rule: TypeAlias = Callable[[Asker, Dispatcher, Call[Any], Api[Any]], Answer]
+"""Answers a call in the handler's place: by asking the handler, or for less of it, or not at all.
+
+Refused for a call that is refused as a whole.
+"""
+NameOf: TypeAlias = Callable[[Dispatcher, Any], str | None]
+"""The resource an entry is about; None for one that the handler finds wrong, whoever asks."""
+
+REFUSALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+def _the_cluster(request: Message) -> str:
+    return CLUSTER_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An operation on the resource that a field of the request names; on the cluster without one."""
+
+    operation: Operation
+    kind: ResourceType = ResourceType.CLUSTER
+    field: str | None = None
+    right: int = declared(init=False)
+    name: Callable[[Any], str] = declared(init=False)
+    """Of the resource, from the request."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "right", right_of(self.operation, self.kind))
+        object.__setattr__(self, "name", attrgetter(self.field) if self.field else _the_cluster)
+
+    def met(self, asker: Asker, request: Message) -> bool:
+        """Whether the asker has this right."""
+        return asker.rights[self.right][self.name(request)]
+
+    def check(self, asker: Asker, request: Message) -> None:
+        """Refused for an asker without this right."""
+        if not asker.rights[self.right][self.name(request)]:
+            text = None
+            if self.kind is ResourceType.CLUSTER:
+                text = f"Request needs {self.operation.name} permission."
+            raise Refused(REFUSALS[self.kind], text)
+
+
+def whole(*needs: Need) -> Rule:
+    """All of a request, or nothing; the first need that is not met refuses it."""
+    if len(needs) == 1:
+        return _one(needs[0])
+
+    def rule(asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+        for need in needs:
+            need.check(asker, call.body)
+        return api.handle(broker, call)
+
+    return rule
+
+
+def _one(need: Need) -> Rule:
+    """As `whole`, written out for the heartbeats, which are most of all requests."""
+    right, name, check = need.right, need.name, need.check
+
+    def rule(asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+        if not asker.rights[right][name(call.body)]:
+            check(asker, call.body)
+        return api.handle(broker, call)
+
+    return rule
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Every entry by itself: those refused do not reach the handler, and stand beside its answers.
+
+    `entries` and `answers` are the fields of the request and of the response. With `even_none` the handler
+    is asked even when no entry is left, as the group or the like may be wrong as well. `refusal` makes the
+    answer to an entry that is refused, where the API's own refusal of a request has none.
+    """
+
+    entries: str
+    answers: str
+    operation: Operation
+    kind: ResourceType
+    name: NameOf
+    needs: tuple[Need, ...] = ()
+    unless: Need | None = None
+    """Who has this right needs no other."""
+    even_none: bool = False
+    refusal: Callable[[Any, ErrorCode], Any] | None = None
+
+    def __call__(self, asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+        request = call.body
+        for need in self.needs:
+            need.check(asker, request)
+        if self.unless is not None and self.unless.met(asker, request):
+            return api.handle(broker, call)
+        may = asker.rights[right_of(self.operation, self.kind)]
+        allowed: list[Any] = []
+        refused: list[Any] = []
+        for entry in getattr(request, self.entries):
+            name = self.name(broker, entry)
+            (allowed if name is None or may[name] else refused).append(entry)
+        if not refused:
+            return api.handle(broker, call)
+        body = replace(request, **{self.entries: tuple(allowed)})
+        if self.refusal is not None:
+            told = tuple(self.refusal(entry, REFUSALS[self.kind]) for entry in refused)
+            return beside(broker, call, api, body, self.answers, told)
+        answer = api.refuse(replace(request, **{self.entries: tuple(refused)}), REFUSALS[self.kind], None)
+        if not allowed and not self.even_none:
+            return answer
+        return beside(broker, call, api, body, self.answers, getattr(answer, self.answers))
+
+
+def beside(
+    broker: Dispatcher, call: Call[Any], api: Api[Any], body: Message, field: str, more: tuple[Any, ...]
+) -> Answer:
+    """The handler's answer to `body`, with `more` in one of its fields."""
+    return asked(
+        broker, call, api, body, lambda found: replace(found, **{field: (*getattr(found, field), *more)})
+    )
+
+
+def asked(
+    broker: Dispatcher, call: Call[Any], api: Api[Any], body: Message, finish: Callable[[Any], Message]
+) -> Answer:
+    """What `finish` makes of the handler's answer to `body`, now or later."""
+
+    def later(response: Message | None) -> None:
+        call.answer(None if response is None else finish(response))
+
+    part = call.part(body, later)
+    answer = api.handle(broker, part)
+    if answer is None:
+        call.forget = part.forget
+        return None
+    return answer if isinstance(answer, NoResponse) else finish(answer)
+
+
+def shown(
+    field: str, operation: Operation, kind: ResourceType, name: str, unless: Need | None = None
+) -> Rule:
+    """The handler's answer without the entries that the asker may not be told of."""
+
+    def rule(asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+        if unless is not None and unless.met(asker, call.body):
+            return api.handle(broker, call)
+
+        def seen(found: Any) -> Message:
+            kept = tuple(e for e in getattr(found, field) if asker.may(operation, kind, getattr(e, name)))
+            answer: Message = replace(found, **{field: kept})
+            return answer
+
+        return asked(broker, call, api, call.body, seen)
+
+    return rule
+
+
+def itself(broker: Dispatcher, entry: str) -> str:
+    """Of an entry that is a name."""
+    return entry
+
+
+def called(field: str) -> NameOf:
+    """Of an entry that has the name in a field."""
+
+    def name(broker: Dispatcher, entry: Any) -> str | None:
+        found: str | None = getattr(entry, field)
+        return found
+
+    return name
+
+
+def by_id(broker: Dispatcher, entry: Any) -> str | None:
+    """Of an entry with the name of a topic or its id; None for an id that no topic has."""
+    if entry.topic_id == ZERO_UUID:
+        name: str = entry.name
+        return name
+    return broker.cluster.catalog.image.name_of(entry.topic_id)

@@ -1,0 +1,151 @@
+"""What each API needs: one line an API, as Kafka 4.3.1's KafkaApis, ControllerApis and AclApis check it.
+
+The two APIs of kgroup's own stand at the end; what they need is in docs/decisions/0039.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.coordinators import GROUP, TRANSACTION
+from kgroup.broker.handlers.fetch import fetch as read_partitions
+from kgroup.broker.rights import configs, groups, producers, streams, topics
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.groups import READ_GROUP
+from kgroup.broker.rights.producers import CLUSTER_ACTION, WRITE_ID
+from kgroup.broker.rights.rule import Each, Need, Rule, by_id, called, itself, shown, whole
+from kgroup.broker.topics import check_name
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.fetch import FetchRequest
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kgroup.security.acls import Operation, ResourceType
+
+ALTER, DESCRIBE = Need(Operation.ALTER), Need(Operation.DESCRIBE)
+_KEYS = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
+_SHARE = 2  # FindCoordinator: a key type that brokers use among themselves
+MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
+
+
+def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: Api[Any]) -> Answer:
+    """Read on each topic, each time its partitions are looked at; of a replica, ClusterAction."""
+    request = call.body
+    if max(request.replica_id, request.replica_state.replica_id) >= 0:
+        return read_partitions(broker, call, lambda topic: CLUSTER_ACTION.met(asker, request))
+    return read_partitions(broker, call, partial(asker.may, Operation.READ, ResourceType.TOPIC))
+
+
+def find_coordinator(
+    asker: Asker, broker: Dispatcher, call: Call[FindCoordinatorRequest], api: Api[Any]
+) -> Answer:
+    """Describe on each group or transactional id."""
+    request = call.body
+    kind = _KEYS.get(request.key_type)
+    if kind is None:
+        if request.key_type == _SHARE and call.version >= SHARES_SINCE:
+            CLUSTER_ACTION.check(asker, request)
+        return api.handle(broker, call)
+    if call.version >= MANY_KEYS_SINCE:
+        each = Each("coordinator_keys", "coordinators", Operation.DESCRIBE, kind, itself)
+        return each(asker, broker, call, api)
+    Need(Operation.DESCRIBE, kind, "key").check(asker, request)
+    return api.handle(broker, call)
+
+
+def _valid(broker: Dispatcher, entry: Any) -> str | None:
+    """The topic's name; None for one that no topic can have."""
+    try:
+        check_name(entry.name)
+    except Refused as refused:
+        if refused.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
+            return None
+    name: str = entry.name
+    return name
+
+
+def _topic(
+    operation: Operation, entries: str = "topics", answers: str = "topics", name: str = "name"
+) -> Each:
+    return Each(entries, answers, operation, ResourceType.TOPIC, called(name))
+
+
+_COMMIT = Each("topics", "topics", Operation.READ, ResourceType.TOPIC, by_id, (READ_GROUP,))
+_COMMIT_IN_TRANSACTION = Each(
+    "topics", "topics", Operation.READ, ResourceType.TOPIC, called("name"), (WRITE_ID, READ_GROUP)
+)
+_FORGET = Each(
+    "topics",
+    "topics",
+    Operation.READ,
+    ResourceType.TOPIC,
+    called("name"),
+    (Need(Operation.DELETE, ResourceType.GROUP, "group_id"),),
+    refusal=groups.forgotten,
+)
+_EPOCHS = Each(
+    "topics", "topics", Operation.DESCRIBE, ResourceType.TOPIC, called("topic"), unless=CLUSTER_ACTION
+)
+_LISTED_TRANSACTIONS = shown(
+    "transaction_states", Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "transactional_id"
+)
+
+RULES: Mapping[int, Rule | None] = {
+    0: producers.produce,
+    1: fetch,
+    2: _topic(Operation.DESCRIBE),  # ListOffsets
+    3: topics.metadata,
+    8: _COMMIT,  # OffsetCommit
+    9: groups.offset_fetch,
+    10: find_coordinator,
+    11: whole(READ_GROUP),  # JoinGroup
+    12: whole(READ_GROUP),  # Heartbeat
+    13: whole(READ_GROUP),  # LeaveGroup
+    14: groups.sync,
+    15: groups.describe,
+    16: shown("groups", Operation.DESCRIBE, ResourceType.GROUP, "group_id", unless=DESCRIBE),  # ListGroups
+    17: None,  # SaslHandshake
+    18: None,  # ApiVersions
+    19: topics.create,
+    20: topics.delete,
+    21: _topic(Operation.DELETE),  # DeleteRecords
+    22: producers.init_producer_id,
+    23: _EPOCHS,  # OffsetForLeaderEpoch
+    24: producers.add_partitions,
+    25: whole(WRITE_ID, READ_GROUP),  # AddOffsetsToTxn
+    26: whole(WRITE_ID),  # EndTxn
+    27: producers.write_markers,
+    28: _COMMIT_IN_TRANSACTION,  # TxnOffsetCommit
+    29: whole(DESCRIBE),  # DescribeAcls
+    30: whole(ALTER),  # CreateAcls
+    31: whole(ALTER),  # DeleteAcls
+    32: configs.describe,
+    35: whole(DESCRIBE),  # DescribeLogDirs
+    36: None,  # SaslAuthenticate
+    37: _topic(Operation.ALTER, answers="results"),  # CreatePartitions
+    42: groups.delete,
+    43: whole(ALTER),  # ElectLeaders
+    44: configs.alter,
+    45: whole(ALTER),  # AlterPartitionReassignments
+    46: whole(DESCRIBE),  # ListPartitionReassignments
+    47: _FORGET,  # OffsetDelete
+    50: whole(DESCRIBE),  # DescribeUserScramCredentials
+    51: whole(ALTER),  # AlterUserScramCredentials
+    57: whole(ALTER),  # UpdateFeatures
+    60: topics.describe_cluster,
+    61: Each("topics", "topics", Operation.READ, ResourceType.TOPIC, _valid),  # DescribeProducers
+    65: producers.describe_transactions,
+    66: _LISTED_TRANSACTIONS,
+    68: groups.heartbeat,  # ConsumerGroupHeartbeat
+    69: groups.describe_consumers,
+    71: None,  # GetTelemetrySubscriptions
+    72: None,  # PushTelemetry
+    75: topics.describe_partitions,
+    88: streams.heartbeat,  # StreamsGroupHeartbeat
+    89: streams.describe,  # StreamsGroupDescribe
+    10001: whole(READ_GROUP),  # ConsumerGroupPrepareAssignment
+    10002: whole(READ_GROUP),  # ConsumerGroupInstallAssignment
+}
+"""The rule of every API that is served; None for those that need no right."""

@@ -1,0 +1,232 @@
+"""Rules about topics that are more than one right: who is told that one exists, who makes and ends them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.rule import asked
+from kgroup.domain import INTERNAL_TOPICS, ZERO_UUID
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kgroup.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kgroup.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
+from kgroup.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
+
+DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+CREATION_SINCE = 4  # Metadata: before, a request could not forbid it
+BY_ID_SINCE = 6  # DeleteTopics
+
+
+def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api: Api[Any]) -> Answer:
+    """Describe on each topic; of all topics, only those described are there.
+
+    A topic that the request would create needs Create on it, or on the cluster.
+    """
+    request = call.body
+    refused: list[MetadataResponseTopic] = []
+    every = request.topics is None or (call.version == 0 and not request.topics)
+    if not every:
+        allowed = []
+        for wanted in request.topics or ():
+            found = _refused_metadata(asker, broker, call, wanted)
+            if found is None:
+                allowed.append(wanted)
+            else:
+                refused.append(found)
+        request = replace(request, topics=tuple(allowed))
+        if not allowed and call.version == 0:
+            call.version = 1  # before, none meant all
+
+    def finish(answer: MetadataResponse) -> Message:
+        topics = answer.topics
+        if every:
+            topics = tuple(topic for topic in topics if asker.describes(topic.name or ""))
+        if request.include_topic_authorized_operations:
+            topics = tuple(_with_operations(asker, topic) for topic in topics)
+        answer = replace(answer, topics=(*topics, *refused))
+        if not request.include_cluster_authorized_operations:
+            return answer
+        return replace(answer, cluster_authorized_operations=_cluster_operations(asker))
+
+    return asked(broker, call, api, request, finish)
+
+
+def _refused_metadata(
+    asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], wanted: MetadataRequestTopic
+) -> MetadataResponseTopic | None:
+    """What is said instead of a topic that the asker may not be told of, or not have created."""
+    if wanted.topic_id != ZERO_UUID:
+        name = broker.cluster.catalog.image.name_of(wanted.topic_id)
+        if name is None or asker.describes(name):
+            return None
+        return MetadataResponseTopic(error_code=DENIED, name=None, topic_id=wanted.topic_id)
+    name = wanted.name or ""
+    if not asker.describes(name):
+        return MetadataResponseTopic(error_code=DENIED, name=name)
+    creates = call.body.allow_auto_topic_creation or call.version < CREATION_SINCE
+    creates = creates and broker.cluster.settings.auto_create_topics
+    if not creates or name in broker.cluster.catalog.topics or _may_create(asker, name):
+        return None
+    return MetadataResponseTopic(error_code=DENIED, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _may_create(asker: Asker, name: str) -> bool:
+    return asker.on_cluster(Operation.CREATE) or asker.may(Operation.CREATE, ResourceType.TOPIC, name)
+
+
+def _with_operations(asker: Asker, topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    if topic.name is None:
+        return topic
+    operations = asker.operations(ResourceType.TOPIC, topic.name)
+    return replace(topic, topic_authorized_operations=operations)
+
+
+def _cluster_operations(asker: Asker) -> int:
+    """What the asker may do with the cluster: nothing that is told to one who may not describe it."""
+    if not asker.on_cluster(Operation.DESCRIBE):
+        return 0
+    return asker.operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def describe_cluster(
+    asker: Asker, broker: Dispatcher, call: Call[DescribeClusterRequest], api: Api[Any]
+) -> Answer:
+    """Everybody is told of the brokers; what the asker may do with the cluster, if that is asked for."""
+
+    def finish(found: DescribeClusterResponse) -> Message:
+        if found.error_code or not call.body.include_cluster_authorized_operations:
+            return found
+        return replace(found, cluster_authorized_operations=_cluster_operations(asker))
+
+    return asked(broker, call, api, call.body, finish)
+
+
+def describe_partitions(
+    asker: Asker, broker: Dispatcher, call: Call[DescribeTopicPartitionsRequest], api: Api[Any]
+) -> Answer:
+    """Describe on each topic; pages, and where the next one begins, tell of no other."""
+    request = call.body
+    cursor = request.cursor
+    first = "" if cursor is None else cursor.topic_name
+    named = {topic.name for topic in request.topics}
+    names = {name for name in named or broker.cluster.catalog.topics if name >= first}
+    allowed = {name for name in names if asker.describes(name)}
+    refused = tuple(
+        DescribeTopicPartitionsResponseTopic(name=name, error_code=DENIED) for name in named & names - allowed
+    )
+    if not allowed and (cursor is None or cursor.partition_index >= 0):
+        return DescribeTopicPartitionsResponse(topics=refused)
+    if cursor is not None and cursor.partition_index >= 0 and first not in allowed:
+        cursor = None
+
+    def finish(found: DescribeTopicPartitionsResponse) -> Message:
+        topics = tuple(
+            replace(t, topic_authorized_operations=asker.operations(ResourceType.TOPIC, t.name or ""))
+            for t in found.topics
+        )
+        return replace(found, topics=(*topics, *refused))
+
+    asking = tuple(TopicRequest(name=name) for name in sorted(allowed))
+    return asked(broker, call, api, replace(request, topics=asking, cursor=cursor), finish)
+
+
+def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], api: Api[Any]) -> Answer:
+    """Create on the cluster or on the topic; its settings are told to who may describe them."""
+    request = call.body
+    counts = Counter(topic.name for topic in request.topics)
+    allowed: list[CreatableTopic] = []
+    refused: list[CreatableTopicResult] = []
+    for topic in request.topics:
+        if counts[topic.name] > 1 or _may_create(asker, topic.name):
+            allowed.append(topic)
+        else:
+            text = "Authorization failed."
+            refused.append(CreatableTopicResult(name=topic.name, error_code=DENIED, error_message=text))
+
+    def finish(found: CreateTopicsResponse) -> Message:
+        return replace(found, topics=(*(_without_settings(asker, t) for t in found.topics), *refused))
+
+    return asked(broker, call, api, replace(request, topics=tuple(allowed)), finish)
+
+
+def _without_settings(asker: Asker, topic: CreatableTopicResult) -> CreatableTopicResult:
+    if topic.error_code or asker.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        return topic
+    return replace(
+        topic, topic_config_error_code=DENIED, num_partitions=-1, replication_factor=-1, configs=()
+    )
+
+
+def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], api: Api[Any]) -> Answer:
+    """Delete on the cluster or on the topic; nobody learns of a topic's name that they may not describe."""
+    request = call.body
+    if asker.on_cluster(Operation.DELETE):
+        return api.handle(broker, call)
+    states = request.topics
+    if call.version < BY_ID_SINCE:
+        states = tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names)
+    allowed: list[DeleteTopicState] = []
+    refused: list[DeletableTopicResult] = []
+    for wanted in states:
+        found = _not_deletable(asker, broker, wanted)
+        if found is None:
+            allowed.append(wanted)
+        else:
+            refused.append(found)
+    body = replace(request, topics=tuple(allowed))
+    if call.version < BY_ID_SINCE:
+        body = replace(request, topic_names=tuple(topic.name or "" for topic in allowed))
+
+    def finish(answer: DeleteTopicsResponse) -> Message:
+        # in no order of their own: their places would tell which of them there are
+        return replace(
+            answer, responses=tuple(sorted((*answer.responses, *refused), key=lambda t: t.name or ""))
+        )
+
+    return asked(broker, call, api, body, finish)
+
+
+def _not_deletable(asker: Asker, broker: Dispatcher, wanted: DeleteTopicState) -> DeletableTopicResult | None:
+    """What is said instead of deleting; None for what the handler may be asked to do, or finds wrong."""
+    catalog = broker.cluster.catalog
+    if wanted.name is None:
+        known = catalog.image.name_of(wanted.topic_id)
+        if known is None or asker.may(Operation.DELETE, ResourceType.TOPIC, known):
+            return None
+        name = known if asker.describes(known) else None
+        return DeletableTopicResult(name=name, topic_id=wanted.topic_id, error_code=DENIED)
+    if wanted.topic_id != ZERO_UUID:
+        return None
+    described = asker.describes(wanted.name)
+    deletable = asker.may(Operation.DELETE, ResourceType.TOPIC, wanted.name)
+    if described and (deletable or wanted.name not in catalog.topics):
+        return None
+    return DeletableTopicResult(name=wanted.name, error_code=DENIED)

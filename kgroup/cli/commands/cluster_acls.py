@@ -1,0 +1,202 @@
+"""`kgroup cluster acl`: who may do what with which resources."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.changes import Consent, Execute, Yes
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.acls import ListedAcl
+
+_COLUMNS = (
+    Column("resource_type", "RESOURCE"),
+    Column("name"),
+    Column("pattern"),
+    Column("principal"),
+    Column("host"),
+    Column("operation"),
+    Column("permission"),
+)
+Names = list[str] | None
+Principals = Annotated[
+    Names, typer.Option("--principal", metavar="KIND:NAME", help="As User:alice; 'User:*': all. Repeatable.")
+]
+Operations = Annotated[
+    Names, typer.Option("--operation", metavar="NAME", help="As Read, DescribeConfigs, All. Repeatable.")
+]
+Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="'*': all topics. Repeatable.")]
+Groups = Annotated[Names, typer.Option("--group", metavar="ID", help="'*': all groups. Repeatable.")]
+Ids = Annotated[Names, typer.Option("--transactional-id", metavar="ID", help="'*': all. Repeatable.")]
+Whole = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="Of the client. Repeatable.")]
+Deny = Annotated[bool, typer.Option("--deny", help="Rules that forbid.")]
+Allow = Annotated[bool, typer.Option("--allow", help="Only rules that allow.")]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        "--pattern",
+        metavar="KIND",
+        help="any (the default), literal, prefixed, or match: all rules about a resource of that name.",
+    ),
+]
+
+
+@make(
+    "cluster acl add",
+    examples=(
+        (
+            "kgroup cluster acl add --principal User:al --operation Read --group pay --topic orders --local",
+            "may consume",
+        ),
+        (
+            "kgroup cluster acl add --principal User:al --operation All --topic a --pattern prefixed --local",
+            "all topics with that prefix",
+        ),
+        (
+            "kgroup cluster acl add --principal User:bob --operation Delete --group '*' --deny --local",
+            "never, whatever else is allowed",
+        ),
+    ),
+)
+def add(
+    env: Env,
+    principal: Principals = None,
+    operation: Operations = None,
+    topic: Topics = None,
+    group_id: Groups = None,
+    transactional_id: Ids = None,
+    cluster: Whole = False,
+    pattern: Annotated[
+        str, typer.Option("--pattern", metavar="KIND", help="literal or prefixed: what names begin with.")
+    ] = "literal",
+    host: Hosts = None,
+    deny: Deny = False,
+) -> ExitCode:
+    """Add access rules: every principal with every operation on every resource named.
+
+    A rule that forbids comes before all that allow. Reading, writing, deleting and altering allow describing.
+    """
+    from kgroup.admin.acls import ListedAcl
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
+
+    resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
+    wanted = new_acls(resources, Terms(principal or (), host or (), operation or (), pattern, deny))
+    with open_admin(env) as admin:
+        admin.acls.add(wanted)
+        where = identity(admin, env)
+    rows = [ListedAcl.of(acl).words for acl in wanted]
+    text = f"{len(rows)} access rule(s) hold:"
+    return show(env, Result({"acls": rows}, (text, Table(_COLUMNS, rows)), items="acls", cluster=where))
+
+
+@make(
+    "cluster acl list",
+    examples=(
+        ("kgroup cluster acl list --local", "every rule"),
+        (
+            "kgroup cluster acl list --topic orders --pattern match -b broker:9092",
+            "all rules about this topic, wildcards and prefixes too",
+        ),
+        ("kgroup cluster acl list --principal User:alice -o json", "all rules for alice by name"),
+    ),
+)
+def list_(
+    env: Env,
+    principal: Principals = None,
+    operation: Operations = None,
+    topic: Topics = None,
+    group_id: Groups = None,
+    transactional_id: Ids = None,
+    cluster: Whole = False,
+    pattern: Pattern = None,
+    host: Hosts = None,
+    deny: Deny = False,
+    allow: Allow = False,
+) -> ExitCode:
+    """List access rules: all, or those that the options name."""
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
+
+    _one_of(deny, allow)
+    resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
+    wanted = filters(resources, Terms(principal or (), host or (), operation or (), pattern, deny, allow))
+    with open_admin(env) as admin:
+        found = admin.acls.list(wanted)
+        where = identity(admin, env)
+    rows = [acl.words for acl in found]
+    return show(env, Result({"acls": rows}, (Table(_COLUMNS, rows),), items="acls", cluster=where))
+
+
+@make(
+    "cluster acl remove",
+    examples=(
+        ("kgroup cluster acl remove --principal User:bob --local", "show what would go"),
+        (
+            "kgroup cluster acl remove --principal User:bob --topic orders --execute --yes -b broker:9092",
+            "these are gone",
+        ),
+    ),
+)
+def remove(
+    env: Env,
+    principal: Principals = None,
+    operation: Operations = None,
+    topic: Topics = None,
+    group_id: Groups = None,
+    transactional_id: Ids = None,
+    cluster: Whole = False,
+    pattern: Pattern = None,
+    host: Hosts = None,
+    deny: Deny = False,
+    allow: Allow = False,
+    execute: Execute = False,
+    yes: Yes = False,
+) -> ExitCode:
+    """Remove the access rules that the options name; nothing without --execute.
+
+    Of what is shown, exactly those rules go. At least one option must say which are meant.
+    """
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
+
+    _one_of(deny, allow)
+    resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
+    terms = Terms(principal or (), host or (), operation or (), pattern, deny, allow)
+    if terms == Terms() and not list(resources.named()):
+        raise ConfigError("no option says which rules are meant", "for example --principal User:bob")
+    with open_admin(env) as admin:
+        found = admin.acls.list(filters(resources, terms))
+        gone: tuple[ListedAcl, ...] = ()
+        if execute and found:
+            Consent(execute, yes).ask(f"remove {len(found)} access rule(s)?")
+            gone = admin.acls.remove(found)
+        where = identity(admin, env)
+    rows = [{**acl.words, "result": _result(acl, execute, gone)} for acl in found]
+    text = f"{len(gone)} access rule(s) removed" if execute else "nothing removed: --execute does it"
+    if not found:
+        text = "no such access rule"
+    table = Table((*_COLUMNS, Column("result")), rows)
+    return show(env, Result({"acls": rows}, (text, table), items="acls", cluster=where))
+
+
+def _result(acl: "ListedAcl", execute: bool, gone: "tuple[ListedAcl, ...]") -> str:
+    if not execute:
+        return "planned"
+    return "removed" if acl in gone else "gone-before"
+
+
+def _one_of(deny: bool, allow: bool) -> None:
+    if deny and allow:
+        raise ConfigError("--deny and --allow exclude each other", "leave both out for all rules")
+
+
+acls = group("acl", "Access rules: add, list, remove.", add, list_, remove)

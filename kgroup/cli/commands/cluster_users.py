@@ -1,0 +1,170 @@
+"""`kgroup cluster user`: the users that brokers let in by SCRAM."""
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.options import group
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.errors import ConfigError
+
+DEFAULT = "SCRAM-SHA-512"
+_COLUMNS = (Column("user"), Column("mechanism"), Column("iterations", right=True))
+Mechanisms = Annotated[
+    list[str] | None,
+    typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable."),
+]
+
+
+@make(
+    "cluster user add",
+    examples=(
+        ("kgroup cluster user add alice --local", "asks for the password"),
+        ("kgroup cluster user add alice --password-file alice.txt -b broker:9092", "from a file"),
+        ("pwgen 20 1 | kgroup cluster user add alice --password-file - -b broker:9092", "from a pipe"),
+    ),
+)
+def add(
+    env: Env,
+    name: Annotated[str, typer.Argument(help="The user.")],
+    password_file: Annotated[
+        str | None,
+        typer.Option("--password-file", metavar="FILE", help="Where the password is; - for standard input."),
+    ] = None,
+    password_env: Annotated[
+        str | None,
+        typer.Option("--password-env", metavar="NAME", help="The environment variable that holds it."),
+    ] = None,
+    mechanism: Mechanisms = None,
+    iterations: Annotated[
+        int, typer.Option("--iterations", metavar="N", help="Rounds of hashing, 4096 to 16384.")
+    ] = 8192,
+) -> ExitCode:
+    """Add a user for SCRAM, or give one another password.
+
+    Without --password-file and --password-env the terminal is asked. The password itself is no option: other
+    users of a machine see those. Brokers are sent a salted hash.
+    """
+    from kgroup.cli.env.session import identity, open_admin
+
+    password = _password(name, password_file, password_env)
+    mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
+    with open_admin(env) as admin:
+        known, _ = admin.users.list([name])
+        admin.users.set(name, password, mechanisms, iterations)
+        where = identity(admin, env)
+    entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
+    data = {"user": name, "mechanisms": entries, "existed": bool(known)}
+    had = {entry.mechanism for user in known for entry in user.mechanisms}
+    texts = [f"user {name}: {'new password' if each in had else 'added'} for {each}" for each in mechanisms]
+    return show(env, Result(data, tuple(texts), names=[name], cluster=where))
+
+
+@make(
+    "cluster user list",
+    examples=(
+        ("kgroup cluster user list --local", "every user of SCRAM"),
+        ("kgroup cluster user list alice bob -o json", "these two"),
+    ),
+)
+def list_(
+    env: Env,
+    names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="[NAME]…")] = None,
+) -> ExitCode:
+    """List the users of SCRAM with their mechanisms; nobody is told their passwords."""
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.output.wording import of_seen, shown_errors
+
+    with open_admin(env) as admin:
+        users, errors = admin.users.list(names or ())
+        where = identity(admin, env)
+    rows = [{"user": user.user, **asdict(entry)} for user in users for entry in user.mechanisms]
+    result = Result(
+        {"users": [asdict(user) for user in users]},
+        (Table(_COLUMNS, rows),),
+        items="users",
+        names=[user.user for user in users],
+        errors=shown_errors(errors),
+        exit_code=of_seen(ExitCode.OK, errors),
+        cluster=where,
+    )
+    return show(env, result)
+
+
+@make(
+    "cluster user remove",
+    examples=(
+        ("kgroup cluster user remove alice --local", "for every mechanism"),
+        ("kgroup cluster user remove alice --mechanism SCRAM-SHA-256 -b broker:9092", "for one"),
+    ),
+)
+def remove(
+    env: Env,
+    name: Annotated[str, typer.Argument(help="The user.")],
+    mechanism: Mechanisms = None,
+) -> ExitCode:
+    """Remove a user of SCRAM; connections that are there stay until their session ends."""
+    from kgroup.cli.env.session import identity, open_admin
+
+    with open_admin(env) as admin:
+        gone = admin.users.remove(name, mechanism or ())
+        where = identity(admin, env)
+    text = f"user {name} removed for {', '.join(gone)}"
+    return show(env, Result({"user": name, "mechanisms": list(gone)}, (text,), names=[name], cluster=where))
+
+
+def _password(user: str, file: str | None, variable: str | None) -> str:
+    """The password from where it is said to be; a file's without the end of its line."""
+    if file is not None and variable is not None:
+        raise ConfigError("--password-file and --password-env both name a password", "give one of them")
+    if variable is not None:
+        found = os.environ.get(variable)
+        if found is None:
+            raise ConfigError(f"the environment has no {variable}", "--password-env takes its name")
+    elif file is not None:
+        found = _of_file(file)
+    else:
+        found = _asked(user)
+    if not found:
+        raise ConfigError(f"the password of {user} is empty")
+    return found
+
+
+def _of_file(file: str) -> str:
+    if file == "-":
+        return sys.stdin.readline().rstrip("\r\n")
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+        mode = path.stat().st_mode & 0o077
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the password in {path}: {reason}") from None
+    if os.name == "posix" and mode:
+        raise ConfigError(f"{path} holds a password and others may read it", f"chmod 600 {path}")
+    return text.rstrip("\r\n")
+
+
+def _asked(user: str) -> str:
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"there is no terminal to ask for the password of {user}",
+            "--password-file FILE (- for standard input) or --password-env NAME",
+        )
+    from getpass import getpass
+
+    found = getpass(f"password of {user}: ")
+    if getpass("again: ") != found:
+        raise ConfigError("the two passwords differ", "nothing was changed")
+    return found
+
+
+users = group("user", "Users of SCRAM: add, list, remove.", add, list_, remove)

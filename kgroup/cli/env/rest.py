@@ -1,0 +1,113 @@
+"""`--rest`: the groups of a cluster that is reached by REST, for the commands that can read them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.env.invocation import Env
+from kgroup.domain import Document
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from kgroup.cli.env.setting_names import Resolved
+    from kgroup.rest.api import Api, Login
+    from kgroup.rest.groups import Groups
+
+Rest = Annotated[
+    str | None,
+    typer.Option(
+        "--rest",
+        metavar="URL",
+        help="A cluster behind Confluent's REST API v3.",
+        rich_help_panel="Where",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An API that can be asked, and where it is."""
+
+    groups: "Groups"
+    api: "Api"
+
+    def identity(self) -> Document:
+        """The envelope's `cluster`: reached by its REST API, not by an address of a broker."""
+        return {"id": self.groups.cluster_id(), "bootstrap": None, "rest": self.api.where}
+
+
+@contextmanager
+def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened]:
+    """The groups of the cluster that the API at `url` serves; a KgroupError when it cannot be used.
+
+    Each request ends within --timeout (and `longer_s`), answered or not, tries included.
+    """
+    from kgroup.client.retry import Retry
+    from kgroup.rest.api import Api, client, place_of
+    from kgroup.rest.groups import Groups
+
+    for flag, name in (("bootstrap_server", "-b"), ("local", "--local")):
+        if flag in env.flags:
+            raise ConfigError(f"--rest and {name} both name a cluster", "give one of them")
+    place = place_of(url)
+    settings = replace(env, flags={**env.flags, "rest": url}).settings()
+    login = _login(settings)
+    plain = place.base.startswith("http:")
+    if plain and login.headers():
+        env.note(f"warning: the login for {place.base} goes unencrypted; https keeps it from being read")
+    with client(login, None if plain else _tls(settings)) as opened:
+        api = Api(place, opened, Retry(timeout_s=settings.timeout_s() + longer_s))
+        yield Opened(Groups(api), api)
+
+
+def one_source(zookeeper: str | None, rest: str | None) -> None:
+    """ConfigError where two options name a cluster."""
+    if zookeeper is not None and rest is not None:
+        raise ConfigError("--rest and --zookeeper both name a cluster", "give one of them")
+
+
+def refuse(url: str | None, **given: tuple[object, str]) -> None:
+    """ConfigError for an option given that means nothing where groups are told by REST, with the reason."""
+    for name, (value, why) in given.items():
+        if url is not None and value:
+            raise ConfigError(f"--{name.replace('_', '-')} goes with no --rest", why)
+
+
+def _login(settings: "Resolved") -> "Login":
+    from kgroup.cli.env.secret_files import secret_or_file
+    from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN
+    from kgroup.rest.api import Login
+
+    token = secret_or_file(settings, REST_TOKEN)
+    password = secret_or_file(settings, REST_PASSWORD)
+    username = settings.get("rest.username")
+    if token is not None and (username is not None or password is not None):
+        raise ConfigError("rest.token and rest.username are two logins", "keep one of them")
+    if (username is None) != (password is None):
+        raise ConfigError(
+            "a login by REST needs a name and a password", "set rest.username and rest.password"
+        )
+    for name, value in ((REST_TOKEN, token), ("rest.username", username), (REST_PASSWORD, password)):
+        if value is not None and not (value.isprintable() and value.isascii()):
+            raise ConfigError(f"{name} holds characters that no header can carry", "is it one line of ASCII?")
+    return Login(token, username, password)
+
+
+def _tls(settings: "Resolved") -> "ssl.SSLContext":
+    """What is trusted, and the certificate that is shown, as for brokers; ConfigError for unusable files."""
+    from kgroup.cli.env.secrets import secret
+    from kgroup.client.properties.given import Given
+    from kgroup.client.properties.tls import tls_of
+    from kgroup.client.stores.context import client_context
+
+    named = {
+        name: settings.get(f"rest.{name}")
+        for name in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+    }
+    named["ssl.key.password"] = secret(settings, "rest.ssl.key.password")
+    return client_context(tls_of(Given({name: value for name, value in named.items() if value is not None})))

@@ -1,0 +1,151 @@
+"""Access rules as options say them, with the names of kafka-acls.sh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kgroup.errors import ConfigError
+from kgroup.security.acls import (
+    CLUSTER_NAME,
+    OPERATIONS,
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from kgroup.security.principals import Principal
+
+Kind = TypeVar("Kind", Operation, PatternType)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resources that options name; `cluster` is the one that needs no name."""
+
+    topics: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    transactional_ids: Sequence[str] = ()
+    cluster: bool = False
+
+    def named(self) -> Iterator[tuple[ResourceType, str]]:
+        """Type and name of each."""
+        yield from ((ResourceType.TOPIC, name) for name in self.topics)
+        yield from ((ResourceType.GROUP, name) for name in self.groups)
+        yield from ((ResourceType.TRANSACTIONAL_ID, name) for name in self.transactional_ids)
+        if self.cluster:
+            yield ResourceType.CLUSTER, CLUSTER_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Who, from where, and what; nothing said means everybody, everywhere, everything in a filter."""
+
+    principals: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    operations: Sequence[str] = ()
+    pattern: str | None = None
+    deny: bool = False
+    allow: bool = False
+
+
+def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
+    """The rules that options ask for: every principal with every operation on every resource.
+
+    ConfigError where a principal, an operation or a resource is missing or makes no sense.
+    """
+    named = list(resources.named())
+    if not named:
+        raise ConfigError("no resource named", "--topic, --group, --transactional-id or --cluster")
+    if not terms.principals:
+        raise ConfigError("no principal named", "--principal User:alice; 'User:*' for everybody")
+    if not terms.operations:
+        raise ConfigError("no operation named", "--operation Read; All for all there are")
+    pattern = _pattern(terms.pattern or "literal")
+    if pattern < PatternType.LITERAL:
+        raise ConfigError(
+            f"a rule cannot be for the pattern {terms.pattern}", "--pattern literal or prefixed"
+        )
+    if pattern is PatternType.PREFIXED and resources.cluster:
+        raise ConfigError("the cluster has no prefix", "leave --pattern prefixed out, or name it by itself")
+    return [
+        Acl(
+            kind,
+            name,
+            pattern,
+            _principal(principal),
+            host,
+            _fitting(kind, _operation(operation)),
+            Permission.DENY if terms.deny else Permission.ALLOW,
+        )
+        for kind, name in named
+        for principal in terms.principals
+        for host in terms.hosts or (WILDCARD,)
+        for operation in terms.operations
+    ]
+
+
+def filters(resources: Resources, terms: Terms) -> list[AclFilter]:
+    """The filters that options ask for; one that means every rule where nothing is said. ConfigError."""
+    pattern = _pattern(terms.pattern or "any")
+    permission = Permission.DENY if terms.deny else Permission.ALLOW if terms.allow else Permission.ANY
+    named: Iterable[tuple[ResourceType, str | None]] = list(resources.named()) or [(ResourceType.ANY, None)]
+    return [
+        AclFilter(
+            kind,
+            name,
+            pattern,
+            None if principal is None else _principal(principal),
+            host,
+            Operation.ANY if operation is None else _operation(operation),
+            permission,
+        )
+        for kind, name in named
+        for principal in terms.principals or (None,)
+        for host in terms.hosts or (None,)
+        for operation in terms.operations or (None,)
+    ]
+
+
+def _principal(text: str) -> str:
+    try:
+        return str(Principal.parse(text))
+    except ValueError as error:
+        raise ConfigError(f"--principal: {error}") from None
+
+
+def _operation(text: str) -> Operation:
+    found = _known(Operation, text)
+    if found is None or found <= Operation.ANY:
+        known = ", ".join(each.name.title().replace("_", "") for each in Operation if each > Operation.ANY)
+        raise ConfigError(f"--operation {text}: no such operation", f"there are {known}")
+    return found
+
+
+def _pattern(text: str) -> PatternType:
+    found = _known(PatternType, text)
+    if not found:
+        raise ConfigError(
+            f"--pattern {text}: no such pattern", "literal or prefixed; in filters also any, match"
+        )
+    return found
+
+
+def _fitting(kind: ResourceType, operation: Operation) -> Operation:
+    """Brokers take any operation for any resource, but one that nothing asks for is a mistake."""
+    if operation is not Operation.ALL and operation not in OPERATIONS[kind]:
+        known = ", ".join(each.name.title().replace("_", "") for each in OPERATIONS[kind])
+        raise ConfigError(
+            f"{operation.name} is nothing that is done with a {kind.name}", f"there are {known}"
+        )
+    return operation
+
+
+def _known(kind: type[Kind], text: str) -> Kind | None:
+    """The value of this name, in Kafka's spellings: DescribeConfigs, DESCRIBE_CONFIGS, describe-configs."""
+    wanted = text.replace("_", "").replace("-", "").upper()
+    return next((each for each in kind if each.name.replace("_", "") == wanted), None)

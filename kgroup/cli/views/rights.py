@@ -1,0 +1,173 @@
+"""`doctor --rights`: which commands this principal can use, what it lacks, and the ACLs to ask for."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
+from kgroup.admin.rights.report import NOBODY, Asked, kafka_acls
+from kgroup.cli.env.config import LocalTarget
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import UNKNOWN
+from kgroup.domain import Document
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.rights.report import Ability
+    from kgroup.security.rights import Right
+
+_COLUMNS = (
+    Column("command"),
+    Column("usable", style={"yes": "green", "no": "red"}),
+    Column("missing"),
+    Column("unknown", wide=True),
+)
+_USABLE = {True: "yes", False: "no", None: UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What `--rights` is asked about: a group, a topic, the commands of interest, and whose ACLs to write."""
+
+    groups: Sequence[str]
+    topic: str | None
+    commands: Sequence[str]
+    principal: str | None
+
+
+def chosen(names: Sequence[str]) -> tuple[str, ...]:
+    """The rows of the table that are asked about, all of them for none; ConfigError for a strange name."""
+    words = [name.strip() for given in names for name in given.split(",") if name.strip()]
+    for name in words:
+        if name in WITHOUT_CLUSTER:
+            raise ConfigError(f"{name} asks no cluster and needs no right", "leave it out")
+        if name not in COMMANDS:
+            raise ConfigError(
+                f"--for {name!r} is no command that needs a right", "known: " + ", ".join(COMMANDS)
+            )
+    return tuple(dict.fromkeys(words)) or tuple(COMMANDS)
+
+
+def examine(env: Env, question: Question) -> ExitCode:
+    """Say what the principal of `env` can do; nothing is changed anywhere."""
+    from kgroup.cli.env.session import identity, open_admin
+
+    commands = chosen(question.commands)
+    if len(question.groups) > 2:
+        raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
+    group, clone = (*question.groups, None, None)[:2]
+    with open_admin(env) as admin:
+        found = admin.rights(commands, Asked(group, clone, question.topic))
+        where = identity(admin, env)
+    principal = question.principal or _principal(env)
+    address = str(where["bootstrap"] or "BROKER:9092")
+    another = question.principal is not None
+    rows = [_json(each, principal, address, another) for each in found]
+    named = bool(question.commands)
+    rights = dict.fromkeys(right for each in found for right in _to_ask_for(each, another)) if named else None
+    data = {"principal": principal, "group_id": group, "topic": question.topic, "commands": rows}
+    return show(
+        env,
+        Result(
+            data,
+            [Table(_COLUMNS, [_row(each) for each in found]), *_asking(found, rights, principal, address)],
+            items="commands",
+            names=[each.command for each in found if each.usable],
+            errors=_errors(found, named),
+            exit_code=_code(found, named),
+            cluster=where,
+            main=Table(_COLUMNS, [_row(each) for each in found]),
+        ),
+    )
+
+
+def _principal(env: Env) -> str | None:
+    """Who the brokers take us for; None where only they know, as with certificates and tokens."""
+    from kgroup.client.auth.credentials import Password
+
+    target = env.target()
+    if isinstance(target, LocalTarget):
+        return "User:ANONYMOUS"
+    security = target.connection.security
+    if security.protocol == "PLAINTEXT":
+        return "User:ANONYMOUS"
+    login = security.credentials
+    # The owner of a delegation token is another than the token's id.
+    return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
+
+
+def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
+    """What is not known to be there; all of it for another principal, of whom nothing is known."""
+    return tuple(wanted.right for wanted in each.needs) if for_another else (*each.missing, *each.unknown)
+
+
+def _json(each: "Ability", principal: str | None, address: str, for_another: bool) -> Document:
+    return {
+        "command": each.command,
+        "usable": each.usable,
+        "needs": [
+            {
+                "operation": wanted.right.operation,
+                "resource_type": wanted.right.resource,
+                "resource_name": wanted.right.name or None,
+                "held": wanted.held,
+            }
+            for wanted in each.needs
+        ],
+        "missing": [str(right) for right in each.missing],
+        "unknown": [str(right) for right in each.unknown],
+        "acls": list(kafka_acls(_to_ask_for(each, for_another), principal, address)),
+        "note": each.note or None,
+    }
+
+
+def _row(each: "Ability") -> Document:
+    return {
+        "command": each.command,
+        "usable": _USABLE[each.usable],
+        "missing": ", ".join(map(str, each.missing)),
+        "unknown": ", ".join(map(str, each.unknown)),
+    }
+
+
+def _asking(
+    found: "Sequence[Ability]", rights: "Iterable[Right] | None", principal: str | None, address: str
+) -> Iterator[str]:
+    """The lines to hand to whoever may grant; for commands that were named: all at once is not the least."""
+    if rights is None:
+        yield from ("", "--for COMMAND shows the ACLs to ask for, the least that the command needs")
+        return
+    lines = kafka_acls(rights, principal, address)
+    if not lines:
+        return
+    yield from ("", "to ask for:")
+    yield from (f"  {line}" for line in lines)
+    if principal is None:
+        yield f"put the principal that brokers make of this login in the place of {NOBODY}"
+    for note in dict.fromkeys(each.note for each in found if each.note):
+        yield f"why so wide: {note}"
+
+
+def _errors(found: "Sequence[Ability]", named: bool) -> list[ShownError]:
+    """Commands asked for by name that cannot be used, or of which that is not known."""
+    told = []
+    for each in found if named else ():
+        if each.usable is False:
+            lacks = " and ".join(map(str, each.missing))
+            code, message = "RIGHTS_MISSING", f"{each.command}: this principal lacks {lacks}"
+        elif each.usable is None:
+            asked = " and ".join(map(str, each.unknown))
+            code, message = "RIGHTS_UNKNOWN", f"{each.command}: no broker tells whether it has {asked}"
+        else:
+            continue
+        told.append(ShownError(code=code, message=message, item=each.command))
+    return told
+
+
+def _code(found: "Sequence[Ability]", named: bool) -> ExitCode:
+    if named and any(each.usable is False for each in found):
+        return ExitCode.NOT_AUTHORISED
+    return ExitCode.PARTIAL if any(each.usable is None for each in found) else ExitCode.OK

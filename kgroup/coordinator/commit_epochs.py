@@ -1,0 +1,40 @@
+"""What the checks of a commit's epoch have in common, whatever the type of the group (KIP-848, KIP-1251)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from kgroup.coordinator.metrics import Counters
+from kgroup.errors import Refused
+
+NO_EPOCH = -1
+MEMBER_EPOCHS_SINCE = 9
+"""OffsetCommit: the version from which members with epochs can commit."""
+
+
+class EpochRefused(Refused):
+    """A commit that KIP-1251's check refuses for its epoch, as the strict one did."""
+
+    def count(self, counters: Counters, codes: Iterable[int]) -> None:
+        """Count the partitions of the answer that were refused so; `codes` are those of all of them."""
+        counters.commits_both_checks_refused += sum(code == self.code for code in codes)
+
+
+class PartitionCheck(Protocol):
+    """Accepts a partition of a commit at an older epoch, or refuses the whole commit."""
+
+    def __call__(self, topic_id: bytes, partition: int) -> None:
+        """Raises EpochRefused."""
+        ...
+
+
+def names_no_member(
+    epoch: int, member_id: str, instance_id: str | None, *, group_is_empty: bool, transactional: bool
+) -> bool:
+    """Whether the commit is nobody's who would have to be a member."""
+    # Nobody reads: an admin resets offsets, or a tool imports them (AE-29).
+    if epoch < 0 and group_is_empty:
+        return True
+    # A producer of before KIP-447 names no member; its transactional id fences it.
+    return transactional and epoch == NO_EPOCH and not member_id and instance_id is None

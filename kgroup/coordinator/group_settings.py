@@ -1,0 +1,143 @@
+"""A group's settings: its own dynamic ones, else the broker's (resource type GROUP)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.state import State
+from kgroup.errors import ErrorCode, Refused
+
+SESSION_TIMEOUT = "consumer.session.timeout.ms"
+HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
+STREAMS_SESSION_TIMEOUT = "streams.session.timeout.ms"
+STREAMS_HEARTBEAT_INTERVAL = "streams.heartbeat.interval.ms"
+STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
+STREAMS_STANDBYS = "streams.num.standby.replicas"
+STREAMS_INITIAL_DELAY = "streams.initial.rebalance.delay.ms"
+INT32_MAX = 2**31 - 1
+
+
+class Bounds(NamedTuple):
+    """What the broker says of a dynamic setting: its default, and the range that is allowed."""
+
+    default: int
+    least: int
+    most: int
+
+
+def bounds(config: GroupConfig) -> dict[str, Bounds]:
+    """The dynamic settings a group may have, by name; in ms, but for a number of standby replicas."""
+    return {
+        SESSION_TIMEOUT: Bounds(
+            config.consumer_session_timeout_ms,
+            config.consumer_min_session_timeout_ms,
+            config.consumer_max_session_timeout_ms,
+        ),
+        HEARTBEAT_INTERVAL: Bounds(
+            config.consumer_heartbeat_interval_ms,
+            config.consumer_min_heartbeat_interval_ms,
+            config.consumer_max_heartbeat_interval_ms,
+        ),
+        ASSIGNMENT_INTERVAL: Bounds(
+            config.assignment_interval_ms,
+            config.min_assignment_interval_ms,
+            config.max_assignment_interval_ms,
+        ),
+        STREAMS_SESSION_TIMEOUT: Bounds(
+            config.streams_session_timeout_ms,
+            config.streams_min_session_timeout_ms,
+            config.streams_max_session_timeout_ms,
+        ),
+        STREAMS_HEARTBEAT_INTERVAL: Bounds(
+            config.streams_heartbeat_interval_ms,
+            config.streams_min_heartbeat_interval_ms,
+            config.streams_max_heartbeat_interval_ms,
+        ),
+        STREAMS_ASSIGNMENT_INTERVAL: Bounds(
+            config.streams_assignment_interval_ms,
+            config.streams_min_assignment_interval_ms,
+            config.streams_max_assignment_interval_ms,
+        ),
+        STREAMS_STANDBYS: Bounds(config.streams_standby_replicas, 0, config.streams_max_standby_replicas),
+        STREAMS_INITIAL_DELAY: Bounds(config.streams_initial_delay_ms, 0, INT32_MAX),
+    }
+
+
+def check(config: GroupConfig, settings: dict[str, str]) -> None:
+    """Refuse settings a group may not have: unknown names, no numbers, out of the broker's bounds."""
+    known = bounds(config)
+    for name, text in settings.items():
+        if name not in known:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+        _, least, most = known[name]
+        try:
+            value = int(text)
+        except ValueError:
+            unit = "a number of ms" if name.endswith(".ms") else "a number"
+            raise Refused(ErrorCode.INVALID_CONFIG, f"{name} must be {unit}, not {text!r}") from None
+        if not least <= value <= most:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG, f"{name} must be from {least} to {most} on this broker, not {value}"
+            )
+    for beats, silence in (
+        (HEARTBEAT_INTERVAL, SESSION_TIMEOUT),
+        (STREAMS_HEARTBEAT_INTERVAL, STREAMS_SESSION_TIMEOUT),
+    ):
+        heartbeat = int(settings.get(beats, known[beats].default))
+        session = int(settings.get(silence, known[silence].default))
+        if session <= heartbeat:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG,
+                f"{silence} ({session}) must be more than {beats} ({heartbeat})",
+            )
+
+
+def session_timeout_ms(state: State, group_id: str) -> int:
+    """How long a consumer-protocol member may be silent."""
+    return _value(state, group_id, SESSION_TIMEOUT, state.config.consumer_session_timeout_ms)
+
+
+def heartbeat_interval_ms(state: State, group_id: str) -> int:
+    """How often members are told to send heartbeats."""
+    return _value(state, group_id, HEARTBEAT_INTERVAL, state.config.consumer_heartbeat_interval_ms)
+
+
+def assignment_interval_ms(state: State, group_id: str) -> int:
+    """The least time between two computations of the target assignment."""
+    return _value(state, group_id, ASSIGNMENT_INTERVAL, state.config.assignment_interval_ms)
+
+
+def streams_session_timeout_ms(state: State, group_id: str) -> int:
+    """How long a member of a streams group may be silent."""
+    return _value(state, group_id, STREAMS_SESSION_TIMEOUT, state.config.streams_session_timeout_ms)
+
+
+def streams_heartbeat_interval_ms(state: State, group_id: str) -> int:
+    """How often members of a streams group are told to send heartbeats."""
+    return _value(state, group_id, STREAMS_HEARTBEAT_INTERVAL, state.config.streams_heartbeat_interval_ms)
+
+
+def streams_assignment_interval_ms(state: State, group_id: str) -> int:
+    """The least time between two computations of a streams group's target assignment."""
+    return _value(state, group_id, STREAMS_ASSIGNMENT_INTERVAL, state.config.streams_assignment_interval_ms)
+
+
+def streams_initial_delay_ms(state: State, group_id: str) -> int:
+    """How long the first assignment of an empty streams group waits for more members."""
+    return _value(state, group_id, STREAMS_INITIAL_DELAY, state.config.streams_initial_delay_ms)
+
+
+def streams_standby_replicas(state: State, group_id: str) -> int:
+    """How many standbys each task that keeps state shall have."""
+    return _value(state, group_id, STREAMS_STANDBYS, state.config.streams_standby_replicas)
+
+
+def _value(state: State, group_id: str, name: str, default: int) -> int:
+    """The group's own value, held within the broker's present bounds; nearly all groups have none."""
+    own = state.group_configs.get(group_id)
+    if own is None or name not in own:
+        return default
+    _, least, most = bounds(state.config)[name]
+    return min(max(int(own[name]), least), most)

@@ -1,0 +1,5 @@
+"""What replay refuses to believe."""
+
+
+class InconsistentLog(Exception):
+    """Records that contradict each other, such as a partition with two owners at one epoch."""

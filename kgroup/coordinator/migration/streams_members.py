@@ -1,0 +1,40 @@
+"""StreamsGroupHeartbeat: which group it is of, and what that group is by then (KIP-1071).
+
+A joining member's heartbeat makes the group, in the place of an empty classic one if there is one. What a
+member does inside a streams group is `streams`'s; no other type of group turns into one.
+"""
+
+from __future__ import annotations
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.groups import forget_group
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.heartbeat import heartbeat as stay
+from kgroup.coordinator.streams.heartbeat import leave
+from kgroup.coordinator.streams.validation import validate
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+
+
+def heartbeat(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
+    """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or goes (below)."""
+    validate(step, request)
+    group = step.state.groups.get(request.group_id)
+    if isinstance(group, StreamsGroup):
+        return leave(step, group, request) if request.member_epoch < 0 else stay(step, group, request)
+    if group is None and request.member_epoch != 0:
+        kind = "Group" if request.member_epoch < 0 else "Streams group"
+        raise _not_found(f"{kind} {request.group_id} not found.")
+    if group is not None:
+        if request.member_epoch != 0 or not (isinstance(group, ClassicGroup) and group.is_empty):
+            raise _not_found(f"Group {request.group_id} is not a streams group.")
+        forget_group(step, group)
+    return stay(step, StreamsGroup(request.group_id), request)
+
+
+def _not_found(message: str) -> Refused:
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, message)

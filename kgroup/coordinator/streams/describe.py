@@ -1,0 +1,103 @@
+"""StreamsGroupDescribe: what the coordinator shows of its streams groups (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.member import StreamsMember
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
+from kgroup.protocol import streams_records as r
+from kgroup.protocol.messages.streams_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Endpoint,
+    KeyValue,
+    Member,
+    Subtopology,
+    TaskIds,
+    TopicInfo,
+    Topology,
+)
+
+
+def described(group: StreamsGroup, operations: int) -> DescribedGroup:
+    """A group with its topology, members and tasks; internal topics have partitions once it is ready."""
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        topology=_topology(group),
+        members=tuple(_member(group, member) for member in group.members.values()),
+        authorized_operations=operations,
+    )
+
+
+def _topology(group: StreamsGroup) -> Topology | None:
+    configured = group.configured
+    if configured is not None and configured.is_ready and configured.subtopologies is not None:
+        parts: Iterable[r.Subtopology] = (s.subtopology for s in configured.subtopologies.values())
+        return Topology(epoch=configured.epoch, subtopologies=_subtopologies(parts))
+    if group.topology is None:
+        return None
+    return Topology(epoch=group.topology.epoch, subtopologies=_subtopologies(group.topology.subtopologies))
+
+
+def _subtopologies(parts: Iterable[r.Subtopology]) -> tuple[Subtopology, ...]:
+    return tuple(
+        Subtopology(
+            subtopology_id=part.subtopology_id,
+            source_topics=tuple(sorted(part.source_topics)),
+            repartition_sink_topics=tuple(sorted(part.repartition_sink_topics)),
+            state_changelog_topics=_topics(part.state_changelog_topics),
+            repartition_source_topics=_topics(part.repartition_source_topics),
+        )
+        for part in sorted(parts, key=lambda part: part.subtopology_id)
+    )
+
+
+def _topics(infos: Iterable[r.TopicInfo]) -> tuple[TopicInfo, ...]:
+    return tuple(
+        TopicInfo(
+            name=info.name,
+            partitions=info.partitions,
+            replication_factor=info.replication_factor,
+            topic_configs=tuple(KeyValue(key=c.key, value=c.value) for c in info.topic_configs),
+        )
+        for info in sorted(infos, key=lambda info: info.name)
+    )
+
+
+def _member(group: StreamsGroup, member: StreamsMember) -> Member:
+    metadata, held = member.metadata, member.current.assigned
+    endpoint = metadata.user_endpoint
+    return Member(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        topology_epoch=metadata.topology_epoch,
+        process_id=metadata.process_id,
+        user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=tuple(KeyValue(key=tag.key, value=tag.value) for tag in metadata.client_tags),
+        assignment=_assignment(held.active, held.standby, held.warmup),
+        target_assignment=_target(group.target_of(member.member_id)),
+    )
+
+
+def _target(target: TaskSet) -> Assignment:
+    return _assignment(target.active, target.standby, target.warmup)
+
+
+def _assignment(active: Mapping[str, Iterable[int]], standby: Tasks, warmup: Tasks) -> Assignment:
+    return Assignment(active_tasks=_ids(active), standby_tasks=_ids(standby), warmup_tasks=_ids(warmup))
+
+
+def _ids(tasks: Mapping[str, Iterable[int]]) -> tuple[TaskIds, ...]:
+    return tuple(
+        TaskIds(subtopology_id=subtopology, partitions=tuple(sorted(tasks[subtopology])))
+        for subtopology in sorted(tasks)
+    )

@@ -1,0 +1,155 @@
+"""A streams group: hard state that only records change, and the soft things beside it (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
+from kgroup.coordinator.streams.topology import ConfiguredTopology, required_topics
+from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology
+
+PROTOCOL_TYPE = "streams"
+NO_TOPOLOGY_EPOCH = -1
+
+
+class StreamsState(StrEnum):
+    """What ListGroups and StreamsGroupDescribe show."""
+
+    EMPTY = "Empty"
+    NOT_READY = "NotReady"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+@dataclass(slots=True)
+class Owners:
+    """Which processes have a task now; a process keeps the state of a task once, whatever it is for."""
+
+    active: dict[str, dict[int, str]] = field(default_factory=dict)
+    standby: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    warmup: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+
+    def active_process(self, subtopology: str, partition: int) -> str | None:
+        return self.active.get(subtopology, {}).get(partition)
+
+    def keeps(self, process_id: str, subtopology: str, partition: int) -> bool:
+        """Whether the process has the task as a standby or to warm it up."""
+        return any(
+            process_id in by_task.get(subtopology, {}).get(partition, ())
+            for by_task in (self.standby, self.warmup)
+        )
+
+    def add(self, process_id: str, tasks: HeldTasks) -> None:
+        for subtopology, partitions in tasks.active.items():
+            self.active.setdefault(subtopology, {}).update(dict.fromkeys(partitions, process_id))
+        for by_task, held in ((self.standby, tasks.standby), (self.warmup, tasks.warmup)):
+            for subtopology, numbers in held.items():
+                for number in numbers:
+                    by_task.setdefault(subtopology, {}).setdefault(number, set()).add(process_id)
+
+    def remove(self, process_id: str, tasks: HeldTasks) -> None:
+        for subtopology, partitions in tasks.active.items():
+            owners = self.active.get(subtopology, {})
+            for number in partitions:
+                # Given to another process meanwhile: it stays that one's.
+                if owners.get(number) == process_id:
+                    del owners[number]
+        for by_task, held in ((self.standby, tasks.standby), (self.warmup, tasks.warmup)):
+            for subtopology, numbers in held.items():
+                for number in numbers:
+                    by_task.get(subtopology, {}).get(number, set()).discard(process_id)
+
+
+@dataclass(slots=True)
+class StreamsGroup:
+    """One streams group. A group known only through some of its records starts at epoch 1.
+
+    Soft: `configured` (the topology over the topics there are), `refresh_deadline_ms` and `refresh_epoch`
+    (when topics are looked at again), `endpoint_epoch` (of what was last told of endpoints) and `shutdown_by`
+    (the member that asked for the whole application to end).
+    """
+
+    group_id: str
+    epoch: int = 1
+    metadata_hash: int = 0
+    validated_topology_epoch: int = 0
+    assignment_configs: Mapping[str, str] = field(default_factory=dict)
+    assignment_epoch: int = 1
+    assignment_timestamp_ms: int = 0
+    topology: StreamsGroupTopologyValue | None = None
+    members: dict[str, StreamsMember] = field(default_factory=dict)
+    targets: dict[str, TaskSet] = field(default_factory=dict)
+    owners: Owners = field(default_factory=Owners)
+    configured: ConfiguredTopology | None = None
+    refresh_deadline_ms: int = 0
+    refresh_epoch: int = 0
+    endpoint_epoch: int = 0
+    shutdown_by: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is Empty: without members."""
+        return not self.members
+
+    @property
+    def state(self) -> StreamsState:
+        if self.is_empty:
+            return StreamsState.EMPTY
+        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
+            return StreamsState.NOT_READY
+        if self.epoch > self.assignment_epoch:
+            return StreamsState.ASSIGNING
+        if all(m.current.is_reconciled_to(self.assignment_epoch) for m in self.members.values()):
+            return StreamsState.STABLE
+        return StreamsState.RECONCILING
+
+    def subscribed_topics(self) -> frozenset[str]:
+        """Topics that the topology reads; none while nobody runs it."""
+        if self.is_empty or self.topology is None:
+            return frozenset()
+        return frozenset(sources_of(self.topology))
+
+    def looked_at_topics(self) -> frozenset[str]:
+        """Topics whose changes matter: all that the topology needs, internal ones too."""
+        return frozenset() if self.topology is None else frozenset(required_topics(self.topology))
+
+    def target_of(self, member_id: str) -> TaskSet:
+        return self.targets.get(member_id, NO_TASK_SET)
+
+    def put_member(self, member: StreamsMember) -> None:
+        """Take over a member's metadata or tasks."""
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._release(before)
+        self.members[member.member_id] = member
+        self.owners.add(member.process_id, member.current.assigned)
+        self.owners.add(member.process_id, member.current.revoking)
+
+    def drop_member(self, member_id: str) -> None:
+        """Forget a member; its tasks are free. A request to shut down ends with the last one."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._release(member)
+        if not self.members:
+            self.shutdown_by = None
+
+    def _release(self, member: StreamsMember) -> None:
+        self.owners.remove(member.process_id, member.current.assigned)
+        self.owners.remove(member.process_id, member.current.revoking)
+
+
+def sources_of(topology: StreamsGroupTopologyValue) -> dict[str, Subtopology]:
+    """The topics that are read, repartition topics too, each with the subtopology that reads it."""
+    found: dict[str, Subtopology] = {}
+    for subtopology in topology.subtopologies:
+        found.update((name, subtopology) for name in _read_by(subtopology))
+    return found
+
+
+def _read_by(subtopology: Subtopology) -> Iterable[str]:
+    yield from subtopology.source_topics
+    yield from (topic.name for topic in subtopology.repartition_source_topics)

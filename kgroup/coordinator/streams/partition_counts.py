@@ -1,0 +1,159 @@
+"""How many partitions internal topics must have, from those of the topics that are there (KIP-1071).
+
+Repartition topics take the most partitions of what flows into them; topics that are joined are copartitioned;
+a changelog has as many partitions as its subtopology has tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from kgroup.domain import TopicImage
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.streams_records import CopartitionGroup, Subtopology
+
+
+class WronglyPartitioned(Exception):
+    """Topics whose numbers of partitions do not go together; its text is for the application's operator."""
+
+
+class PartitionCounts:
+    """The numbers of partitions of a topology's internal topics, by name, as they are found out."""
+
+    def __init__(self, subtopologies: Sequence[Subtopology], image: TopicImage) -> None:
+        self._subtopologies = subtopologies
+        self._image = image
+        self._decided: dict[str, int] = {}
+
+    def decide(self) -> Mapping[str, int]:
+        """The numbers of all internal topics.
+
+        Raises WronglyPartitioned, and Refused(STREAMS_INVALID_TOPOLOGY) where they cannot be found out.
+        """
+        self._decided.update(self._of_repartition_topics())
+        infos = [info for s in self._subtopologies for info in s.repartition_source_topics]
+        fixed = dict.fromkeys(info.name for info in infos if info.partitions)
+        flexible = {info.name for info in infos if not info.partitions}
+        for subtopology in self._subtopologies:
+            for group in subtopology.copartition_groups:
+                topics = set(_members_of(group, subtopology))
+                self._decided.update(self._copartition(topics, fixed, flexible))
+        self._decided.update(self._of_changelogs())
+        return self._decided
+
+    def _of_repartition_topics(self) -> dict[str, int]:
+        counts = {
+            info.name: info.partitions
+            for subtopology in self._subtopologies
+            for info in subtopology.repartition_source_topics
+            if info.partitions
+        }
+        # One repartition topic may flow into the next: go round until nothing is open any more.
+        is_open, progress = True, True
+        while is_open:
+            if not progress:
+                raise _invalid(
+                    "Failed to compute number of partitions for all repartition topics. "
+                    "There may be loops in the topology that cannot be resolved."
+                )
+            is_open = progress = False
+            for subtopology in self._subtopologies:
+                for sink in subtopology.repartition_sink_topics:
+                    if sink in counts:
+                        continue
+                    most = self._most_that_flows_in(subtopology, counts)
+                    if most is None:
+                        is_open = True
+                    else:
+                        counts[sink] = most
+                        progress = True
+        if any(t.name not in counts for s in self._subtopologies for t in s.repartition_source_topics):
+            raise _invalid(
+                "Failed to compute number of partitions for all repartition topics, because "
+                "a repartition source topic is never used as a sink topic."
+            )
+        return counts
+
+    def _most_that_flows_in(self, subtopology: Subtopology, counts: Mapping[str, int]) -> int | None:
+        inflows = [counts.get(info.name) for info in subtopology.repartition_source_topics]
+        inflows += [self._count(name) for name in subtopology.source_topics]
+        return max((count for count in inflows if count is not None), default=None)
+
+    def _copartition(
+        self, topics: set[str], fixed: Collection[str], flexible: Collection[str]
+    ) -> dict[str, int]:
+        """The number that the repartition topics among these, which are joined, must have."""
+        if not topics:
+            return {}
+        internal = {name: self._known(name) for name in topics if name in fixed or name in flexible}
+        external = {name: self._known(name) for name in topics - internal.keys()}
+        if external:
+            number = _same(external, external)
+        elif fixed:
+            # All numbers that the application fixed, of this join or of another: Kafka asks for the same.
+            number = _same({name: self._known(name) for name in fixed}, internal)
+        else:
+            number = max(internal.values())
+        for name, count in internal.items():
+            if name in fixed and count != number:
+                raise WronglyPartitioned(
+                    f"Number of partitions [{count}] of repartition topic [{name}] "
+                    f"doesn't match number of partitions [{number}] of the source topic."
+                )
+        return dict.fromkeys(internal, number)
+
+    def _of_changelogs(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for subtopology in self._subtopologies:
+            infos = subtopology.repartition_source_topics
+            read = (*subtopology.source_topics, *(info.name for info in infos))
+            if not read:
+                raise _invalid(f"No source topics found for subtopology {subtopology.subtopology_id}")
+            most = max(self._known(name) for name in read)
+            counts.update((info.name, most) for info in subtopology.state_changelog_topics)
+        return counts
+
+    def _count(self, topic: str) -> int | None:
+        there = self._image.by_name.get(topic)
+        return self._decided.get(topic) if there is None else there.partitions
+
+    def _known(self, topic: str) -> int:
+        count = self._count(topic)
+        if count is None:
+            raise Refused(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"Number of partitions is not set for topic: {topic}"
+            )
+        return count
+
+
+def _members_of(group: CopartitionGroup, subtopology: Subtopology) -> Iterator[str]:
+    """The topics that a group names by their places; a place that there is not makes the topology invalid."""
+    try:
+        for place in group.source_topics:
+            yield subtopology.source_topics[_at(place)]
+        for place in group.repartition_source_topics:
+            yield subtopology.repartition_source_topics[_at(place)].name
+    except IndexError:
+        raise Refused(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"a copartition group of subtopology {subtopology.subtopology_id} names a topic that it has not",
+        ) from None
+
+
+def _at(place: int) -> int:
+    if place < 0:
+        raise IndexError(place)
+    return place
+
+
+def _same(counts: Mapping[str, int], told: Mapping[str, int]) -> int:
+    """The one number that all counts are; `told` are those an error shows."""
+    numbers = set(counts.values())
+    if len(numbers) > 1:
+        shown = ", ".join(f"{name}={told[name]}" for name in sorted(told))
+        raise WronglyPartitioned(f"Following topics do not have the same number of partitions: [{{{shown}}}]")
+    return numbers.pop()
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)

@@ -1,0 +1,95 @@
+"""The records of streams groups, by what they say; the orders are Kafka's (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.member import StreamsMember, target_value
+from kgroup.coordinator.tasks.values import TaskSet
+from kgroup.protocol import streams_records as r
+
+
+def write_metadata(step: Step, group_id: str, member: StreamsMember) -> None:
+    """Record 19: who the member is and which topology it runs."""
+    key = r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
+    step.write(key, member.metadata)
+
+
+def write_current(step: Step, group_id: str, member: StreamsMember) -> None:
+    """Record 22: the member's epoch and tasks."""
+    key = r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
+    step.write(key, member.current.value())
+
+
+def write_target(step: Step, group_id: str, member_id: str, target: TaskSet) -> None:
+    """Record 21: the tasks the member shall have."""
+    key = r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    step.write(key, target_value(target))
+
+
+def write_target_epoch(step: Step, group_id: str, epoch: int) -> None:
+    """Record 20: the epoch that all targets are of, and the time; it follows them."""
+    value = r.StreamsGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=step.now_ms
+    )
+    step.write(r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+
+
+def write_topology(step: Step, group_id: str, topology: r.StreamsGroupTopologyValue) -> None:
+    """Record 23: what the application reads, keeps and writes."""
+    step.write(r.StreamsGroupTopologyKey(group_id=group_id), topology)
+
+
+def write_epoch(step: Step, group: StreamsGroup, epoch: int) -> None:
+    """Record 17: the group epoch, all else as it is."""
+    write_group(
+        step,
+        group.group_id,
+        epoch,
+        group.metadata_hash,
+        group.validated_topology_epoch,
+        group.assignment_configs,
+    )
+
+
+def write_group(
+    step: Step,
+    group_id: str,
+    epoch: int,
+    metadata_hash: int,
+    validated_topology_epoch: int,
+    configs: Mapping[str, str],
+) -> None:
+    """Record 17: the group epoch, what its topics were like, and the settings that targets are made with."""
+    value = r.StreamsGroupMetadataValue(
+        epoch=epoch,
+        metadata_hash=metadata_hash,
+        validated_topology_epoch=validated_topology_epoch,
+        last_assignment_configs=tuple(
+            r.LastAssignmentConfig(key=key, value=configs[key]) for key in sorted(configs)
+        ),
+    )
+    step.write(r.StreamsGroupMetadataKey(group_id=group_id), value)
+
+
+def remove_member(step: Step, group_id: str, member_id: str) -> None:
+    """Tombstones of a member: assignment, target, metadata."""
+    step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+
+
+def forget_streams_group(step: Step, group: StreamsGroup) -> None:
+    """Tombstones of all the group's records, in the order replay asks for."""
+    group_id = group.group_id
+    for member_id in group.members:
+        step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
+    for member_id in group.members:
+        step.write(r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    for member_id in group.members:
+        step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    step.write(r.StreamsGroupMetadataKey(group_id=group_id), None)
+    step.write(r.StreamsGroupTopologyKey(group_id=group_id), None)

@@ -1,0 +1,91 @@
+"""The target assignment of a streams group: when it is computed, from what, what is written (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kgroup.coordinator.group_settings import streams_assignment_interval_ms
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.member import StreamsMember
+from kgroup.coordinator.streams.records import write_target, write_target_epoch
+from kgroup.coordinator.streams.timers import initial_delay
+from kgroup.coordinator.streams.topology import ConfiguredTopology, Problem, StatusCode
+from kgroup.coordinator.tasks.java_order import hash_map_order
+from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind
+from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
+from kgroup.errors import ErrorCode, Refused
+
+STANDBYS = "num.standby.replicas"
+
+
+class Plan(NamedTuple):
+    """What a target is computed from, besides the members: the group epoch, the topology, the settings."""
+
+    epoch: int
+    topology: ConfiguredTopology
+    configs: Mapping[str, str]
+
+
+class Target(NamedTuple):
+    """One member's target, the epoch it is of, and why there is none of the group epoch yet."""
+
+    epoch: int
+    tasks: TaskSet
+    delayed: Problem | None = None
+
+
+def update_target(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMember | None) -> Target:
+    """The member's target; computed and written for all when behind the plan's epoch and the time has come.
+
+    `member` takes the place of what the group knows of it; None computes for the group as it is.
+    """
+    stored = NO_TASK_SET if member is None else group.target_of(member.member_id)
+    if step.is_armed(initial_delay(group.group_id)):
+        return Target(group.assignment_epoch, NO_TASK_SET, _delayed("initial rebalance delay"))
+    if group.assignment_epoch >= plan.epoch:
+        return Target(group.assignment_epoch, stored)
+    if not _may_compute(step, group):
+        return Target(group.assignment_epoch, stored, _delayed("assignment interval"))
+    targets = _compute(step, group, plan, member)
+    for member_id, tasks in targets.items():
+        before = group.targets.get(member_id)
+        # None is not the same as nothing: a new member gets a record even of no tasks.
+        if before is None or before != tasks:
+            write_target(step, group.group_id, member_id, tasks)
+    write_target_epoch(step, group.group_id, plan.epoch)
+    return Target(plan.epoch, NO_TASK_SET if member is None else targets[member.member_id])
+
+
+def _delayed(why: str) -> Problem:
+    return Problem(StatusCode.ASSIGNMENT_DELAYED, f"Assignment delayed due to the configured {why}.")
+
+
+def _may_compute(step: Step, group: StreamsGroup) -> bool:
+    interval = streams_assignment_interval_ms(step.state, group.group_id)
+    last = group.assignment_timestamp_ms
+    return last == 0 or interval == 0 or step.now_ms >= last + interval
+
+
+def _compute(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMember | None) -> dict[str, TaskSet]:
+    members = dict(group.members)
+    if member is not None:
+        members[member.member_id] = member
+    # While topics are missing nobody gets anything: what had been given is taken back.
+    if not plan.topology.is_ready or plan.topology.subtopologies is None:
+        return dict.fromkeys(members, NO_TASK_SET)
+    placed = {
+        member_id: Placed(members[member_id].process_id, group.target_of(member_id))
+        for member_id in hash_map_order(members)
+    }
+    kinds = {
+        name: TaskKind(subtopology.tasks, subtopology.is_stateful)
+        for name, subtopology in plan.topology.subtopologies.items()
+    }
+    try:
+        # Without settings, as in a log of Kafka 4.2, there are no standbys.
+        return step.state.assign_tasks(placed, kinds, int(plan.configs.get(STANDBYS, "0")))
+    except NoAssignment as error:
+        message = f"Failed to compute a new target assignment for epoch {plan.epoch}: {error}"
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None

@@ -1,0 +1,28 @@
+"""Tasks as assignors and groups hand them about (KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+Tasks: TypeAlias = Mapping[str, frozenset[int]]
+"""Subtopology id → partitions; never changed in place, no subtopology without partitions."""
+
+NO_TASKS: Tasks = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSet:
+    """Tasks by what they are for: a target, or what a member says it owns."""
+
+    active: Tasks = field(default_factory=lambda: NO_TASKS)
+    standby: Tasks = field(default_factory=lambda: NO_TASKS)
+    warmup: Tasks = field(default_factory=lambda: NO_TASKS)
+
+    def __bool__(self) -> bool:
+        return bool(self.active or self.standby or self.warmup)
+
+
+NO_TASK_SET = TaskSet()

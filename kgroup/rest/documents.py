@@ -1,0 +1,76 @@
+"""Documents of the REST API v3: fields by their names in its OpenAPI document, each checked for its type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgroup.errors import KgroupError
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One JSON object and the URL it came from; what is not as the API has it is a KgroupError."""
+
+    value: object
+    url: str
+
+    def text(self, name: str) -> str:
+        """A string that the API requires."""
+        found = self._fields().get(name)
+        if not isinstance(found, str):
+            raise self._not(name, "a string")
+        return found
+
+    def text_or_none(self, name: str) -> str | None:
+        """A string; None for null and for a field that is not there."""
+        return None if self._fields().get(name) is None else self.text(name)
+
+    def number(self, name: str) -> int:
+        """An integer that the API requires."""
+        found = self._fields().get(name)
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise self._not(name, "an integer")
+        return found
+
+    def truth(self, name: str) -> bool | None:
+        """A boolean; None where it is not told."""
+        found = self._fields().get(name)
+        return found if isinstance(found, bool) else None
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there, be it null."""
+        return name in self._fields()
+
+    def related(self, name: str) -> str | None:
+        """The URL of what a relationship leads to; None where there is none."""
+        found = self._fields().get(name)
+        url = found.get("related") if isinstance(found, dict) else None
+        return url if isinstance(url, str) else None
+
+    def _fields(self) -> Mapping[str, object]:
+        if not isinstance(self.value, dict):
+            raise KgroupError(f"{self.url} holds something that is no object", "is it a REST API v3?")
+        return self.value
+
+    def _not(self, name: str, kind: str) -> KgroupError:
+        return KgroupError(f"{self.url}: {name} is not {kind}", "is it a REST API v3?")
+
+
+def page_of(value: object, url: str) -> tuple[list[Document], str | None]:
+    """The documents of a page of a collection, and the URL of the next page; None behind the last."""
+    page = value if isinstance(value, dict) else {}
+    data, metadata = page.get("data"), page.get("metadata")
+    if not isinstance(data, list) or not isinstance(metadata, dict):
+        raise KgroupError(f"{url} is no collection of the REST API v3", "is it the address of one?")
+    following = metadata.get("next")
+    return [Document(each, url) for each in data], following if isinstance(
+        following, str
+    ) and following else None
+
+
+def error_of(value: object) -> tuple[int | None, str | None]:
+    """`error_code` and `message` of a failure, as far as they are there."""
+    told = value if isinstance(value, dict) else {}
+    code, message = told.get("error_code"), told.get("message")
+    return code if isinstance(code, int) else None, message if isinstance(message, str) else None

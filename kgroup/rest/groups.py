@@ -1,0 +1,280 @@
+"""What an operator asks of groups, by REST: list, describe, lag.
+
+REST tells no subscriptions, hosts, epochs, targets, leader epochs, nor commits of partitions whose end it
+cannot read, and it leaves groups and topics out that its principal may not describe, without a word.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kgroup.admin.models import (
+    CLASSIC,
+    COMMIT_UNREAD,
+    CONSUMER,
+    EMPTY,
+    STABLE,
+    Description,
+    GroupDescription,
+    GroupListing,
+    ItemError,
+    Listing,
+    Member,
+    Node,
+    OffsetRow,
+)
+from kgroup.admin.read.findings import find
+from kgroup.admin.read.lag import total
+from kgroup.admin.read.members import assignment_of, described, in_order
+from kgroup.admin.refusals import item_error, not_found
+from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.lag_report import LagReport
+    from kgroup.rest.api import Api
+    from kgroup.rest.documents import Document
+
+GROUPS, CONSUMERS, ASSIGNMENTS, LAGS, BROKERS = (
+    "consumer-groups",
+    "consumers",
+    "assignments",
+    "lags",
+    "brokers",
+)
+NOT_TOLD = "NOT_TOLD"
+UNKNOWN_STATE, UNKNOWN = "Unknown", "unknown"
+_TYPES = {"CLASSIC": CLASSIC, "CONSUMER": CONSUMER, "SHARE": "share", "STREAMS": "streams"}
+_FINDINGS = frozenset({"KG102", "KG105", "KG106", "KG107", "KG301", "KG304"})
+"""Those that rest on nothing that REST does not tell."""
+_NOT_COMMITTED = f"{COMMIT_UNREAD} is not told: nothing, or the end of the log could not be read"
+_ASK_BROKERS = "ask the brokers (-b) to be sure"
+
+
+class Groups:
+    """The groups of the cluster that an API serves."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._nodes: dict[str, Node | None] = {}
+
+    def cluster_id(self) -> str:
+        """The cluster that is asked."""
+        return self._api.cluster_id()
+
+    def list_groups(self, *, count_members: bool = False) -> Listing:
+        """The groups that REST tells, by id; that there may be more is among the errors, always."""
+        errors: list[ItemError] = []
+        groups = []
+        for document in self._api.all(GROUPS):
+            listing = self._listed(document)
+            if count_members:
+                try:
+                    count = len(self._api.all(GROUPS, listing.group_id, CONSUMERS))
+                    listing = replace(listing, members=count)
+                except (BrokerRefused, Unreachable) as error:
+                    errors.append(item_error(listing.group_id, error))
+            groups.append(listing)
+        return Listing(tuple(sorted(groups, key=lambda group: group.group_id)), (*errors, _MORE_GROUPS))
+
+    def describe(self, group_ids: Iterable[str]) -> Description:
+        """Groups in full, in the order given; those that cannot be described are among the errors."""
+        groups: list[GroupDescription] = []
+        errors: list[ItemError] = []
+        for group_id in dict.fromkeys(group_ids):
+            try:
+                groups.append(self._described(group_id))
+            except BrokerRefused as error:
+                absent = error.code == ErrorCode.RESOURCE_NOT_FOUND
+                errors.append(item_error(group_id, not_found(group_id) if absent else error))
+            except Unreachable as error:
+                errors.append(item_error(group_id, error))
+        return Description(tuple(groups), tuple(errors))
+
+    def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
+        """How far each group is behind, with `interval_s` at which rate."""
+        from kgroup.admin.read.lag_report import by_partition, report_of
+
+        wanted = list(dict.fromkeys(group_ids))
+        if interval_s is None:
+            return report_of(self.describe(wanted), {}, None)
+        began, first = time.monotonic(), by_partition(self.describe(wanted))
+        time.sleep(interval_s)
+        return report_of(self.describe(wanted), first, time.monotonic() - began)
+
+    def _listed(self, document: Document) -> GroupListing:
+        return GroupListing(
+            document.text("consumer_group_id"),
+            _TYPES.get(document.text_or_none("type") or ""),
+            _protocol_type(document),
+            _state(document),
+            None,
+            self._node(document.related("coordinator")),
+        )
+
+    def _described(self, group_id: str) -> GroupDescription:
+        document = self._api.one(GROUPS, group_id)
+        listing, errors = self._listed(document), list[ItemError]()
+        kind, state = listing.type or UNKNOWN, listing.state or UNKNOWN_STATE
+        members = self._members(group_id, kind, state, errors)
+        rows = self._rows(group_id, members or (), errors)
+        whole = _reads_are_told(state, members, rows)
+        if rows is not None and not whole:
+            errors.append(_more_offsets(group_id))
+        summed = total(rows or (), all_rows=whole)
+        group = replace(
+            described(group_id, kind, listing.protocol_type, state),
+            assignor=document.text_or_none("partition_assignor") or None,
+            coordinator=listing.coordinator,
+            members=members,
+            offsets=rows or (),
+            total_lag=summed.lag,
+            lag_at_least=summed.at_least,
+            unknown_partitions=summed.unknown,
+            errors=tuple(errors),
+        )
+        return replace(group, findings=tuple(f for f in find(group, {}) if f.code in _FINDINGS))
+
+    def _members(
+        self, group_id: str, kind: str, state: str, errors: list[ItemError]
+    ) -> tuple[Member, ...] | None:
+        """Who is in the group; None where that could not be read."""
+        try:
+            told = self._api.all(GROUPS, group_id, CONSUMERS)
+            return in_order(self._member(group_id, kind, state, each, errors) for each in told)
+        except (BrokerRefused, Unreachable) as error:
+            errors.append(item_error("members", error))
+            return None
+
+    def _member(
+        self, group_id: str, kind: str, state: str, told: Document, errors: list[ItemError]
+    ) -> Member:
+        member_id = told.text("consumer_id")
+        owned: list[TopicPartition] | None = None
+        # While a classic group rebalances every member is told as one that owns nothing.
+        if state == STABLE or kind == CONSUMER:
+            try:
+                assigned = self._api.all(GROUPS, group_id, CONSUMERS, member_id, ASSIGNMENTS)
+                owned = [TopicPartition(a.text("topic_name"), a.number("partition_id")) for a in assigned]
+            except (BrokerRefused, Unreachable) as error:
+                errors.append(item_error(f"assignment of {member_id}", error))
+        return Member(
+            member_id=member_id,
+            instance_id=told.text_or_none("instance_id"),
+            client_id=told.text_or_none("client_id"),
+            host=None,
+            rack_id=None,
+            protocol=kind,
+            member_epoch=None,
+            state=MemberStatus.UNKNOWN,
+            subscribed_topics=None,
+            subscribed_regex=None,
+            assignment=None if owned is None else assignment_of(owned),
+            target_assignment=None,
+            instance_id_known=told.has("instance_id"),
+        )
+
+    def _rows(
+        self, group_id: str, members: Sequence[Member], errors: list[ItemError]
+    ) -> tuple[OffsetRow, ...] | None:
+        """A row for each partition with a lag or an owner; None where the lags could not be read."""
+        rows: dict[TopicPartition, OffsetRow] = {}
+        try:
+            for told in self._lags(group_id):
+                row = _row(told)
+                rows[TopicPartition(row.topic, row.partition)] = row
+        except (BrokerRefused, Unreachable) as error:
+            errors.append(item_error("offsets", error))
+            return None
+        for place, member in _owned(members):
+            rows[place] = replace(
+                rows.get(place) or _untold(place), member_id=member.member_id, instance_id=member.instance_id
+            )
+        return tuple(rows[place] for place in sorted(rows))
+
+    def _lags(self, group_id: str) -> list[Document]:
+        """The lags; that there are none REST says as if the group were not there."""
+        try:
+            return self._api.all(GROUPS, group_id, LAGS)
+        except BrokerRefused as error:
+            if error.code != ErrorCode.RESOURCE_NOT_FOUND:
+                raise
+            return []
+
+    def _node(self, url: str | None) -> Node | None:
+        """The broker that a relationship leads to; None where REST does not tell its address."""
+        if url is None:
+            return None
+        name = url.rstrip("/").rpartition("/")[2]
+        if name not in self._nodes:
+            try:
+                told = self._api.one(BROKERS, name)
+                self._nodes[name] = Node(told.number("broker_id"), told.text("host"), told.number("port"))
+            except KgroupError:
+                self._nodes[name] = None
+        return self._nodes[name]
+
+
+_MORE_GROUPS = ItemError(
+    "groups",
+    NOT_TOLD,
+    "REST lists the groups of consumers that its principal may describe; whether these are all is not told",
+    _ASK_BROKERS,
+)
+
+
+def _more_offsets(group_id: str) -> ItemError:
+    message = f"{group_id}: may be incomplete: REST leaves out offsets of topics that its principal may not "
+    return ItemError(
+        group_id, NOT_TOLD, message + "describe, and does not tell whether there are any", _ASK_BROKERS
+    )
+
+
+def _protocol_type(document: Document) -> str:
+    """REST serves groups of consumers; a simple one has never had a member."""
+    return "" if document.truth("is_simple") else CONSUMER
+
+
+def _state(document: Document) -> str | None:
+    """`PREPARING_REBALANCE` as Kafka writes it elsewhere; None for UNKNOWN."""
+    told = document.text("state")
+    return None if told == "UNKNOWN" else "".join(word.capitalize() for word in told.split("_"))
+
+
+def _row(told: Document) -> OffsetRow:
+    committed, end = told.number("current_offset"), told.number("log_end_offset")
+    return OffsetRow(
+        topic=told.text("topic_name"),
+        partition=told.number("partition_id"),
+        committed_offset=committed,
+        log_end_offset=end,
+        # Below zero for a committed offset beyond the end, as everywhere; REST's own `lag` is the same.
+        lag=end - committed,
+        leader_epoch=None,
+        metadata=None,
+        member_id=told.text_or_none("consumer_id") or None,
+        instance_id=told.text_or_none("instance_id"),
+    )
+
+
+def _untold(place: TopicPartition) -> OffsetRow:
+    return OffsetRow(
+        place.topic, place.partition, None, None, None, None, None, None, None, reason=_NOT_COMMITTED
+    )
+
+
+def _owned(members: Iterable[Member]) -> Iterator[tuple[TopicPartition, Member]]:
+    for member in members:
+        for entry in member.assignment or ():
+            for number in entry.partitions:
+                yield TopicPartition(entry.topic, number), member
+
+
+def _reads_are_told(state: str, members: Sequence[Member] | None, rows: Sequence[OffsetRow] | None) -> bool:
+    """Whether every partition that a member reads is among the rows: former topics matter to no reader."""
+    if rows is None or not members or state == EMPTY:
+        return False
+    return all(member.assignment is not None for member in members) and bool(rows)

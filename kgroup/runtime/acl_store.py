@@ -1,0 +1,138 @@
+"""The rules of a cluster on disk: every change is there when the call returns.
+
+A file of its own beside the catalog. A file that is damaged, of another cluster, or gone is an error: without
+it nobody could tell what is allowed, and "no rules" may mean that everything is.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kgroup.errors import StorageError
+from kgroup.log.files import ACLS, replace_file
+from kgroup.runtime.catalog import Catalog
+from kgroup.runtime.settings import BrokerSettings, split_principals
+from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
+from kgroup.security.authorizer import Authorizer
+
+FORMAT = 1
+
+
+def access_rules(
+    folder: Path | None, cluster_id: str, catalog: Catalog, settings: BrokerSettings
+) -> AclStore | None:
+    """The rules of a cluster with an authorizer; None without one, whatever is in the folder.
+
+    The catalog remembers that there were some: from then on, a folder without is one they were taken from.
+    """
+    if not settings.authorizer:
+        return None
+    found = AclStore(folder, cluster_id, settings, known=ACLS in catalog.settled)
+    catalog.settle(ACLS)
+    return found
+
+
+class AclStore:
+    """An authorizer whose rules survive the process; in memory without a folder.
+
+    StorageError for a file that cannot be read or written, is damaged or of another cluster than
+    `cluster_id`, or is gone though it was there once (`known`).
+    """
+
+    def __init__(
+        self, folder: Path | None, cluster_id: str, settings: BrokerSettings, *, known: bool
+    ) -> None:
+        self._path = folder / ACLS if folder else None
+        self._cluster_id = cluster_id
+        acls: Iterable[Acl] = ()
+        if self._path and self._path.exists():
+            acls = self._read(self._path)
+        elif self._path and known:
+            raise StorageError(
+                f"{self._path} is missing: it holds the cluster's access rules",
+                hint="restore it from a backup; nothing is served without it, as everything might be allowed",
+            )
+        else:
+            self._save(())
+        super_users = split_principals(settings.super_users)
+        self.authorizer = Authorizer(acls, super_users, open_by_default=settings.open_by_default)
+
+    def add(self, acls: Iterable[Acl]) -> None:
+        """These rules hold from now on; StorageError, and none of them does."""
+        new = [acl for acl in dict.fromkeys(acls) if acl not in self.authorizer.acls]
+        if new:
+            self._save((*self.authorizer.acls, *new))
+        for acl in new:
+            self.authorizer.add(acl)
+
+    def remove(self, acls: Iterable[Acl]) -> None:
+        """These rules are gone; StorageError, and all are still there."""
+        gone = self.authorizer.acls & frozenset(acls)
+        if gone:
+            self._save(self.authorizer.acls - gone)
+        for acl in gone:
+            self.authorizer.remove(acl)
+
+    def _read(self, path: Path) -> list[Acl]:
+        try:
+            found = json.loads(path.read_bytes())
+            if found["format"] != FORMAT:
+                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
+            if found.pop("checksum") != _checksum(found):
+                raise ValueError("its checksum is wrong")
+            if found["cluster_id"] != self._cluster_id:
+                raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self._cluster_id}")
+            return [_read(entry) for entry in found["acls"]]
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StorageError(
+                f"{path} is not a file of access rules: {error}",
+                hint="restore it from a backup; nothing is served without it, as everything might be allowed",
+            ) from None
+
+    def _save(self, acls: Iterable[Acl]) -> None:
+        if self._path is None:
+            return
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "cluster_id": self._cluster_id,
+            "acls": [_written(acl) for acl in sorted(acls)],
+        }
+        content["checksum"] = _checksum(content)
+        try:
+            replace_file(self._path, json.dumps(content, indent=1) + "\n")
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content).encode())
+
+
+def _written(acl: Acl) -> dict[str, str]:
+    return {
+        "resource_type": acl.resource_type.name,
+        "name": acl.name,
+        "pattern": acl.pattern.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation.name,
+        "permission": acl.permission.name,
+    }
+
+
+def _read(entry: dict[str, str]) -> Acl:
+    return Acl(
+        ResourceType[entry["resource_type"]],
+        entry["name"],
+        PatternType[entry["pattern"]],
+        entry["principal"],
+        entry["host"],
+        Operation[entry["operation"]],
+        Permission[entry["permission"]],
+    )

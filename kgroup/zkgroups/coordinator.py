@@ -1,0 +1,84 @@
+"""The coordinator that is elected in a tree, and what it alone knows: who is registered in its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kgroup.admin.models import GroupDescription, ItemError, Node
+from kgroup.admin.refusals import code_name
+from kgroup.client.legacy_groups import ToldGroup
+from kgroup.errors import DecodeError, ErrorCode, KgroupError
+from kgroup.legacy.coordinator.subscription import parse
+from kgroup.zkgroups import nodes as tree
+from kgroup.zkgroups.nodes import IDS, Ask, Elected, GroupNodes
+from kgroup.zkgroups.records import Broker, Registration, registration_of_pattern
+
+OWN_LISTENER = "LEGACY"
+"""The name of a broker's listener for consumers of the elected coordinator (`kgroup serve --legacy`)."""
+Registered = Callable[[tuple[str, int], Sequence[str]], Mapping[str, ToldGroup | KgroupError]]
+"""Asks a coordinator's own listener for groups."""
+
+
+def ask(ask_tree: Ask, registered: Registered, known: Sequence[GroupNodes]) -> None:
+    """Take down in each group that an elected coordinator has assigned who that is, and what it tells.
+
+    A coordinator that does not answer is an error of the group's own: then nobody knows who is registered.
+    """
+    elected = tree.elected(ask_tree) if known else None
+    names = tree.coordinated(ask_tree, [group.group_id for group in known]) if elected else frozenset()
+    if elected is None or not names:
+        return
+    groups = {group.group_id: group for group in known if group.group_id in names}
+    for group in groups.values():
+        group.elected = elected
+    own = _listeners(tree.brokers(ask_tree)[0], elected).get(OWN_LISTENER)
+    # Whoever else follows the design of 0.9 has no listener of this name, and no answer to our question.
+    for name, told in (registered(own, sorted(groups)) if own is not None else {}).items():
+        if isinstance(told, KgroupError):
+            groups[name].unread.add(IDS)
+            message = f"{name}: who is registered is not known: {told.message}"
+            groups[name].errors.append(ItemError(name, code_name(told), message, told.hint))
+        else:
+            _take(groups[name], told)
+
+
+def _take(group: GroupNodes, told: ToldGroup) -> None:
+    group.told = told
+    for member in told.members:
+        subscription = parse(member.topic_count)
+        if subscription is None:
+            what = f"it is no subscription: {member.topic_count!r}"
+            group.registered[member.consumer_id] = DecodeError(what)
+        elif subscription.pattern is None:
+            group.registered[member.consumer_id] = Registration(tuple(sorted(subscription.topics)))
+        else:
+            text = member.topic_count[1:].partition(member.topic_count[0])[2]
+            group.registered[member.consumer_id] = registration_of_pattern(text, subscription.wanted)
+
+
+def with_coordinator(
+    ask_tree: Ask, told: tuple[GroupDescription, ...], nodes: Mapping[str, GroupNodes]
+) -> tuple[tuple[GroupDescription, ...], tuple[ItemError, ...]]:
+    """The groups with the elected coordinator of those that one has assigned; what is not known of it."""
+    elected = next((found for each in nodes.values() if (found := each.elected) is not None), None)
+    if elected is None:
+        return told, ()
+    listeners = _listeners(tree.brokers(ask_tree)[0], elected)
+    address = listeners.get(OWN_LISTENER) or next(iter(listeners.values()), None)
+    node = None if address is None else Node(elected.broker_id, *address)
+    with_it = tuple(
+        replace(group, coordinator=node, coordinator_epoch=elected.epoch)
+        if nodes[group.group_id].elected is not None
+        else group
+        for group in told
+    )
+    if node is not None:
+        return with_it, ()
+    what = f"broker {elected.broker_id}"
+    why = f"{what} is the elected coordinator, and is not registered: where it listens is not known"
+    return with_it, (ItemError(what, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, why),)
+
+
+def _listeners(brokers: Iterable[Broker], elected: Elected) -> Mapping[str, tuple[str, int]]:
+    return next((broker.listeners for broker in brokers if broker.id == elected.broker_id), {})

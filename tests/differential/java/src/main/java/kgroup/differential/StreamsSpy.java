@@ -1,0 +1,59 @@
+package kgroup.differential;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.coordinator.group.streams.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.streams.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor;
+import org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor;
+import org.apache.kafka.coordinator.group.streams.assignor.TopologyDescriber;
+
+/** Kafka's task assignor; what it is given, members in the order it sees them, and what it answers is traced. */
+final class StreamsSpy implements TaskAssignor {
+    static final String NAME = "sticky tasks";
+    private final TaskAssignor real = new StickyTaskAssignor();
+    private final Trace trace;
+
+    StreamsSpy(Trace trace) {
+        this.trace = trace;
+    }
+
+    @Override
+    public String name() {
+        return real.name();
+    }
+
+    @Override
+    public GroupAssignment assign(GroupSpec spec, TopologyDescriber topology) {
+        ObjectNode event = trace.assignment().put("name", NAME);
+        event.put("standbys", Integer.parseInt(spec.assignmentConfigs().getOrDefault("num.standby.replicas", "0")));
+        ObjectNode kinds = event.putObject("subtopologies");
+        topology.subtopologies().forEach(id -> kinds.putArray(id)
+            .add(topology.maxNumInputPartitions(id)).add(topology.isStateful(id)));
+        ArrayNode order = event.putArray("order");
+        ObjectNode members = event.putObject("members");
+        spec.members().forEach((id, member) -> {
+            order.add(id);
+            ObjectNode one = members.putObject(id).put("process", member.processId());
+            one.set("active", tasks(member.activeTasks()));
+            one.set("standby", tasks(member.standbyTasks()));
+        });
+        GroupAssignment answer = real.assign(spec, topology);
+        ObjectNode given = event.putObject("answer");
+        answer.members().forEach((id, member) -> {
+            ObjectNode one = given.putObject(id);
+            one.set("active", tasks(member.activeTasks()));
+            one.set("standby", tasks(member.standbyTasks()));
+        });
+        return answer;
+    }
+
+    static ObjectNode tasks(Map<String, Set<Integer>> tasks) {
+        ObjectNode node = Trace.JSON.createObjectNode();
+        tasks.forEach((subtopology, numbers) -> new TreeSet<>(numbers).forEach(node.withArray(subtopology)::add));
+        return node;
+    }
+}

@@ -1,0 +1,253 @@
+"""What rights do beyond one request: sessions, patterns, changes of rules, and who is not asked for any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.broker.handlers import ALL
+from kgroup.broker.rights import guarded
+from kgroup.broker.rights.table import RULES
+from kgroup.domain import uuid_bytes
+from kgroup.errors import ErrorCode
+from kgroup.protocol import registry
+from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from kgroup.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
+from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kgroup.runtime.clock import ManualClock
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.settings import STANDARD_AUTHORIZER
+from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
+from kgroup.security.principals import ANONYMOUS, Principal
+from tests.unit.broker.brokers import create_topic
+
+BOB = Principal("User", "bob")
+ON = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+NEVER = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+
+
+def rule(
+    operation: Operation, kind: ResourceType, name: str, permission: Permission = Permission.ALLOW
+) -> Acl:
+    return Acl(kind, name, PatternType.LITERAL, str(BOB), "*", operation, permission)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(None, config=ON, clock=ManualClock(), seed=1, offsets_partitions=1)
+
+
+@pytest.fixture
+def asked(cluster: Cluster) -> EmbeddedTransport:
+    """The cluster as bob comes to it."""
+    transport = EmbeddedTransport(cluster, BOB)
+    for name in ("seen", "hidden"):
+        create_topic(EmbeddedTransport(cluster), name)
+    return transport
+
+
+@pytest.fixture
+def allow(cluster: Cluster) -> Callable[..., None]:
+    assert cluster.acls is not None
+    store = cluster.acls
+    return lambda *what: store.add([rule(*what)])
+
+
+def test_every_api_that_is_served_has_its_rule() -> None:
+    served = {api.key for api in ALL}
+    assert served <= RULES.keys()
+    assert {registry.name_of(key) for key in served if RULES[key] is None} == {
+        "ApiVersions",
+        "SaslAuthenticate",
+        "SaslHandshake",
+    }
+
+
+def test_without_an_authorizer_nothing_stands_before_a_handler() -> None:
+    assert guarded(Cluster(None), ALL) == ALL
+
+
+def test_who_has_the_cluster_in_his_process_is_asked_for_no_right(
+    cluster: Cluster, asked: EmbeddedTransport
+) -> None:
+    request = MetadataRequest(topics=None)
+    everything = {t.name for t in EmbeddedTransport(cluster).request(None, request).topics}  # type: ignore[attr-defined]
+    assert {"seen", "hidden"} <= everything
+    assert asked.request(None, request).topics == ()  # type: ignore[attr-defined]
+
+
+def test_a_rule_acts_from_the_next_request_on(
+    cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="seen"),))
+
+    def code() -> int:
+        found: Any = asked.request(None, request)
+        return int(found.topics[0].error_code)
+
+    assert code() == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "seen")
+    assert code() == ErrorCode.NONE
+    assert cluster.acls is not None
+    cluster.acls.add([rule(Operation.DESCRIBE, ResourceType.TOPIC, "seen", Permission.DENY)])
+    assert code() == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    cluster.acls.remove(cluster.acls.authorizer.acls)
+    assert code() == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_fetch_session_is_looked_at_every_time(
+    cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    ids = {name: topic.topic_id for name, topic in cluster.catalog.topics.items()}
+
+    def fetch(session: int, epoch: int, *names: str) -> Any:
+        topics = tuple(FetchTopic(topic_id=ids[name], partitions=(NEVER,)) for name in names)
+        request = FetchRequest(
+            max_wait_ms=0, min_bytes=1, session_id=session, session_epoch=epoch, topics=topics
+        )
+        return asked.request(None, request)
+
+    def codes(found: Any) -> dict[bytes, int]:
+        return {t.topic_id: t.partitions[0].error_code for t in found.responses}
+
+    opened = fetch(0, 0, "seen", "hidden")
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert codes(opened) == {ids["seen"]: denied, ids["hidden"]: denied}
+    allow(Operation.READ, ResourceType.TOPIC, "seen")
+    assert codes(fetch(opened.session_id, 1)) == {ids["seen"]: 0, ids["hidden"]: denied}
+    assert cluster.acls is not None
+    cluster.acls.remove(cluster.acls.authorizer.acls)
+    assert codes(fetch(opened.session_id, 2)) == {ids["seen"]: denied, ids["hidden"]: denied}
+
+
+def test_a_fetch_waits_for_what_may_be_read(
+    cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    allow(Operation.READ, ResourceType.TOPIC, "seen")
+    ids = {name: topic.topic_id for name, topic in cluster.catalog.topics.items()}
+    topics = tuple(FetchTopic(topic_id=ids[n], partitions=(NEVER,)) for n in ("seen", "hidden"))
+    before = cluster.clock.now_ms()
+    found: Any = asked.request(None, FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics))
+    assert cluster.clock.now_ms() == before + 500
+    assert [t.partitions[0].error_code for t in found.responses] == [0, 29]
+
+
+def test_a_topic_fetched_before_it_was_there_is_not_read_for_that(
+    cluster: Cluster, asked: EmbeddedTransport
+) -> None:
+    """A session opened with an id nobody knew finds the topic later, and asks for its rights then."""
+    later = uuid_bytes("AAAAAAAAAAAAAAAAAAAAAQ")
+    topics = (FetchTopic(topic_id=later, partitions=(NEVER,)),)
+    opened: Any = asked.request(
+        None, FetchRequest(max_wait_ms=0, min_bytes=1, session_epoch=0, topics=topics)
+    )
+    assert opened.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    hidden = cluster.catalog.topics["hidden"]
+    cluster.create_topic(replace(hidden, name="later", topic_id=later))
+    again = FetchRequest(max_wait_ms=0, min_bytes=1, session_id=opened.session_id, session_epoch=1)
+    found: Any = asked.request(None, again)
+    assert found.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_pattern_finds_only_what_may_be_described(
+    cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    allow(Operation.READ, ResourceType.GROUP, "g")
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "seen")
+    epoch = 0
+    for _ in range(3):
+        beat = ConsumerGroupHeartbeatRequest(
+            group_id="g",
+            member_id="m",
+            member_epoch=epoch,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_regex=".*e.*" if not epoch else None,
+            topic_partitions=() if not epoch else None,
+        )
+        found: Any = asked.request(None, beat)
+        assert found.error_code == 0
+        epoch = found.member_epoch
+        asked.run_until(cluster.clock.now_ms() + 1000)
+    described: Any = EmbeddedTransport(cluster).request(None, ConsumerGroupDescribeRequest(group_ids=("g",)))
+    (member,) = described.groups[0].members
+    assert [held.topic_name for held in member.target_assignment.topic_partitions] == ["seen"]
+
+
+@pytest.mark.parametrize(("topics", "hangs_up"), [(("seen",), False), (("seen", "hidden"), True)])
+def test_a_refusal_of_what_wants_no_answer_ends_the_connection(
+    asked: EmbeddedTransport, allow: Callable[..., None], topics: tuple[str, ...], hangs_up: bool
+) -> None:
+    from kgroup.broker.call import Call, NoResponse
+    from tests.unit.broker.test_produce_fetch import batch
+
+    allow(Operation.WRITE, ResourceType.TOPIC, "seen")
+    data = (PartitionProduceData(index=0, records=batch(b"v")),)
+    sent = tuple(TopicProduceData(name=name, partition_data=data) for name in topics)
+    body = ProduceRequest(acks=0, timeout_ms=1000, topic_data=sent)
+    answer = asked.dispatcher.handle(Call(body, 12, principal=BOB, client_host="/127.0.0.1"))
+    assert answer is (NoResponse.CLOSE_CONNECTION if hangs_up else NoResponse.NO_OP)
+
+
+def creation(name: str) -> CreateAclsRequest:
+    return CreateAclsRequest(
+        creations=(
+            AclCreation(
+                resource_type=2,
+                resource_name=name,
+                principal="User:x",
+                host="*",
+                operation=3,
+                permission_type=3,
+            ),
+        )
+    )
+
+
+EVERYTHING = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+
+
+def test_without_an_authorizer_there_is_nothing_to_ask_for_rules() -> None:
+    transport = EmbeddedTransport(Cluster(None))
+    wanted = DeleteAclsRequest(filters=(DeleteAclsFilter(**EVERYTHING),))
+    found: Any = [
+        transport.request(None, creation("t")).results[0],  # type: ignore[attr-defined]
+        transport.request(None, DescribeAclsRequest(**EVERYTHING)),
+        transport.request(None, wanted).filter_results[0],  # type: ignore[attr-defined]
+    ]
+    assert {answer.error_code for answer in found} == {ErrorCode.SECURITY_DISABLED}
+
+
+def test_rules_made_by_request_are_there_after_a_restart(tmp_path: Path) -> None:
+    first = EmbeddedTransport(Cluster(tmp_path, config=ON, offsets_partitions=1))
+    first.request(None, creation("kept"))
+    first.request(None, creation("gone"))
+    found: Any = first.request(
+        None, DeleteAclsRequest(filters=(DeleteAclsFilter(**EVERYTHING, resource_name_filter="gone"),) * 2)
+    )
+    assert [[acl.resource_name for acl in each.matching_acls] for each in found.filter_results] == [
+        ["gone"]
+    ] * 2
+    first.close()
+    again = EmbeddedTransport(Cluster(tmp_path, config=ON))
+    listed: Any = again.request(None, DescribeAclsRequest(**EVERYTHING))
+    assert [resource.resource_name for resource in listed.resources] == ["kept"]
+    again.close()
+
+
+def test_numbers_nobody_knows_are_refused(cluster: Cluster) -> None:
+    transport = EmbeddedTransport(cluster, ANONYMOUS)
+    found: Any = transport.request(None, DescribeAclsRequest(**{**EVERYTHING, "operation": 77}))
+    assert found.error_code == ErrorCode.INVALID_REQUEST
+    wrong = DeleteAclsFilter(**{**EVERYTHING, "resource_type_filter": 0})
+    deleted: Any = transport.request(None, DeleteAclsRequest(filters=(wrong,)))
+    assert deleted.filter_results[0].error_code == ErrorCode.INVALID_REQUEST
