@@ -54,13 +54,13 @@ AnyCall: TypeAlias = Call[Any]
 """A call whatever its request."""
 
 
-class Silence(Enum):
+class NoResponse(Enum):
     """What is said to a request that gets no response (Produce with acks=0)."""
 
-    QUIET = auto()
-    HANG_UP = auto()
-    """Close the connection: the only way to say that it went wrong."""
+    NO_OP = auto()
+    CLOSE_CONNECTION = auto()
+    """The only way to say that it went wrong."""
 
 
-Answer: TypeAlias = Message | Silence | None
-"""What a handler returns: the response, a Silence, or None for a parked call that `call.answer` ends."""
+Answer: TypeAlias = Message | NoResponse | None
+"""What a handler returns: the response, NoResponse, or None for a parked call that `call.answer` ends."""

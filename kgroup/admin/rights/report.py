@@ -11,7 +11,7 @@ from kgroup.admin.models import CLASSIC, EMPTY, GroupDescription
 from kgroup.admin.rights import needs as table
 from kgroup.admin.rights.needs import COMMANDS, Needs
 from kgroup.admin.rights.probes import Held
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.security.rights import CLUSTER, EVERY, GROUP, TOPIC, TRANSACTIONAL_ID, Right
 
@@ -125,7 +125,8 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
         table.WHEN_CONSUMER: group.state == EMPTY or group.type == CLASSIC,
         table.WHEN_UNTOLD: group.state != EMPTY and group.type == CLASSIC,
         table.WHEN_LIVE: group.state == EMPTY,
-        table.WHEN_LEFT: group.members is not None and all(m.state != "left" for m in group.members),
+        table.WHEN_LEFT: group.members is not None
+        and all(m.state != MemberStatus.LEFT for m in group.members),
     }
     return names, frozenset(condition for condition, absent in without.items() if absent)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.produced import transactional
 from kgroup.broker.rights.asker import Asker
@@ -48,9 +48,9 @@ def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: A
     ):
         WRITE_ID.check(asker, request)
     answer = _WRITTEN(asker, broker, call, api)
-    if request.acks or isinstance(answer, Silence) and not _refused(asker, broker, request):
+    if request.acks or isinstance(answer, NoResponse) and not _refused(asker, broker, request):
         return answer
-    return Silence.HANG_UP  # the only way to say that some of it may not be written
+    return NoResponse.CLOSE_CONNECTION  # the only way to say that some of it may not be written
 
 
 def _refused(asker: Asker, broker: Dispatcher, request: ProduceRequest) -> bool:

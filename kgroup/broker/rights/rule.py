@@ -8,7 +8,7 @@ from dataclasses import field as declared
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from kgroup.broker.call import Answer, AnyCall, Silence
+from kgroup.broker.call import Answer, AnyCall, NoResponse
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Asker, right_of
 from kgroup.domain import ZERO_UUID
@@ -157,7 +157,7 @@ def asked(
     if answer is None:
         call.forget = part.forget
         return None
-    return answer if isinstance(answer, Silence) else finish(answer)
+    return answer if isinstance(answer, NoResponse) else finish(answer)
 
 
 def shown(

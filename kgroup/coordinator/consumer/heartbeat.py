@@ -11,7 +11,13 @@ from kgroup.coordinator.consumer import client_assignor
 from kgroup.coordinator.consumer.advance import advance, refuse_if_full, take_place
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import refuse_if_not_holder
-from kgroup.coordinator.consumer.member import LEFT_EPOCH, ConsumerMember, Epochs, no_metadata
+from kgroup.coordinator.consumer.member import (
+    LEFT_EPOCH,
+    UNCHANGED_TIMEOUT,
+    ConsumerMember,
+    Epochs,
+    no_metadata,
+)
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.timers import renew_session
 from kgroup.coordinator.group_settings import heartbeat_interval_ms
@@ -26,8 +32,6 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 )
 
 Request = ConsumerGroupHeartbeatRequest
-UNCHANGED_TIMEOUT = -1
-"""A rebalance timeout that is as it was (CP-16); other fields are null then."""
 
 
 def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGroupHeartbeatResponse:

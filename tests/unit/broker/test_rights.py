@@ -236,7 +236,7 @@ def test_a_streams_group_needs_its_topics_and_may_not_create_what_it_may_not(
 def test_a_refusal_of_what_wants_no_answer_ends_the_connection(
     asked: EmbeddedTransport, allow: Callable[..., None], topics: tuple[str, ...], hangs_up: bool
 ) -> None:
-    from kgroup.broker.call import Call, Silence
+    from kgroup.broker.call import Call, NoResponse
     from tests.unit.broker.test_produce_fetch import batch
 
     allow(Operation.WRITE, ResourceType.TOPIC, "seen")
@@ -244,7 +244,7 @@ def test_a_refusal_of_what_wants_no_answer_ends_the_connection(
     sent = tuple(TopicProduceData(name=name, partition_data=data) for name in topics)
     body = ProduceRequest(acks=0, timeout_ms=1000, topic_data=sent)
     answer = asked.dispatcher.handle(Call(body, 12, principal=BOB, client_host="/127.0.0.1"))
-    assert answer is (Silence.HANG_UP if hangs_up else Silence.QUIET)
+    assert answer is (NoResponse.CLOSE_CONNECTION if hangs_up else NoResponse.NO_OP)
 
 
 def creation(name: str) -> CreateAclsRequest:
