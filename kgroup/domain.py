@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -11,6 +12,8 @@ Document: TypeAlias = dict[str, object]
 """A JSON object; what is in one that was read is looked at before it is used."""
 
 ZERO_UUID = bytes(16)
+NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = -1
+"""What stands on the wire and in records for the one that is not there."""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
@@ -27,6 +30,29 @@ def uuid_bytes(text: str) -> bytes:
     if len(value) != 16:
         raise ValueError(f"{text!r} is not a uuid in Kafka's form (22 characters of URL-safe base64)")
     return value
+
+
+class MemberStatus(StrEnum):
+    """How far a member is on the way to its target, in the words of JSON documents and stored folds."""
+
+    STABLE = "stable"
+    REVOKING = "revoking"
+    """It must give up partitions (UNREVOKED_PARTITIONS)."""
+    WAITING = "waiting"
+    """It waits for partitions that others have not given up (UNRELEASED_PARTITIONS)."""
+    JOINING = "joining"
+    """Only its subscription is on record."""
+    BEHIND = "behind"
+    """It has what it should and has not confirmed the epoch."""
+    LEFT = "left"
+    """Epoch -2: a static member that is away and keeps its partitions (KIP-848)."""
+    REBALANCING = "rebalancing"
+    """Of a classic group that rebalances, whose members have nothing meanwhile."""
+    REGISTERED = "registered"
+    """Of a group in ZooKeeper, which tells no more."""
+    FETCHING = "fetching"
+    """Of a group with a coordinator of the ZooKeeper era: it was told to start."""
+    UNKNOWN = "unknown"
 
 
 class TopicPartition(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
+    ChangeStatus,
     ClusterStatus,
     Deletion,
     Description,
@@ -316,7 +317,7 @@ class Admin:
         named = [{"setting": name} for name in changes]
         with self._change("config set", plan, image, named) as entry:
             alter_group(self._cluster, group_id, changes)
-            entry.results += [{**item, "result": "done"} for item in named]
+            entry.results += [{**item, "result": ChangeStatus.DONE} for item in named]
         return entry.id
 
     def cluster_id(self, *, ask: bool = True) -> str | None:

@@ -68,9 +68,7 @@ def _describe(
 
     def ask(left_s: float) -> DescribeConfigsResponse:
         request = DescribeConfigsRequest(resources=(resource,))
-        answer = cluster.transport.request(node, request, timeout_s=left_s)
-        assert isinstance(answer, DescribeConfigsResponse)
-        return answer
+        return cluster.ask(node, request, DescribeConfigsResponse, timeout_s=left_s)
 
     found = []
     for told in cluster.retry.call(ask, idempotent=True).results:
@@ -103,9 +101,7 @@ def alter_group(
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
     def ask(left_s: float) -> IncrementalAlterConfigsResponse:
-        answer = cluster.transport.request(None, request, timeout_s=left_s)
-        assert isinstance(answer, IncrementalAlterConfigsResponse)
-        return answer
+        return cluster.ask(None, request, IncrementalAlterConfigsResponse, timeout_s=left_s)
 
     # Setting the same values twice is the same as once.
     for told in cluster.retry.call(ask, idempotent=True).responses:

@@ -81,8 +81,7 @@ def create_topic(
     def ask(left_s: float) -> None:
         controller = cluster.metadata(()).controller_id
         node = None if controller == NO_NODE else controller
-        answer = cluster.transport.request(node, request, min_version=lowest, timeout_s=left_s)
-        assert isinstance(answer, CreateTopicsResponse)
+        answer = cluster.ask(node, request, CreateTopicsResponse, versions=(lowest, None), timeout_s=left_s)
         for told in answer.topics:
             if told.error_code:
                 needs = [on_topic(CREATE, name)]

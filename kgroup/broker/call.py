@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
 from kgroup.protocol.codec import Message
@@ -50,13 +50,17 @@ class Call(Request, Generic[R]):
         )
 
 
-class Silence(Enum):
+AnyCall: TypeAlias = Call[Any]
+"""A call whatever its request."""
+
+
+class NoResponse(Enum):
     """What is said to a request that gets no response (Produce with acks=0)."""
 
-    QUIET = auto()
-    HANG_UP = auto()
-    """Close the connection: the only way to say that it went wrong."""
+    NO_OP = auto()
+    CLOSE_CONNECTION = auto()
+    """The only way to say that it went wrong."""
 
 
-Answer: TypeAlias = Message | Silence | None
-"""What a handler returns: the response, a Silence, or None for a parked call that `call.answer` ends."""
+Answer: TypeAlias = Message | NoResponse | None
+"""What a handler returns: the response, NoResponse, or None for a parked call that `call.answer` ends."""

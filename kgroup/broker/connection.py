@@ -11,7 +11,7 @@ import logging
 import struct
 from typing import Protocol
 
-from kgroup.broker.call import Call, Silence
+from kgroup.broker.call import Call, NoResponse
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.api_versions import unsupported
 from kgroup.broker.routes import NotServed, Route, Routes, encoded
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._write_paused = False  # the peer does not read its answers
         self._read_paused = False  # we do not read its requests
         self._on_answer = self._answered
-        self.stirred = True  # whether bytes came since `stirred` was last reset
+        self.active = True  # whether bytes came since `active` was last reset
 
     @property
     def parked(self) -> bool:
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         self._server.closed(self)
 
     def data_received(self, data: bytes) -> None:
-        self.stirred = True
+        self.active = True
         buffer = self._buffer
         if not buffer and len(data) <= AT_ONCE:
             self._take_turn(data)
@@ -202,8 +202,8 @@ class Connection(asyncio.Protocol):
         answer = self._dispatcher.handle(call)
         if answer is None:
             self._parked = route, correlation, call
-        elif isinstance(answer, Silence):
-            if answer is Silence.HANG_UP:
+        elif isinstance(answer, NoResponse):
+            if answer is NoResponse.CLOSE_CONNECTION:
                 self._give_up("what could not be done, and wants no answer")
         else:
             self._send(route, correlation, call, answer)

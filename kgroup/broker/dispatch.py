@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.fetch_sessions import FetchSessions
 from kgroup.broker.producers import ProducerStates
 from kgroup.broker.tickets import Tickets
@@ -97,7 +97,7 @@ class Dispatcher:
         return registry.served_versions(key) if key in self.apis else None
 
     def handle(self, call: Call[Message]) -> Answer:
-        """The response to a call, a Silence, or None when `call.answer` will be called later.
+        """The response to a call, NoResponse, or None when `call.answer` will be called later.
 
         Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
         """
@@ -138,7 +138,7 @@ class Dispatcher:
 
     def answer(self, call: Call[Message], response: Answer) -> None:
         """End a parked call."""
-        call.answer(None if isinstance(response, Silence) else response)
+        call.answer(None if isinstance(response, NoResponse) else response)
 
     def partition_of(self, group_id: str) -> int:
         """The offsets partition of a group, remembered: the hash costs more than the lookup."""

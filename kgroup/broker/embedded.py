@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgroup.broker.call import Call, Silence
+from kgroup.broker.call import Call, NoResponse
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.rights import guarded
@@ -71,7 +71,7 @@ class EmbeddedTransport:
         body = type(message).decode(message.encode(version), version)
         call = Call(body, version, CLIENT_ID, CLIENT_HOST, node, slot.put, principal=self.principal)
         answer = self.dispatcher.handle(call)
-        if isinstance(answer, Silence):
+        if isinstance(answer, NoResponse):
             raise Unreachable(f"{registry.name_of(message.API)} was sent so that it gets no answer")
         if answer is None:
             answer = self._await(call, slot, TIMEOUT_S if timeout_s is None else timeout_s)

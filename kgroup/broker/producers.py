@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from kgroup.domain import NO_PRODUCER_EPOCH
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.log.interface import DamagedLog, Log
 from kgroup.log.transactions import Transactions
@@ -18,7 +19,6 @@ from kgroup.runtime.cluster import Cluster
 BATCHES_REMEMBERED = 5  # as many as a producer may have in flight
 MAX_SEQUENCE = (1 << 31) - 1
 NO_SEQUENCE = -1
-NO_EPOCH = -1
 
 
 @dataclass(slots=True)
@@ -83,8 +83,8 @@ class PartitionProducers:
         """
         known = self.known.get(batch.producer_id)
         if known is None:
-            if batch.producer_epoch < NO_EPOCH:
-                raise fenced(batch.producer_id, batch.producer_epoch, NO_EPOCH)
+            if batch.producer_epoch < NO_PRODUCER_EPOCH:
+                raise fenced(batch.producer_id, batch.producer_epoch, NO_PRODUCER_EPOCH)
             if starts_at_zero and batch.base_sequence:
                 raise Refused(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -102,7 +102,7 @@ class PartitionProducers:
                 if wanted == (stored_first, stored_last):
                     return base_offset
             expected = (known.last_sequence + 1) & MAX_SEQUENCE
-        if first != expected and known.epoch != NO_EPOCH:
+        if first != expected and known.epoch != NO_PRODUCER_EPOCH:
             raise Refused(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Out of order sequence number for producer {batch.producer_id}: "

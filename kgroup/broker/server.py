@@ -131,9 +131,9 @@ class Server:
 
     def close_idle(self) -> int:
         """Close the connections that sent nothing since the last call and wait for nothing; how many."""
-        idle = [c for c in self.connections if not c.stirred and not c.parked]
+        idle = [c for c in self.connections if not c.active and not c.parked]
         for connection in self.connections:
-            connection.stirred = False
+            connection.active = False
         for connection in idle:
             connection.abort()
         return len(idle)

@@ -47,7 +47,7 @@ def run(
     where = identity(admin, env)
     notes = before() if consent.execute else ()
     plan = make_plan()
-    count = sum(item.result == "planned" for item in plan.items)
+    count = sum(item.planned for item in plan.items)
     if not consent.execute or not count:
         return show(env, _with_unseen(planned(plan, where, csv=csv), unseen))
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))

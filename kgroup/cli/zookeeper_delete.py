@@ -42,7 +42,7 @@ def delete(env: Env, where: str, told: Deleting) -> Result:
             named = Named(tuple(ages), named.unseen)
         place = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
-        wanted = [item.group_id for item in planned if item.result == "planned"]
+        wanted = [item.group_id for item in planned if item.planned]
         if not told.consent.execute or not wanted:
             return deletion(planned, ages, place, None, None, named.unseen)
         told.consent.ask(f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?")

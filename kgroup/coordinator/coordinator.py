@@ -38,7 +38,7 @@ from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.heartbeat import assign_at_last
 from kgroup.coordinator.streams.heartbeat import fence as remove_streams_member
 from kgroup.coordinator.timer_kinds import MEMBER_KINDS, STREAMS_MEMBER_KINDS, SWEEP, TimerKind
-from kgroup.domain import TopicImage
+from kgroup.domain import NO_PRODUCER_ID, TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -109,11 +109,11 @@ class Coordinator:
         """When the next timer falls due, or None."""
         return self.state.timers.next_ms()
 
-    def replay(self, record: Record, offset: int, producer_id: int = -1) -> None:
+    def replay(self, record: Record, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log; one of a transactional batch comes with its producer id."""
         replay(self.state, (record,), offset, producer_id)
 
-    def replay_all(self, records: Iterable[Record], base: int, producer_id: int = -1) -> None:
+    def replay_all(self, records: Iterable[Record], base: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply the records of a batch whose first offset is `base` and none of which is missing."""
         replay(self.state, records, base, producer_id)
 

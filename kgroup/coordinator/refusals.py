@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kgroup.domain import NO_OFFSET
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import (
@@ -106,7 +107,7 @@ def _offset_fetch(request: offset_fetch.OffsetFetchRequest, code: ErrorCode, _: 
                 name=topic.name,
                 partitions=tuple(
                     offset_fetch.OffsetFetchResponsePartition(
-                        partition_index=index, committed_offset=-1, error_code=code
+                        partition_index=index, committed_offset=NO_OFFSET, error_code=code
                     )
                     for index in topic.partition_indexes
                 ),

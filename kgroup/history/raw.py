@@ -11,7 +11,7 @@ from kgroup.errors import DecodeError
 from kgroup.history.decode.records import group_of, raw_records, type_name
 from kgroup.history.decode.scan import CONTROL
 from kgroup.history.items import RawRecord
-from kgroup.history.sources.logs import PartitionLog
+from kgroup.history.sources.logs import OffsetsLog
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
 from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -21,7 +21,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def raw_rows(
-    log: PartitionLog,
+    log: OffsetsLog,
     names: Iterable[str] | None = None,
     wanted: Callable[[str], bool] | None = None,
     topic_names: Mapping[bytes, str] | None = None,

@@ -17,7 +17,7 @@ from kgroup.history.fold.folding import Fold
 from kgroup.history.fold.state import GroupState
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
 from kgroup.history.sources.chunks import Progress
-from kgroup.history.sources.logs import PartitionLog, SegmentLog
+from kgroup.history.sources.logs import OffsetsLog, SegmentLog
 
 if TYPE_CHECKING:
     from kgroup.history.parallel import Workers
@@ -89,7 +89,7 @@ class Story:
 
 
 def replay(
-    logs: Iterable[PartitionLog],
+    logs: Iterable[OffsetsLog],
     *,
     topic_names: Mapping[bytes, str] | None = None,
     at: At | None = None,
@@ -119,9 +119,7 @@ def replay(
     return story
 
 
-def _workers(
-    logs: Sequence[PartitionLog], jobs: int, choice: Choice
-) -> AbstractContextManager[Workers | None]:
+def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractContextManager[Workers | None]:
     """Processes that decode, where there is enough to decode for several, and nothing a split cannot open."""
     segments = [log for log in logs if isinstance(log, SegmentLog)]
     if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
@@ -139,7 +137,7 @@ class Reader:
 
     def __init__(
         self,
-        log: PartitionLog,
+        log: OffsetsLog,
         *,
         topic_names: Mapping[bytes, str] | None = None,
         keep_owners: bool = False,
@@ -195,7 +193,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
 
 
 def items_of(
-    log: PartitionLog, decoder: Decoder, at: At | None = None, progress: Progress | None = None
+    log: OffsetsLog, decoder: Decoder, at: At | None = None, progress: Progress | None = None
 ) -> Iterator[Item]:
     """The items of a whole log, or of it up to `at`."""
     for chunk, headers in log.batches(progress):

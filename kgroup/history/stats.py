@@ -11,7 +11,7 @@ from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import COMPRESSED, CONTROL
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import Progress
-from kgroup.history.sources.logs import PartitionLog
+from kgroup.history.sources.logs import OffsetsLog
 
 K = TypeVar("K")
 COMMIT_TYPES = frozenset({0, 1})
@@ -98,7 +98,7 @@ class Statistics:
         return found
 
 
-def scan(logs: Iterable[PartitionLog], progress: Progress | None = None) -> Statistics:
+def scan(logs: Iterable[OffsetsLog], progress: Progress | None = None) -> Statistics:
     """Count every record of the logs. Needs memory for one key of each group, topic and partition."""
     found = Statistics()
     for log in logs:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypedDict, Unpack
 
 from google_crc32c import value as crc32c
 
+from kgroup.domain import NO_PRODUCER_ID
 from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
 from kgroup.protocol.log_records import NO_TIMESTAMP as NO_TIMESTAMP
@@ -30,7 +31,6 @@ EXTENT = struct.Struct(">qi11xi")
 """Base offset, length and last offset delta, which tell where the next batch starts."""
 COMPRESSION_MASK = 0x07
 TRANSACTIONAL = 0x10
-NO_PRODUCER_ID = -1
 
 _MAGIC = 2
 _LOG_APPEND_TIME = 0x08
@@ -275,7 +275,7 @@ def encode_batch(
     count = len(records)
     body, latest = encode_records(records, range(count), first, timestamp_ms)
     attributes = int(compression)
-    producer_id = epoch = sequence = NO_PRODUCER_ID
+    producer_id = epoch = sequence = -1
     if producer:  # what the coordinator writes has none, and is most of what is encoded
         if producer.get("transactional"):
             attributes |= TRANSACTIONAL

@@ -30,7 +30,7 @@ from kgroup.admin.read.findings import find
 from kgroup.admin.read.lag import total
 from kgroup.admin.read.members import assignment_of, described, in_order
 from kgroup.admin.refusals import item_error, not_found
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Groups:
             rack_id=None,
             protocol=kind,
             member_epoch=None,
-            state=UNKNOWN,
+            state=MemberStatus.UNKNOWN,
             subscribed_topics=None,
             subscribed_regex=None,
             assignment=None if owned is None else assignment_of(owned),

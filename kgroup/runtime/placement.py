@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from kgroup.domain import NO_LEADER_EPOCH, NO_OFFSET
 from kgroup.errors import ErrorCode, Refused
 
 Noted: TypeAlias = dict[str, Any]
 """An object in the JSON of the catalog."""
-NO_EPOCH = NO_OFFSET = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Placement:
         if epoch == self.epoch:
             return epoch, end_offset
         if not 0 <= epoch < self.epoch:
-            return NO_EPOCH, NO_OFFSET
+            return NO_LEADER_EPOCH, NO_OFFSET
         later = bisect_right(self.epochs, epoch, key=lambda known: known[0])
         return (self.epochs[later - 1][0] if later else epoch), self.epochs[later][1]
 

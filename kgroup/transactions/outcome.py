@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kgroup.domain import EndMarker, TopicPartition
+from kgroup.domain import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, EndMarker, TopicPartition
 from kgroup.errors import ErrorCode
-from kgroup.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Record
+from kgroup.transactions.state import Record
 
 
 @dataclass(frozen=True, slots=True)

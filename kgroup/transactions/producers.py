@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+from kgroup.domain import NO_PRODUCER_EPOCH
 from kgroup.errors import ErrorCode, Refused
 from kgroup.transactions.state import (
-    NO_PRODUCER_EPOCH,
     NO_TIME,
     Status,
     Transaction,

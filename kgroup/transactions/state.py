@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeAlias
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from kgroup.protocol.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 MAX_EPOCH = (1 << 15) - 1
 NO_TIME = -1
 LATEST_VERSION = 2

@@ -11,14 +11,13 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import LATEST, Committed, list_offsets
 from kgroup.admin.refusals import refused
-from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 METADATA = 3
 CREATES_NOTHING = 4
 """The version of Metadata from which on a topic that is asked for is not created."""
-NO_OFFSET = -1
 _NOTHING_THERE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
@@ -33,9 +32,8 @@ class OldCluster(ClusterView):
 
         def ask(left_s: float) -> MetadataResponse:
             # Asked by its name, a topic deleted a moment ago would be made anew: all topics are asked for.
-            answer = self.transport.request(None, MetadataRequest(topics=()), max_version=0, timeout_s=left_s)
-            assert isinstance(answer, MetadataResponse)
-            return answer
+            request = MetadataRequest(topics=())
+            return self.ask(None, request, MetadataResponse, versions=(0, 0), timeout_s=left_s)
 
         return self.retry.call(ask, idempotent=True)
 
@@ -90,8 +88,7 @@ def _fetch(
         by_topic.setdefault(partition.topic, []).append(partition.partition)
     asked = tuple(OffsetFetchRequestTopic(name=t, partition_indexes=tuple(ps)) for t, ps in by_topic.items())
     request = OffsetFetchRequest(group_id=group_id, topics=asked)
-    answer = cluster.transport.request(node, request, min_version=1, max_version=1, timeout_s=left_s)
-    assert isinstance(answer, OffsetFetchResponse)
+    answer = cluster.ask(node, request, OffsetFetchResponse, versions=(1, 1), timeout_s=left_s)
     found = {}
     for topic in answer.topics:
         for told in topic.partitions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from kgroup.admin.models import GroupResult
+from kgroup.admin.models import ChangeStatus, GroupResult
 from kgroup.admin.refusals import code_name
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.zkgroups.describing import EMPTY, UNKNOWN, Seen
@@ -51,10 +51,14 @@ def planned(group_id: str, seen: Seen | KgroupError) -> GroupResult:
     """What deleting a group would do."""
     error = seen if isinstance(seen, KgroupError) else refusal_of(seen)
     if error is None:
-        return GroupResult(group_id, "planned", None, "deleted from ZooKeeper with all its offsets")
+        return GroupResult(
+            group_id, ChangeStatus.PLANNED, None, "deleted from ZooKeeper with all its offsets"
+        )
     missing = isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
     effect = error.message.removeprefix(f"{group_id}: ").removeprefix(f"{group_id} ")
-    return GroupResult(group_id, "not_found" if missing else "failed", code_name(error), effect)
+    return GroupResult(
+        group_id, ChangeStatus.NOT_FOUND if missing else ChangeStatus.FAILED, code_name(error), effect
+    )
 
 
 def delete(ask: Ask, transact: Transact, group_id: str) -> GroupResult:
@@ -82,7 +86,7 @@ def delete(ask: Ask, transact: Transact, group_id: str) -> GroupResult:
         if wrong is not None:
             return _not_deleted(group_id, wrong, done, len(known))
         done += len(batch)
-    return GroupResult(group_id, "deleted", None, "deleted from ZooKeeper with all its offsets")
+    return GroupResult(group_id, ChangeStatus.DELETED, None, "deleted from ZooKeeper with all its offsets")
 
 
 def _bottom_up(ask: Ask, path: str) -> Iterator[str | None]:
@@ -135,4 +139,4 @@ def _not_deleted(group_id: str, wrong: tuple[str, Result], done: int, of: int) -
 
 
 def _failed(group_id: str, code: str, effect: str) -> GroupResult:
-    return GroupResult(group_id, "failed", code, effect)
+    return GroupResult(group_id, ChangeStatus.FAILED, code, effect)

@@ -20,7 +20,7 @@ from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.members import assignment_of
 from kgroup.admin.read.offsets import EARLIEST, Committed
 from kgroup.admin.refusals import code_name, hint_of, is_gone
-from kgroup.domain import OFFSETS_TOPIC, OffsetAndMetadata, TopicPartition
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.zkgroups import findings
 from kgroup.zkgroups.brokers import Logs
@@ -31,7 +31,6 @@ STABLE, UNSETTLED, LIVE, EMPTY, UNKNOWN = "Stable", "Unsettled", "Live", "Empty"
 RECOVERING = "Recovering"
 """Of an elected coordinator that waits for consumers to come back: more may read than are registered."""
 CONSUMER = "consumer"
-REGISTERED, FETCHING, WAITING = "registered", "fetching", "waiting"
 Topics = Mapping[str, tuple[int, ...] | KgroupError]
 
 
@@ -108,7 +107,11 @@ class Seen:
             rack_id=None,
             protocol=ZOOKEEPER,
             member_epoch=None,
-            state=REGISTERED if told is None else FETCHING if told.started else WAITING,
+            state=MemberStatus.REGISTERED
+            if told is None
+            else MemberStatus.FETCHING
+            if told.started
+            else MemberStatus.WAITING,
             subscribed_topics=known.topics if known else None,
             subscribed_regex=known.pattern if known else None,
             assignment=None if OWNERS in self.nodes.unread else assignment_of(owned),
@@ -247,7 +250,7 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
 
 
 def _nobody() -> Member:
-    return Member("", None, None, None, None, ZOOKEEPER, None, "", None, None, None, None)
+    return Member("", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None)
 
 
 def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:

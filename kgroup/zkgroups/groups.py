@@ -142,7 +142,7 @@ class Groups:
         items = []
         for group_id, seen in self._read(group_ids).items():
             item = planned(group_id, seen)
-            items.append(delete(self._ask, transact, group_id) if item.result == "planned" else item)
+            items.append(delete(self._ask, transact, group_id) if item.planned else item)
         journal.end(entry, [asdict(item) for item in items])
         return Deletion(tuple(items), entry)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kgroup.broker.call import Call, Silence
+from kgroup.broker.call import Call, NoResponse
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.errors import ErrorCode
@@ -57,7 +57,7 @@ def test_every_request_is_answered_in_kind(
         if answer is None:
             dispatcher.tickets.abandon()
         for response in [answer, *later]:
-            if response is not None and not isinstance(response, Silence):
+            if response is not None and not isinstance(response, NoResponse):
                 encodes(response, case)
         assert caplog.messages == []
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import DEAD, EMPTY, GroupDescription, GroupResult
+from kgroup.admin.models import DEAD, EMPTY, ChangeStatus, GroupDescription, GroupResult
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -23,10 +23,12 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
         return _failed(group_id, found)
     code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
-        return GroupResult(group_id, "failed", code, f"has {len(found.members)} members: would be refused")
+        return GroupResult(
+            group_id, ChangeStatus.FAILED, code, f"has {len(found.members)} members: would be refused"
+        )
     if found.state not in (EMPTY, DEAD):
-        return GroupResult(group_id, "failed", code, f"is {found.state}: would be refused")
-    return GroupResult(group_id, "planned", None, "deleted with all its offsets")
+        return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {found.state}: would be refused")
+    return GroupResult(group_id, ChangeStatus.PLANNED, None, "deleted with all its offsets")
 
 
 def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
@@ -40,22 +42,22 @@ def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult
 def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
     if isinstance(answer, OutcomeUnknown):
         effect = f"{answer.message}; list the groups to see what became of it"
-        return GroupResult(group_id, "failed", OUTCOME_UNKNOWN, effect)
+        return GroupResult(group_id, ChangeStatus.FAILED, OUTCOME_UNKNOWN, effect)
     return _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
 
 
 def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:
     from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
-    answer = cluster.transport.request(
-        node, DeleteGroupsRequest(groups_names=tuple(groups)), timeout_s=left_s
-    )
-    assert isinstance(answer, DeleteGroupsResponse)
+    request = DeleteGroupsRequest(groups_names=tuple(groups))
+    answer = cluster.ask(node, request, DeleteGroupsResponse, timeout_s=left_s)
     answers: Answers[GroupResult] = {}
     for told in answer.results:
         try:
             check(told.error_code, f"deleting group {told.group_id}", needs=[on_group(DELETE, told.group_id)])
-            answers[told.group_id] = GroupResult(told.group_id, "deleted", None, "deleted with its offsets")
+            answers[told.group_id] = GroupResult(
+                told.group_id, ChangeStatus.DELETED, None, "deleted with its offsets"
+            )
         except BrokerRefused as error:
             answers[told.group_id] = error
     return answers
@@ -63,5 +65,8 @@ def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: floa
 
 def _failed(group_id: str, error: KgroupError) -> GroupResult:
     return GroupResult(
-        group_id, "not_found" if is_absent(error) else "failed", code_name(error), error.message
+        group_id,
+        ChangeStatus.NOT_FOUND if is_absent(error) else ChangeStatus.FAILED,
+        code_name(error),
+        error.message,
     )

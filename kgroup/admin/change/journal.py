@@ -17,6 +17,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeGuard
 
+from kgroup.admin.models import ChangeStatus
 from kgroup.admin.refusals import code_name
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document
@@ -180,10 +181,14 @@ class Journal:
 
 def _failure(error: BaseException) -> dict[str, str]:
     if isinstance(error, OutcomeUnknown):
-        return {"result": "failed", "error_code": OUTCOME_UNKNOWN, "effect": error.message}
+        return {"result": ChangeStatus.FAILED, "error_code": OUTCOME_UNKNOWN, "effect": error.message}
     if isinstance(error, KgroupError):
-        return {"result": "failed", "error_code": code_name(error), "effect": error.message}
-    return {"result": "failed", "error_code": INTERRUPTED, "effect": "what became of it is not known"}
+        return {"result": ChangeStatus.FAILED, "error_code": code_name(error), "effect": error.message}
+    return {
+        "result": ChangeStatus.FAILED,
+        "error_code": INTERRUPTED,
+        "effect": "what became of it is not known",
+    }
 
 
 _ASIDE = "mend the line, or move the file aside to begin a new journal"

@@ -8,10 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from kgroup.admin.change.committing import forget, store
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
 from kgroup.admin.change.offset_plans import (
-    DONE,
-    FAILED,
-    PLANNED,
-    REFUSED,
     CommittedOffset,
     GroupNow,
     OffsetChange,
@@ -22,6 +18,7 @@ from kgroup.admin.change.offset_plans import (
     refusal_of,
 )
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
@@ -56,10 +53,10 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     Groups that have become active, and groups whose offsets are no longer those of the plan, are refused
     as a whole; the others are done. The before-image is in the journal before the first request.
     """
-    now = look(cluster, {item.group_id for item in plan.items if item.result == PLANNED})
+    now = look(cluster, {item.group_id for item in plan.items if item.planned})
     items = [_checked(item, now, plan) for item in plan.items]
     items = _whole_groups(items)
-    if not any(item.result == PLANNED for item in items):
+    if not any(item.planned for item in items):
         return OffsetsExecution(plan, tuple(items), None)
     done: list[OffsetChange] = []
     by_group: dict[str, list[OffsetChange]] = {}
@@ -76,7 +73,7 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
 
 
 def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan) -> OffsetChange:
-    if item.result != PLANNED:
+    if not item.planned:
         return item
     group = now[item.group_id]
     refusal = refusal_of(group) if plan.needs_empty or group.error else None
@@ -84,10 +81,10 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
         code = ErrorCode.NON_EMPTY_GROUP.name if not group.error else ""
         if group.error:
             return failed(item, group.error)
-        return replace(item, result=REFUSED, error_code=code, effect=refusal[0])
+        return replace(item, result=ChangeStatus.REFUSED, error_code=code, effect=refusal[0])
     if group.committed.get(item.tp) != item.before:
         text = f"plan {plan.id} is stale: the offset was committed or deleted since it was made"
-        return replace(item, result=REFUSED, error_code=PLAN_STALE, effect=text)
+        return replace(item, result=ChangeStatus.REFUSED, error_code=PLAN_STALE, effect=text)
     return item
 
 
@@ -95,8 +92,13 @@ def _whole_groups(items: list[OffsetChange]) -> list[OffsetChange]:
     """A group with one stale offset is left alone as a whole: half a reset helps nobody."""
     stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
     return [
-        replace(item, result=REFUSED, error_code=PLAN_STALE, effect="another offset of the group is stale")
-        if item.group_id in stale and item.result == PLANNED
+        replace(
+            item,
+            result=ChangeStatus.REFUSED,
+            error_code=PLAN_STALE,
+            effect="another offset of the group is stale",
+        )
+        if item.group_id in stale and item.planned
         else item
         for item in items
     ]
@@ -104,7 +106,7 @@ def _whole_groups(items: list[OffsetChange]) -> list[OffsetChange]:
 
 def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
     """Offsets to commit first, then those to delete; items in their order with what became of each."""
-    wanted = [item for item in items if item.result == PLANNED]
+    wanted = [item for item in items if item.planned]
     to_store = {
         item.tp: OffsetAndMetadata(item.after.offset, item.after.leader_epoch, item.after.metadata)
         for item in wanted
@@ -118,7 +120,7 @@ def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> l
     there: Mapping[TopicPartition, CommittedOffset] | None = None
     if isinstance(error, OutcomeUnknown):
         there = _committed_after_doubt(cluster, group_id)
-    return [_became(item, codes, error, there) if item.result == PLANNED else item for item in items]
+    return [_became(item, codes, error, there) if item.planned else item for item in items]
 
 
 def _committed_after_doubt(
@@ -140,30 +142,30 @@ def _became(
 ) -> OffsetChange:
     code = codes.get(item.tp)
     if code == ErrorCode.NONE or (code is None and there is not None and there.get(item.tp) == item.after):
-        return replace(item, result=DONE)
+        return replace(item, result=ChangeStatus.DONE)
     if code is None and there is not None and there.get(item.tp) != item.before:
         text = "no reply came and the committed offset is neither the one before nor the one wanted"
-        return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=text)
+        return replace(item, result=ChangeStatus.FAILED, error_code=OUTCOME_UNKNOWN, effect=text)
     if code is None:
         assert error is not None
         if isinstance(error, OutcomeUnknown):
-            return replace(item, result=FAILED, error_code=OUTCOME_UNKNOWN, effect=error.message)
+            return replace(item, result=ChangeStatus.FAILED, error_code=OUTCOME_UNKNOWN, effect=error.message)
         return failed(item, error)
     name = ErrorCode.name_of(code)
     if code in _JOINED:
         subscribed = code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         text = "members subscribe to the topic" if subscribed else "a member has joined the group"
-        return replace(item, result=REFUSED, error_code=name, effect=text)
+        return replace(item, result=ChangeStatus.REFUSED, error_code=name, effect=text)
     missing = lacking(code, on_topic(READ, item.topic), on_group(READ, item.group_id))
     text = "the committed offset is as it was" + (f": {missing}" if missing else "")
-    return replace(item, result=FAILED, error_code=name, effect=text)
+    return replace(item, result=ChangeStatus.FAILED, error_code=name, effect=text)
 
 
 def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:
     """The committed offsets before, by group, of the partitions about to change."""
     image: dict[str, list[list[str | int]]] = {}
     for item in items:
-        if item.result == PLANNED:
+        if item.planned:
             rows = image.setdefault(item.group_id, [])
             if item.before is not None:
                 before = item.before

@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import DEAD, EMPTY, SHARE, GroupDescription, ItemError
+from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, GroupDescription, ItemError
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
-from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
+from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 from kgroup.shell import command
@@ -32,7 +32,6 @@ UNREAD = "unknown"
 """The state of a group that could not be read."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
-PLANNED, UNCHANGED, DONE, REFUSED, FAILED = "planned", "unchanged", "done", "refused", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,14 @@ class OffsetChange:
     partition: int
     before: CommittedOffset | None
     after: CommittedOffset | None
-    result: str
+    result: ChangeStatus
     error_code: str | None = None
     effect: str = ""
+
+    @property
+    def planned(self) -> bool:
+        """Whether it is still to be done."""
+        return self.result == ChangeStatus.PLANNED
 
     @property
     def tp(self) -> TopicPartition:
@@ -124,7 +128,7 @@ class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
     `unseen` says that there may be more committed offsets, of topics that this principal may not see;
-    `no_offsets` why there are none, where a group of its kind has none.
+    `no_offsets` why there are none to be seen, where members of its kind commit nothing.
     """
 
     group_id: str
@@ -163,9 +167,9 @@ def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
                 group.state,
                 group.member_count,
                 known,
-                away=sum(member.state == "left" for member in group.known_members),
+                away=sum(member.state == MemberStatus.LEFT for member in group.known_members),
                 error=error,
-                unseen=None if none else unseen,
+                unseen=unseen,
                 no_offsets=none,
             )
     return found
@@ -181,7 +185,7 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
             "Kafka's own tool resets it",
         )
     if group.no_offsets is not None:
-        return f"{group.group_id} has no committed offsets: {group.no_offsets}", "leave this group as it is"
+        return f"{group.group_id} is no group to commit in: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
         return None
     count = "1 member" if group.members == 1 else f"{group.members} members"
@@ -277,14 +281,14 @@ def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
         items = tuple(item_from(item) for item in document["items"])
         groups = tuple(PlannedGroup(**group) for group in document["groups"])
         return OffsetsPlan(**{**document, "items": items, "groups": groups})
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError, ValueError) as error:
         raise ConfigError(f"this is not a plan of committed offsets made by kgroup: {error}") from None
 
 
 def item_from(item: Mapping[str, Any]) -> OffsetChange:
-    """One partition of a plan's JSON object; TypeError or KeyError when it is not one."""
+    """One partition of a plan's JSON object; TypeError, KeyError or ValueError when it is not one."""
     before, after = (CommittedOffset(**item[key]) if item[key] else None for key in ("before", "after"))
-    return OffsetChange(**{**item, "before": before, "after": after})
+    return OffsetChange(**{**item, "before": before, "after": after, "result": ChangeStatus(item["result"])})
 
 
 def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
@@ -304,10 +308,10 @@ def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
 
 def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: bool) -> OffsetChange:
     before = group.committed.get(partition)
-    result = FAILED if draft.error_code else PLANNED
+    result = ChangeStatus.FAILED if draft.error_code else ChangeStatus.PLANNED
     # A reset to where the group is commits all the same, as in Kafka: it renews the offset's lease.
     if not draft.error_code and before == draft.after and (before is None or not keep_equal):
-        result = UNCHANGED
+        result = ChangeStatus.UNCHANGED
     return OffsetChange(
         group.group_id,
         partition.topic,
@@ -329,4 +333,4 @@ def failed(item: OffsetChange, error: KgroupError) -> OffsetChange:
     code, effect = code_name(error), error.message
     if code == ErrorCode.UNSUPPORTED_VERSION.name and error.hint:
         effect = f"{effect} ({error.hint})"
-    return replace(item, result=FAILED, error_code=code, effect=effect)
+    return replace(item, result=ChangeStatus.FAILED, error_code=code, effect=effect)

@@ -19,6 +19,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
+    ChangeStatus,
     GroupDescription,
     ItemResult,
     Member,
@@ -27,6 +28,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
+from kgroup.domain import MemberStatus
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 from kgroup.security.rights import READ, on_group
 
@@ -91,9 +93,11 @@ def plan_document(plan: Plan) -> dict[str, object]:
 def plan_from(document: Mapping[str, Any]) -> Plan:
     """The plan behind `plan_document`'s object; ConfigError when it is not one."""
     try:
-        items = tuple(ItemResult(**item) for item in document["items"])
+        items = tuple(
+            ItemResult(**{**item, "result": ChangeStatus(item["result"])}) for item in document["items"]
+        )
         return Plan(**{**document, "items": items, "before": {}})
-    except (TypeError, KeyError) as error:
+    except (TypeError, KeyError, ValueError) as error:
         raise ConfigError(f"this is not a plan made by kgroup: {error}") from None
 
 
@@ -143,7 +147,7 @@ def execute(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:
     if isinstance(answer, OutcomeUnknown):
         effect = f"{answer.message}; describe the group to see what became of it"
         return tuple(
-            ItemResult(item.instance_id, item.member_id, "failed", OUTCOME_UNKNOWN, effect)
+            ItemResult(item.instance_id, item.member_id, ChangeStatus.FAILED, OUTCOME_UNKNOWN, effect)
             for item in made.items
         )
     if isinstance(answer, KgroupError):
@@ -169,14 +173,18 @@ def _items(group: GroupDescription, selection: Selection) -> tuple[ItemResult, .
     held = {m.instance_id for m in members}
     known = {m.member_id for m in members}
     absent = [
-        ItemResult(i, None, "not_found", None, _ABSENT) for i in selection.instance_ids if i not in held
+        ItemResult(i, None, ChangeStatus.NOT_FOUND, None, _ABSENT)
+        for i in selection.instance_ids
+        if i not in held
     ]
     absent += [
-        ItemResult(None, m, "not_found", None, _ABSENT) for m in selection.member_ids if m not in known
+        ItemResult(None, m, ChangeStatus.NOT_FOUND, None, _ABSENT)
+        for m in selection.member_ids
+        if m not in known
     ]
     heirs = len(members) - len(chosen)
     present = [
-        ItemResult(member.instance_id, member.member_id, "planned", None, _effect(member, heirs))
+        ItemResult(member.instance_id, member.member_id, ChangeStatus.PLANNED, None, _effect(member, heirs))
         for member in chosen
     ]
     return (*present, *dict.fromkeys(absent))
@@ -194,7 +202,7 @@ def _check_instances_told(group: GroupDescription, selection: Selection) -> None
 
 
 def _is_chosen(member: Member, selection: Selection) -> bool:
-    if selection.left_only and member.state != "left":
+    if selection.left_only and member.state != MemberStatus.LEFT:
         return False
     named = (
         member.instance_id in selection.instance_ids
@@ -226,7 +234,7 @@ def _effect(member: Member, heirs: int) -> str:
     noun = "partition" if count == 1 else "partitions"
     fate = "go to others" if heirs else "are left without a reader"
     partitions = f"its {count} {noun} {fate}" if count else "it owns nothing"
-    if member.state == "left":
+    if member.state == MemberStatus.LEFT:
         return f"removed for good, {partitions} now and not when its session ends"
     return f"removed now, {partitions}; {_REJOINS}"
 
@@ -245,8 +253,7 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
             for item in made.items
         )
         request = LeaveGroupRequest(group_id=made.group_id, members=members)
-    answer = cluster.transport.request(node, request, timeout_s=left_s)
-    assert isinstance(answer, LeaveGroupResponse)
+    answer = cluster.ask(node, request, LeaveGroupResponse, timeout_s=left_s)
     needs = [on_group(READ, made.group_id)]
     if not request.members:
         return (
@@ -279,13 +286,15 @@ def _only_member_id(items: Sequence[ItemResult], served: range) -> str:
 
 def _result(item: ItemResult, code: int) -> ItemResult:
     if code == ErrorCode.NONE:
-        return ItemResult(item.instance_id, item.member_id, "removed", None, item.effect)
+        return ItemResult(item.instance_id, item.member_id, ChangeStatus.REMOVED, None, item.effect)
     name = ErrorCode.name_of(code)
     if code == ErrorCode.UNKNOWN_MEMBER_ID:
-        return ItemResult(item.instance_id, item.member_id, "not_found", name, "was not in the group")
+        return ItemResult(
+            item.instance_id, item.member_id, ChangeStatus.NOT_FOUND, name, "was not in the group"
+        )
     held = "another member holds the instance id now"
     effect = held if code == ErrorCode.FENCED_INSTANCE_ID else "still in the group"
-    return ItemResult(item.instance_id, item.member_id, "failed", name, effect)
+    return ItemResult(item.instance_id, item.member_id, ChangeStatus.FAILED, name, effect)
 
 
 def _text(valid_while: Mapping[str, int | str]) -> str:

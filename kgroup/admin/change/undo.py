@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
 from kgroup.admin.change.offset_plans import (
-    DONE,
-    PLANNED,
     CommittedOffset,
     Draft,
     GroupNow,
@@ -19,6 +17,7 @@ from kgroup.admin.change.offset_plans import (
     make_plan,
 )
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ChangeStatus
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
@@ -29,7 +28,7 @@ CHANGES = frozenset({"reset-offsets", "offsets import", "offsets clone", "offset
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _PartitionChange:
     """One partition of an entry: what was there, what was made of it, and whether that is certain."""
 
     before: CommittedOffset | None
@@ -37,7 +36,7 @@ class _Step:
     certain: bool
 
 
-_Steps = dict[str, dict[TopicPartition, _Step]]
+_Changes = dict[str, dict[TopicPartition, _PartitionChange]]
 
 
 def plan_undo(
@@ -51,16 +50,16 @@ def plan_undo(
     """
     wanted = frozenset(group_ids)
     entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
-    steps = _steps(entry)
+    changed = _changed(entry)
     if wanted:
-        steps = {group: rows for group, rows in steps.items() if group in wanted}
-    if not any(steps.values()):
+        changed = {group: rows for group, rows in changed.items() if group in wanted}
+    if not any(changed.values()):
         raise SafetyRefused(f"{entry.id} changed nothing that could be brought back")
-    now = look(cluster, steps)
-    _refuse_if_moved(entry, steps, now)
+    now = look(cluster, changed)
+    _refuse_if_moved(entry, changed, now)
     drafts = {
         group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
-        for group, rows in steps.items()
+        for group, rows in changed.items()
     }
     return make_plan(Purpose(UNDO, f"undo {entry.id} ({entry.command})", undoes=entry.id), now, drafts)
 
@@ -72,7 +71,7 @@ def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: froze
         for entry in reversed(entries):
             fits = entry.command in CHANGES - {UNDO} and entry.cluster_id == cluster_id
             about = fits and entry.id not in undone and (not groups or groups & _groups_of(entry))
-            if about and any(_steps(entry).values()):
+            if about and any(_changed(entry).values()):
                 return entry
         raise SafetyRefused("the journal has no change of offsets to undo on this cluster", _SHOW)
     found = next((entry for entry in entries if entry.id == entry_id), None)
@@ -93,7 +92,7 @@ _SHOW = "kgroup journal list shows the entries"
 
 
 def _did_something(entry: Entry) -> bool:
-    return any(result.get("result") == DONE for result in entry.results or ())
+    return any(result.get("result") == ChangeStatus.DONE for result in entry.results or ())
 
 
 def _groups_of(entry: Entry) -> frozenset[str]:
@@ -101,37 +100,37 @@ def _groups_of(entry: Entry) -> frozenset[str]:
     return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
 
 
-def _steps(entry: Entry) -> _Steps:
+def _changed(entry: Entry) -> _Changes:
     """What the entry changed; ConfigError for one that was written by another version, or by hand."""
     try:
-        return _steps_of_deletion(entry) if entry.command == DELETE else _steps_of_plan(entry)
+        return _changed_by_deletion(entry) if entry.command == DELETE else _changed_by_plan(entry)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{entry.id} is not an entry this version of kgroup can undo: {error}") from None
 
 
-def _steps_of_plan(entry: Entry) -> _Steps:
+def _changed_by_plan(entry: Entry) -> _Changes:
     """The partitions a plan changed: those done, and those of which the journal cannot tell."""
     results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
-    steps: _Steps = {}
+    changed: _Changes = {}
     for item in map(item_from, entry.plan["items"]):
         told = results.get((item.group_id, item.topic, item.partition))
-        done = told is not None and told["result"] == DONE
-        doubtful = item.result == PLANNED and (told is None or told["error_code"] in IN_DOUBT)
+        done = told is not None and told["result"] == ChangeStatus.DONE
+        doubtful = item.planned and (told is None or told["error_code"] in IN_DOUBT)
         if done or doubtful:
-            steps.setdefault(item.group_id, {})[item.tp] = _Step(item.before, item.after, done)
-    return steps
+            changed.setdefault(item.group_id, {})[item.tp] = _PartitionChange(item.before, item.after, done)
+    return changed
 
 
-def _steps_of_deletion(entry: Entry) -> _Steps:
+def _changed_by_deletion(entry: Entry) -> _Changes:
     """The committed offsets of groups deleted, and of those of which the journal cannot tell."""
     results = entry.results or ()
-    deleted = {r["group_id"] for r in results if r["result"] == "deleted"}
+    deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
     doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
     if entry.results is None:
         doubtful = set(entry.before["offsets"])
     return {
         group_id: {
-            TopicPartition(topic, number): _Step(
+            TopicPartition(topic, number): _PartitionChange(
                 CommittedOffset(offset, epoch, metadata), None, group_id in deleted
             )
             for topic, number, offset, epoch, metadata in rows
@@ -141,9 +140,9 @@ def _steps_of_deletion(entry: Entry) -> _Steps:
     }
 
 
-def _refuse_if_moved(entry: Entry, steps: _Steps, now: Mapping[str, GroupNow]) -> None:
+def _refuse_if_moved(entry: Entry, changed: _Changes, now: Mapping[str, GroupNow]) -> None:
     moved = []
-    for group_id, rows in steps.items():
+    for group_id, rows in changed.items():
         group = now[group_id]
         if isinstance(group.error, KgroupError):
             raise group.error

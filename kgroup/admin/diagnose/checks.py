@@ -12,12 +12,12 @@ from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.shell import command, list_item
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
-    from kgroup.history.fold.state import Member, View
+    from kgroup.history.fold.state import RecordedMember, View
 
 DOCTOR_CODES: dict[str, Meaning] = {
     "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
@@ -77,7 +77,7 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
 def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
     session = facts.session_ms
     for member in facts.group.known_members:
-        if member.state != "left":
+        if member.state != MemberStatus.LEFT:
             continue
         left = [
             event.timestamp_ms
@@ -127,7 +127,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     )
 
 
-def _take_out(group_id: str, suspects: Sequence[Member]) -> str:
+def _take_out(group_id: str, suspects: Sequence[RecordedMember]) -> str:
     way = "--member-id ID"
     if len(suspects) == 1 and suspects[0].instance_id is not None:
         way = f"--instance-id {list_item(suspects[0].instance_id)}"
@@ -148,13 +148,13 @@ def _one_of(names: Sequence[str]) -> str:
     return f"one or more of {', '.join(names)} to rejoin"
 
 
-def _last_commit(facts: Facts, member: Member) -> int:
+def _last_commit(facts: Facts, member: RecordedMember) -> int:
     """When something that the member held was last committed, in ms; -1 for never."""
     offsets = facts.state.offsets if facts.state is not None else {}
     return max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
 
 
-def _about(facts: Facts, member: Member) -> str:
+def _about(facts: Facts, member: RecordedMember) -> str:
     last = _last_commit(facts, member)
     committed = f"last committed at {_iso(last)}" if last >= 0 else "has committed nothing"
     late = ""
@@ -173,7 +173,9 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
     if age_s < STUCK_ONLINE_S:
         return
     waited = [
-        f"{m.name} ({m.state})" for m in facts.group.known_members if m.state not in ("stable", "waiting")
+        f"{m.name} ({m.state})"
+        for m in facts.group.known_members
+        if m.state not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
     yield _diagnosis(
         "KG112",
@@ -209,6 +211,9 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         if not known or told.producer_id in known
     ]
     places = sorted(facts.pending)
+    if not facts.transactions:
+        # Brokers list only those that may be described, and say nothing of the others.
+        evidence.append("whose it is, is not told: that takes Describe on its TransactionalId, and Kafka 3.0")
     more = f" and {len(places) - 5} more" if len(places) > 5 else ""
     shown = " ".join(map(str, places[:5])) + more
     yield _diagnosis(

@@ -18,7 +18,7 @@ from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import broker_setting, group_settings
-from kgroup.domain import TopicPartition, offsets_partition_of
+from kgroup.domain import MemberStatus, TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     retentions: dict[int, int | None | KgroupError] = {}
     for each in facts:
         group = each.group
-        if any(member.state == "left" for member in group.known_members):
+        if any(member.state == MemberStatus.LEFT for member in group.known_members):
             try:
                 each.session_ms = _session_ms(cluster, group)
             except KgroupError as error:

@@ -158,8 +158,7 @@ def _settings(
 
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
     try:
-        answer = cluster.transport.request(broker, DescribeConfigsRequest(resources=(resource,)))
-        assert isinstance(answer, DescribeConfigsResponse)
+        answer = cluster.ask(broker, DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
         (told,) = answer.results
         needs = [on_group(DESCRIBE_CONFIGS, name), on_cluster(DESCRIBE_CONFIGS)]
         check(told.error_code, f"settings of {name}", told.error_message, needs)
@@ -182,10 +181,9 @@ def _group_version(cluster: ClusterView, broker: int) -> int | None:
         return None
     request = ApiVersionsRequest(client_software_name="kgroup", client_software_version="1")
     try:
-        answer = cluster.transport.request(broker, request, min_version=FEATURES_SINCE)
+        answer = cluster.ask(broker, request, ApiVersionsResponse, versions=(FEATURES_SINCE, None))
     except (BrokerRefused, Unreachable):
         return None
-    assert isinstance(answer, ApiVersionsResponse)
     if answer.error_code or answer.finalized_features_epoch < 0:
         return None
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 from kgroup.admin.change.journal import Journal
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
 from kgroup.admin.read.describe import groups_only
@@ -19,6 +20,7 @@ from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode, KgroupError, SafetyRefused
+from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -38,11 +40,12 @@ TIMEOUT_MS = 45_000
 NO_MEMBER_ID_UNTIL = 3
 """From version 4 on a first join is only told a member id, and comes twice (KIP-394)."""
 LEAVE_NAMES_MEMBERS_SINCE = 3
+R = TypeVar("R", bound=Message)
 REASON = "offline conversion of an empty group with kgroup"
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetChange:
+class MovedOffset:
     """A committed offset that is not what it was before; None where nothing is committed."""
 
     topic: str
@@ -59,7 +62,7 @@ class Conversion:
     type: str
     state: str
     offsets: int
-    offsets_changed: tuple[OffsetChange, ...]
+    offsets_changed: tuple[MovedOffset, ...]
     journal_id: str
 
 
@@ -122,11 +125,11 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
     return Conversion(group_id, group.type, group.state, len(before), changed, entry.id)
 
 
-def changes(before: Committed, after: Committed) -> tuple[OffsetChange, ...]:
+def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
     """The partitions whose committed offset is not the same in both, metadata and leader epoch included."""
     places: Mapping[TopicPartition, object] = {**before, **after}
     return tuple(
-        OffsetChange(
+        MovedOffset(
             place.topic,
             place.partition,
             before[place].offset if place in before else None,
@@ -188,9 +191,7 @@ def _heartbeat(
         subscribed_topic_names=() if joins else None,
         topic_partitions=() if joins else None,
     )
-    answer = _ask(cluster, group_id, request, idempotent=True)
-    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
-    return answer
+    return _ask(cluster, group_id, request, ConsumerGroupHeartbeatResponse)
 
 
 def _join_classic(cluster: ClusterView, group_id: str) -> JoinGroupResponse:
@@ -203,16 +204,13 @@ def _join_classic(cluster: ClusterView, group_id: str) -> JoinGroupResponse:
         protocol_type=CONSUMER,
         protocols=(protocol,),
     )
-    answer = _ask(cluster, group_id, request, idempotent=False, max_version=NO_MEMBER_ID_UNTIL)
-    assert isinstance(answer, JoinGroupResponse)
-    return answer
+    return _ask(cluster, group_id, request, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
 
 
 def _leave_classic(cluster: ClusterView, group_id: str, member_id: str) -> None:
     identity = MemberIdentity(member_id=member_id, reason=REASON)
     request = LeaveGroupRequest(group_id=group_id, members=(identity,))
-    answer = _ask(cluster, group_id, request, idempotent=True, min_version=LEAVE_NAMES_MEMBERS_SINCE)
-    assert isinstance(answer, LeaveGroupResponse)
+    answer = _ask(cluster, group_id, request, LeaveGroupResponse, (LEAVE_NAMES_MEMBERS_SINCE, None))
     code = answer.error_code or answer.members[0].error_code
     if code != ErrorCode.UNKNOWN_MEMBER_ID:
         check(code, f"leaving {group_id}", needs=[on_group(READ, group_id)])
@@ -222,22 +220,22 @@ def _ask(
     cluster: ClusterView,
     group_id: str,
     request: ConsumerGroupHeartbeatRequest | JoinGroupRequest | LeaveGroupRequest,
-    *,
-    idempotent: bool,
-    min_version: int = 0,
-    max_version: int | None = None,
-) -> object:
-    """The coordinator's answer; a coordinator that moved or loads is asked again."""
+    response: type[R],
+    versions: tuple[int, int | None] = (0, None),
+) -> R:
+    """The coordinator's answer; a coordinator that moved or loads is asked again.
 
-    def ask(node: int, groups: object, left_s: float) -> dict[str, object]:
-        answer = cluster.transport.request(
-            node, request, min_version=min_version, max_version=max_version, timeout_s=left_s
-        )
+    A join is not, once it may have been heard: sent twice, it makes two members.
+    """
+
+    def ask(node: int, groups: object, left_s: float) -> Answers[R]:
+        answer = cluster.ask(node, request, response, versions=versions, timeout_s=left_s)
         code = getattr(answer, "error_code", 0)
         if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             return {group_id: refused(code, f"group {group_id}")}
         return {group_id: answer}
 
+    idempotent = not isinstance(request, JoinGroupRequest)
     answer = cluster.ask_coordinators([group_id], ask, idempotent=idempotent)[group_id]
     if isinstance(answer, KgroupError):
         raise answer

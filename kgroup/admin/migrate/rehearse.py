@@ -23,7 +23,7 @@ from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.history.items import RawRecord
 from kgroup.history.raw import raw_row
-from kgroup.history.sources.logs import PartitionLog
+from kgroup.history.sources.logs import OffsetsLog
 from kgroup.protocol.group_records import ClassicMemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -68,7 +68,7 @@ class Rehearsal:
 
 
 @dataclass(slots=True)
-class _Play:
+class _Roll:
     """The group's members as puppets, and what they do one after the other."""
 
     stage: Stage
@@ -78,7 +78,7 @@ class _Play:
     _shown: int = 0
     _was: dict[str, ClassicPuppet] = field(default_factory=dict)
 
-    def cast(self) -> None:
+    def take_members(self) -> None:
         """A puppet for each member the records describe."""
         group = self.stage.group
         if isinstance(group, ClassicGroup):
@@ -145,7 +145,7 @@ class _Play:
             assignment=Assignment(places),
         )
 
-    def roll(self, phase: str) -> str:
+    def all(self, phase: str) -> str:
         """Replace every puppet of the old protocol, static ones first; how that ended."""
         old_kind = ClassicPuppet if phase == UPGRADE else ConsumerPuppet
         leavers = sorted(
@@ -298,7 +298,7 @@ class _Play:
 
 
 def rehearse(
-    log: PartitionLog,
+    log: OffsetsLog,
     group_id: str,
     *,
     settings: Mapping[str, str],
@@ -319,12 +319,12 @@ def rehearse(
     if group_id not in shard.coordinator.state.groups:
         raise BrokerRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is deleted, or only has offsets")
     before = stage.offsets()
-    play = _Play(stage, topic_names)
-    play.cast()
-    upgraded = play.roll(UPGRADE)
-    back = NOT_NEEDED if upgraded == REFUSED else play.roll(DOWNGRADE)
+    roll = _Roll(stage, topic_names)
+    roll.take_members()
+    upgraded = roll.all(UPGRADE)
+    back = NOT_NEEDED if upgraded == REFUSED else roll.all(DOWNGRADE)
     kept = sorted(map(str, before)) == sorted(map(str, stage.offsets()))
-    return Rehearsal(group_id, log.source, count, upgraded, back, kept, tuple(play.steps))
+    return Rehearsal(group_id, log.source, count, upgraded, back, kept, tuple(roll.steps))
 
 
 def _member_id(text: str) -> str:

@@ -14,7 +14,7 @@ from kgroup.domain import Topic, TopicImage
 from kgroup.errors import BrokerRefused, ErrorCode
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, TRANSACTIONAL
-from kgroup.history.sources.logs import PartitionLog
+from kgroup.history.sources.logs import OffsetsLog
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.codec import Message
@@ -31,7 +31,7 @@ NAMES_UNTIL = 9
 """The last version of OffsetFetch that names topics."""
 
 
-def copy_of(log: PartitionLog, group_id: str) -> tuple[MemoryLog, int, int]:
+def copy_of(log: OffsetsLog, group_id: str) -> tuple[MemoryLog, int, int]:
     """The group's records in a log of their own, how many, and the time of the last; BrokerRefused for none.
 
     What kept the log from being read to its end is raised: half of a group's records are another group.

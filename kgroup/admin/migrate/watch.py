@@ -27,7 +27,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.members import assignment_of, partitions_of
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.shell import command, list_item
 
@@ -220,13 +220,13 @@ class Tracker:
 
 def _held_up(group: GroupDescription, member: Member) -> Iterator[tuple[str, str, str | None]]:
     owned, wanted = partitions_of(member.assignment), partitions_of(member.target_assignment)
-    if member.state == "left":
+    if member.state == MemberStatus.LEFT:
         hint = "start its successor under the same instance id, or: "
         hint += command("remove-members", group.group_id, options=f"--instance-id {list_item(member.name)}")
         yield "left", f"{member.name} left for now and keeps {_some(owned)}", hint
-    elif member.state == "revoking":
+    elif member.state == MemberStatus.REVOKING:
         yield "revoking", f"{member.name} has not given up {_some(owned - wanted)}", None
-    elif member.state == "waiting":
+    elif member.state == MemberStatus.WAITING:
         missing, members = wanted - owned, group.known_members
         holders = sorted({m.name for m in members if partitions_of(m.assignment) & missing})
         by = f", held by {', '.join(holders)}" if holders else ""

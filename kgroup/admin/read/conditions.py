@@ -11,6 +11,7 @@ from kgroup.admin.read.describe import describe
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.refusals import item_error
 from kgroup.client.retry import OutcomeUnknown, may_repeat
+from kgroup.domain import MemberStatus
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
 
 GONE = "gone"
@@ -70,7 +71,7 @@ class Condition:
                 f"whether {self.name} is in {group.group_id} is not known: the broker tells no instance ids",
                 hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
             )
-        return any(m.state == "stable" for m in named)
+        return any(m.state == MemberStatus.STABLE for m in named)
 
 
 @dataclass(frozen=True, slots=True)

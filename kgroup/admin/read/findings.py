@@ -26,7 +26,7 @@ from kgroup.admin.models import (
     Tasks,
 )
 from kgroup.admin.read.members import partitions_of
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.shell import command, list_item, word
 
 INFO, WARN, ERROR = "info", "warn", "error"
@@ -81,13 +81,13 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     for member in group.known_members:
         surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
-        if member.state == "revoking":
+        if member.state == MemberStatus.REVOKING:
             what = _some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
             yield f"{member.name} has to give up {what} and has not confirmed it", None
-        elif member.state == "waiting":
+        elif member.state == MemberStatus.WAITING:
             what = _some(missing) if missing else _copies(member.target_tasks, member.tasks)
             yield f"{member.name} waits for {what}, not yet given up by the previous owner", None
-        elif member.state == "behind":
+        elif member.state == MemberStatus.BEHIND:
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
             yield f"{member.name} has not confirmed its assignment ({epochs})", None
 
@@ -119,7 +119,7 @@ def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
 
 def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     for member in group.known_members:
-        if member.state == "left":
+        if member.state == MemberStatus.LEFT:
             held = _some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
             away = f"--instance-id {list_item(member.name)}"
             remove = command("remove-members", group.group_id, options=away)

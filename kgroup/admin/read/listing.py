@@ -96,8 +96,7 @@ def _words(values: tuple[str, ...]) -> set[str]:
 
 def _groups_of(cluster: ClusterView, broker: Node) -> list[GroupListing]:
     def ask(left_s: float) -> ListGroupsResponse:
-        answer = cluster.transport.request(broker.id, ListGroupsRequest(), timeout_s=left_s)
-        assert isinstance(answer, ListGroupsResponse)
+        answer = cluster.ask(broker.id, ListGroupsRequest(), ListGroupsResponse, timeout_s=left_s)
         check(answer.error_code, f"listing the groups of broker {broker.id}")
         return answer
 

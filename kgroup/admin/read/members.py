@@ -19,7 +19,7 @@ from kgroup.admin.models import (
     Tasks,
     TopicAssignment,
 )
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def classic_member(
         rack_id=wanted.rack if wanted else None,
         protocol=CLASSIC,
         member_epoch=None,
-        state="stable" if group_state == STABLE else "rebalancing",
+        state=MemberStatus.STABLE if group_state == STABLE else MemberStatus.REBALANCING,
         subscribed_topics=wanted.topics if wanted else None,
         subscribed_regex=None,
         assignment=assignment_of(assigned.partitions) if assigned else () if nothing else None,
@@ -119,7 +119,7 @@ def share_member(wire: share_group_describe.Member) -> Member:
         rack_id=wire.rack_id,
         protocol="share",
         member_epoch=wire.member_epoch,
-        state="stable",
+        state=MemberStatus.STABLE,
         subscribed_topics=tuple(wire.subscribed_topic_names),
         subscribed_regex=None,
         assignment=_topics(wire.assignment),
@@ -181,16 +181,18 @@ def _each(tasks: Tasks) -> Iterator[tuple[str, str, int]]:
                 yield role, entry.subtopology_id, number
 
 
-def _phase(epoch: int, assignment_epoch: int, has: Collection[Hashable], target: Collection[Hashable]) -> str:
+def _phase(
+    epoch: int, assignment_epoch: int, has: Collection[Hashable], target: Collection[Hashable]
+) -> MemberStatus:
     """How far the member is on its way to its target; the describe answer counts what it is to revoke."""
     if epoch == LEFT_FOR_NOW:
-        return "left"
+        return MemberStatus.LEFT
     owned, wanted = set(has), set(target)
     if owned - wanted:
-        return "revoking"
+        return MemberStatus.REVOKING
     if wanted - owned:
-        return "waiting"
-    return "stable" if epoch == assignment_epoch else "behind"
+        return MemberStatus.WAITING
+    return MemberStatus.STABLE if epoch == assignment_epoch else MemberStatus.BEHIND
 
 
 def _topics(wire: consumer_group_describe.Assignment | share_group_describe.Assignment) -> Assignment:

@@ -10,7 +10,7 @@ from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
-from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 LIST_OFFSETS, OFFSET_FETCH = 2, 9
 STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
-NO_OFFSET = -1
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
 _SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
@@ -217,8 +216,7 @@ def _ask_leader(
         timeout_ms=int(left_s * 1000),
     )
     lowest = max((_SINCE_VERSION.get(when, 1) for when in asked.values()), default=1)
-    answer = cluster.transport.request(leader, request, min_version=lowest, timeout_s=left_s)
-    assert isinstance(answer, ListOffsetsResponse)
+    answer = cluster.ask(leader, request, ListOffsetsResponse, versions=(lowest, None), timeout_s=left_s)
     return {
         TopicPartition(topic.name, p.partition_index): (
             refused(p.error_code, f"{topic.name}-{p.partition_index}", needs=[on_topic(DESCRIBE, topic.name)])

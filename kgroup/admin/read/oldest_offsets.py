@@ -28,8 +28,7 @@ def ask_oldest(
         by_topic.setdefault(partition.topic, []).append(entry)
     topics = tuple(ListOffsets0Topic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items())
     request = ListOffsets0Request(replica_id=CONSUMER_REPLICA, topics=topics)
-    answer = cluster.transport.request(leader, request, timeout_s=left_s)
-    assert isinstance(answer, ListOffsets0Response)
+    answer = cluster.ask(leader, request, ListOffsets0Response, timeout_s=left_s)
     return {
         TopicPartition(topic.name, p.partition_index): _offset(
             f"{topic.name}-{p.partition_index}", p.error_code, p.offsets

@@ -166,9 +166,7 @@ def _fetch(
 
     def ask(left_s: float) -> FetchResponse:
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
-        answer = cluster.transport.request(leader, request, max_version=NAMES_UNTIL, timeout_s=left_s)
-        assert isinstance(answer, FetchResponse)
-        return answer
+        return cluster.ask(leader, request, FetchResponse, versions=(0, NAMES_UNTIL), timeout_s=left_s)
 
     try:
         answer = cluster.retry.call(ask, idempotent=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
-from kgroup.domain import INTERNAL_TOPICS
+from kgroup.domain import INTERNAL_TOPICS, NO_OFFSET
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_records import (
@@ -17,7 +17,6 @@ from kgroup.protocol.messages.delete_records import (
 )
 
 HIGH_WATERMARK = -1
-NO_OFFSET = -1
 
 
 def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:

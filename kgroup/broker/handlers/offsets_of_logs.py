@@ -7,6 +7,7 @@ from collections import Counter
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
+from kgroup.domain import NO_LEADER_EPOCH
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.codec import Message
@@ -23,7 +24,6 @@ from kgroup.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from kgroup.runtime.placement import NO_EPOCH
 
 LATEST = -1
 EARLIEST = -2
@@ -113,7 +113,7 @@ def _listed(
     if committed:
         end = broker.producers.of(topic, wanted.partition_index, log).last_stable_offset
     offset, timestamp = find_offset(log, wanted.timestamp, end)
-    epoch = NO_EPOCH
+    epoch = NO_LEADER_EPOCH
     if offset >= 0:
         placement = broker.cluster.placement_of(known, wanted.partition_index)
         epoch = placement.epoch if wanted.timestamp == LATEST else placement.epoch_at(offset)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.domain import ZERO_UUID
+from kgroup.domain import NO_LEADER_EPOCH, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log, OffsetOutOfRange
 from kgroup.protocol.codec import Message
 from kgroup.runtime.catalog import CatalogTopic
-
-NO_LEADER_EPOCH = -1
 
 
 def topic_name(broker: Dispatcher, name: str, topic_id: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgroup.broker.call import Answer, Call, Silence
+from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
@@ -48,7 +48,7 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     if request.acks:
         return response
     failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
-    return Silence.HANG_UP if failed else Silence.QUIET
+    return NoResponse.CLOSE_CONNECTION if failed else NoResponse.NO_OP
 
 
 def _check(request: ProduceRequest) -> None:

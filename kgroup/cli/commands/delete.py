@@ -102,7 +102,7 @@ def command(
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
         planned = admin.plan_delete_groups(names)
-        wanted = [item.group_id for item in planned if item.result == "planned"]
+        wanted = [item.group_id for item in planned if item.planned]
         if not execute or not wanted:
             return show(env, deletion(planned, ages, where, None, None, named.unseen))
         Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their committed offsets?")

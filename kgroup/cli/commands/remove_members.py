@@ -129,7 +129,7 @@ def command(
         where = identity(admin, env)
         if plan_out:
             write_plan(plan_out, plan_document(plan))
-        count = sum(item.result == "planned" for item in plan.items)
+        count = sum(item.planned for item in plan.items)
         if not execute or not count:
             return show(env, planned(plan, where))
         Consent(execute, yes).ask(f"remove {count} member(s) of {plan.group_id}?")

@@ -206,6 +206,7 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
 def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
     """Remove every static member; one that still runs joins again, and the reset is refused then."""
     from kgroup.admin.change.remove_members import Selection
+    from kgroup.admin.models import ChangeStatus
 
     said = []
     for described in admin.describe(groups, offsets=False).groups:
@@ -213,6 +214,6 @@ def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) ->
         if static:
             plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
             done = admin.execute(plan)
-            removed = [str(item.instance_id) for item in done.items if item.result == "removed"]
+            removed = [str(item.instance_id) for item in done.items if item.result == ChangeStatus.REMOVED]
             said.append(f"{described.group_id}: removed {', '.join(removed)}   journal {done.journal_id}")
     return said

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.replay import At, Coverage, Story
     from kgroup.history.sources.chunks import Progress
-    from kgroup.history.sources.logs import PartitionLog
+    from kgroup.history.sources.logs import OffsetsLog
 
 _COVERAGE_LINES = 8
 _SHOW_PROGRESS_FROM = 32 << 20
@@ -43,7 +43,7 @@ SUSPICIOUS = (
 class Source:
     """The logs of a command's cluster or files."""
 
-    logs: "list[PartitionLog]"
+    logs: "list[OffsetsLog]"
     topic_names: dict[bytes, str]
     admin: "Admin | None" = None
     cluster: Document | None = None
@@ -157,7 +157,7 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
 
         logs = segment_logs(files)
         sizes = [log.size for log in logs]
-        found: list[PartitionLog] = [*logs]
+        found: list[OffsetsLog] = [*logs]
         yield Source(found, topic_names_near(files), sizes=sizes, env=env)
         return
     from kgroup.cli.env.session import identity, open_admin
@@ -169,7 +169,7 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
         wanted = topic.partitions
         if selection.names is not None:
             wanted = sorted({offsets_partition_of(name, len(wanted)) for name in selection.names})
-        live: list[PartitionLog] = [LiveLog(topic, partition, tolerant=True) for partition in wanted]
+        live: list[OffsetsLog] = [LiveLog(topic, partition, tolerant=True) for partition in wanted]
         yield Source(
             live,
             dict(topic.topic_names),

@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
 from kgroup.cli.output.result import ShownError
+from kgroup.domain import MemberStatus
 from kgroup.errors import ErrorCode
 
 STATE_STYLES: Mapping[str, str] = {
     "Stable": "green",
-    "stable": "green",
+    MemberStatus.STABLE: "green",
     "Empty": "dim",
     "Dead": "red",
     "PreparingRebalance": "yellow",
     "CompletingRebalance": "yellow",
     "Assigning": "yellow",
     "Reconciling": "yellow",
-    "revoking": "yellow",
-    "waiting": "yellow",
-    "left": "red",
+    MemberStatus.REVOKING: "yellow",
+    MemberStatus.WAITING: "yellow",
+    MemberStatus.LEFT: "red",
 }
 _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 # Kafka writes it URL-safe, librdkafka does not.

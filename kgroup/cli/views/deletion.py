@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from kgroup.admin.models import GroupResult, ItemError
+from kgroup.admin.models import ChangeStatus, GroupResult, ItemError
 from kgroup.cli.exit_codes import of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -21,7 +21,7 @@ def deletion(
 ) -> Result:
     """What a deletion would do, or did, group by group."""
     rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
-    wrong = [item for item in items if item.result in ("failed", "not_found")]
+    wrong = [item for item in items if item.result in (ChangeStatus.FAILED, ChangeStatus.NOT_FOUND)]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
     errors = [
         ShownError(
@@ -31,11 +31,14 @@ def deletion(
         )
         for item in wrong
     ]
-    counts = {name: sum(item.result == name for item in items) for name in ("planned", "deleted", "failed")}
+    counts = {
+        name: sum(item.result == name for item in items)
+        for name in (ChangeStatus.PLANNED, ChangeStatus.DELETED, ChangeStatus.FAILED)
+    }
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
     if journal_id:
         summary += f"   journal {journal_id}   committed offsets in {file}"
-    elif counts["planned"]:
+    elif counts[ChangeStatus.PLANNED]:
         summary += ".   Nothing changed. Add --execute."
     columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
     if ages:
@@ -50,7 +53,9 @@ def deletion(
         },
         (Table(tuple(columns), shown), summary),
         items="items",
-        names=[item.group_id for item in items if item.result in ("planned", "deleted")],
+        names=[
+            item.group_id for item in items if item.result in (ChangeStatus.PLANNED, ChangeStatus.DELETED)
+        ],
         errors=[*errors, *shown_errors(unseen)],
         exit_code=of_seen(of_batch(codes, len(wrong) < len(items)), unseen),
         cluster=where,

@@ -17,7 +17,7 @@ from kgroup.cli.output.wording import (
     short_member_id,
     tasks_text,
 )
-from kgroup.domain import Document, TopicPartition
+from kgroup.domain import Document, MemberStatus, TopicPartition
 
 _GROUP = Column("group_id", "GROUP", wide=True)
 MEMBER_COLUMNS = (
@@ -206,7 +206,7 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
 
 
 def _state(member: Member) -> str:
-    if member.state != "revoking" or member.target_assignment is None:
+    if member.state != MemberStatus.REVOKING or member.target_assignment is None:
         return member.state
     kept = {(entry.topic, p) for entry in member.target_assignment for p in entry.partitions}
     going = [

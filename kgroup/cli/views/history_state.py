@@ -7,8 +7,7 @@ from dataclasses import replace
 from kgroup.admin.models import Assignment, GroupDescription, ItemError, Member, OffsetRow, TopicAssignment
 from kgroup.admin.read.applications import of_application, told_by
 from kgroup.domain import TopicPartition
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState
-from kgroup.history.fold.state import Member as MemberState
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState, RecordedMember
 from kgroup.protocol.embedded.member import Application, application_of, embedded
 
 
@@ -75,11 +74,11 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
     )
 
 
-def _in_order(state: GroupState) -> list[MemberState]:
+def _in_order(state: GroupState) -> list[RecordedMember]:
     return sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
 
 
-def _opaque(member: MemberState) -> bool:
+def _opaque(member: RecordedMember) -> bool:
     """Whether a classic member joined with something else than a subscription of the consumer protocol."""
     return member.joined_with is None and bool(member.metadata)
 

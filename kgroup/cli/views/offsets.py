@@ -6,14 +6,10 @@ from dataclasses import asdict
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import (
     ABSENT,
-    DONE,
-    FAILED,
-    PLANNED,
-    REFUSED,
-    UNCHANGED,
     OffsetChange,
     OffsetsPlan,
 )
+from kgroup.admin.models import ChangeStatus
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -28,7 +24,15 @@ _ROWS = (
     Column("new_offset", "NEW", right=True),
     Column("change", right=True),
 )
-_RESULT = Column("result", style={DONE: "green", FAILED: "red", REFUSED: "red", UNCHANGED: "dim"})
+_RESULT = Column(
+    "result",
+    style={
+        ChangeStatus.DONE: "green",
+        ChangeStatus.FAILED: "red",
+        ChangeStatus.REFUSED: "red",
+        ChangeStatus.UNCHANGED: "dim",
+    },
+)
 _NON_EMPTY = "NON_EMPTY_GROUP"
 _CSV = (Column("topic"), Column("partition"), Column("offset"))
 
@@ -36,8 +40,8 @@ _CSV = (Column("topic"), Column("partition"), Column("offset"))
 def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool = False) -> Result:
     """What would be done, and why not where it would be refused now: then REFUSED."""
     refused = {group.group_id for group in plan.refused}
-    counted = [item for item in plan.items if item.result == PLANNED and item.group_id not in refused]
-    failing = [item for item in plan.items if item.result == FAILED]
+    counted = [item for item in plan.items if item.planned and item.group_id not in refused]
+    failing = [item for item in plan.items if item.result == ChangeStatus.FAILED]
     absent = [g for g in plan.groups if g.state == ABSENT and not any(_of(plan.items, g.group_id))]
     errors = [
         *(
@@ -49,7 +53,10 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     ]
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(absent)
-    fine = any(i.result in (PLANNED, UNCHANGED) and i.group_id not in refused for i in plan.items)
+    fine = any(
+        i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
+        for i in plan.items
+    )
     last = "Nothing changed. Add --execute." if counted else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
@@ -71,9 +78,10 @@ def executed(
     notes: Sequence[str] = (),
 ) -> Result:
     """What was done, item by item."""
-    wrong = [item for item in done.items if item.result in (REFUSED, FAILED)]
+    wrong = [item for item in done.items if item.result in (ChangeStatus.REFUSED, ChangeStatus.FAILED)]
     counts = {
-        name: sum(item.result == name for item in done.items) for name in (DONE, UNCHANGED, REFUSED, FAILED)
+        name: sum(item.result == name for item in done.items)
+        for name in (ChangeStatus.DONE, ChangeStatus.UNCHANGED, ChangeStatus.REFUSED, ChangeStatus.FAILED)
     }
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
     if done.journal_id:
@@ -84,9 +92,9 @@ def executed(
         _data(done.plan, done.items, done.journal_id),
         (*_tables(done.items, with_results=True), *notes, summary),
         items="items",
-        names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == DONE],
+        names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
         errors=[*_errors_by_group(wrong, done.plan), *(_absent_error(group.group_id) for group in absent)],
-        exit_code=of_batch(codes, bool(counts[DONE] or counts[UNCHANGED])),
+        exit_code=of_batch(codes, bool(counts[ChangeStatus.DONE] or counts[ChangeStatus.UNCHANGED])),
         cluster=where,
         main=_csv(done.plan, done.items) if csv else None,
     )
@@ -154,14 +162,19 @@ def _shown(item: OffsetChange) -> Document:
     row = _row(item)
     if row["change"] is not None:
         row["change"] = f"{row['change']:+d}" if row["change"] else "0"
-    if row["new_offset"] is None and item.result in (PLANNED, DONE):
+    if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
         row["new_offset"] = "deleted"
     return row
 
 
 def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
     """Rows as Kafka's `--export` prints them: with the group when several were asked for."""
-    rows = [i for i in items if i.after is not None and i.result in (PLANNED, DONE, UNCHANGED)]
+    rows = [
+        i
+        for i in items
+        if i.after is not None
+        and i.result in (ChangeStatus.PLANNED, ChangeStatus.DONE, ChangeStatus.UNCHANGED)
+    ]
     columns = ((Column("group"),) if len(plan.groups) > 1 else ()) + _CSV
     return Table(
         columns,
@@ -210,6 +223,6 @@ def _error(item: OffsetChange) -> ShownError:
 
 
 def _exit_code(item: OffsetChange) -> ExitCode:
-    if item.result == REFUSED or item.error_code == PLAN_STALE:
+    if item.result == ChangeStatus.REFUSED or item.error_code == PLAN_STALE:
         return ExitCode.REFUSED
     return of_code_name(item.error_code or "")

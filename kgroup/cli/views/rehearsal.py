@@ -16,7 +16,7 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 if TYPE_CHECKING:
     from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
     from kgroup.cli.inputs.history import Source
-    from kgroup.history.sources.logs import PartitionLog
+    from kgroup.history.sources.logs import OffsetsLog
 
 READABLE = 100
 """Records hold hundreds of characters: as text they are broken to lines of this length."""
@@ -137,7 +137,7 @@ def _made_up(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
-def _log_with(source: "Source", group: str) -> "PartitionLog":
+def _log_with(source: "Source", group: str) -> "OffsetsLog":
     """The one log that may hold the group: live it is the only one, among files the first that has it."""
     from kgroup.history.raw import raw_rows
 
@@ -147,7 +147,7 @@ def _log_with(source: "Source", group: str) -> "PartitionLog":
     raise ConfigError(f"no record of group {group} in these files")
 
 
-def _unread(logs: "Sequence[PartitionLog]") -> list[ShownError]:
+def _unread(logs: "Sequence[OffsetsLog]") -> list[ShownError]:
     """Damaged ranges: what they held is missing from the copy. Logs are read more than once."""
     bad = {str(each): each.source for log in logs for each in log.bad}
     hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kgroup.admin.models import ItemResult, Plan
+from kgroup.admin.models import ChangeStatus, ItemResult, Plan
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -20,7 +20,10 @@ _PLANNED = (
 _DONE = (
     Column("instance_id", "INSTANCE"),
     Column("member_id", "MEMBER"),
-    Column("result", style={"removed": "green", "failed": "red", "not_found": "yellow"}),
+    Column(
+        "result",
+        style={ChangeStatus.REMOVED: "green", ChangeStatus.FAILED: "red", ChangeStatus.NOT_FOUND: "yellow"},
+    ),
     Column("error_code", "ERROR"),
     Column("effect"),
 )
@@ -28,7 +31,7 @@ _DONE = (
 
 def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """What would be done; NOT_FOUND when none of the members asked for is in the group."""
-    absent = [item for item in plan.items if item.result == "not_found"]
+    absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
     last = "Nothing changed. Add --execute." if count else "Nothing to do."
     seen = _members(plan)
@@ -38,7 +41,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
         _data(plan, plan.items, executed=False),
         (_headline(plan), Table(_PLANNED, [_planned_row(item, seen) for item in plan.items]), last),
         items="items",
-        names=[_name(item) for item in plan.items if item.result == "planned"],
+        names=[_name(item) for item in plan.items if item.planned],
         errors=[_error(item) for item in absent],
         exit_code=ExitCode.NOT_FOUND if absent and not count else ExitCode.OK,
         cluster=where,
@@ -53,8 +56,8 @@ def executed(
     waited: str | ShownError | None = None,
 ) -> Result:
     """What was done, item by item; `waited` tells how waiting for the group ended."""
-    removed = [item for item in items if item.result == "removed"]
-    failed = [item for item in items if item.result != "removed"]
+    removed = [item for item in items if item.result == ChangeStatus.REMOVED]
+    failed = [item for item in items if item.result != ChangeStatus.REMOVED]
     exit_code = of_batch([_exit_code(item) for item in failed], bool(removed))
     summary = f"{len(removed)} removed" + (f", {len(failed)} failed" if failed else "")
     if journal_id:
@@ -122,7 +125,7 @@ def _name(item: ItemResult) -> str:
 
 
 def _exit_code(item: ItemResult) -> ExitCode:
-    if item.result == "not_found":
+    if item.result == ChangeStatus.NOT_FOUND:
         return ExitCode.NOT_FOUND
     return of_code_name(item.error_code or "")
 

@@ -18,6 +18,8 @@ from kgroup.protocol.subscription import subscribed_topics
 
 Protocols = tuple[JoinGroupRequestProtocol, ...]
 CONSUMER = "consumer"
+NO_REBALANCE_TIMEOUT = -1
+"""In records before version 1, which have none."""
 
 
 @dataclass(slots=True)
@@ -299,7 +301,9 @@ def _member_of(stored: MemberMetadata, value: GroupMetadataValue) -> ClassicMemb
         client_id=stored.client_id,
         client_host=stored.client_host,
         rebalance_timeout_ms=(
-            stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
+            stored.session_timeout
+            if stored.rebalance_timeout == NO_REBALANCE_TIMEOUT
+            else stored.rebalance_timeout
         ),
         session_timeout_ms=stored.session_timeout,
         protocol_type=value.protocol_type,

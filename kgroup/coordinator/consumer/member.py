@@ -22,6 +22,8 @@ LEFT_EPOCH = -2
 """Of a static member that is gone for a while (CP-15)."""
 NO_EPOCH = -1
 """Of what has none: a member without a record 8, a commit without a member, a partition without an owner."""
+UNCHANGED_TIMEOUT = -1
+"""A rebalance timeout that is as it was (CP-16); other fields are null then."""
 
 
 class MemberState(IntEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.consumer.member import LEFT_EPOCH
+from kgroup.coordinator.consumer.member import LEFT_EPOCH, UNCHANGED_TIMEOUT
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -41,7 +41,7 @@ def _ids(step: Step, request: ConsumerGroupHeartbeatRequest) -> None:
 def _epoch(request: ConsumerGroupHeartbeatRequest) -> None:
     epoch = request.member_epoch
     if epoch == 0:
-        if request.rebalance_timeout_ms == -1:
+        if request.rebalance_timeout_ms == UNCHANGED_TIMEOUT:
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
         if request.topic_partitions is None or request.topic_partitions:
             raise _invalid("TopicPartitions must be empty when (re-)joining.")

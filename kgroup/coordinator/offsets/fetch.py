@@ -10,7 +10,7 @@ from kgroup.coordinator.offset_store import NO_OFFSETS, GroupOffsets, StoredOffs
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import refuse_streams_fetch
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import ZERO_UUID
+from kgroup.domain import NO_OFFSET, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -26,7 +26,6 @@ from kgroup.protocol.messages.offset_fetch import (
 
 MANY_GROUPS_SINCE = 8
 TOPIC_IDS_SINCE = 10
-NO_OFFSET = -1
 
 
 def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:

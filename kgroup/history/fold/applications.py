@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kgroup.history.fold.events import duration_text
-from kgroup.history.fold.state import Member, View
+from kgroup.history.fold.state import RecordedMember, View
 from kgroup.protocol.embedded.connect import ConnectWorker, Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application, application_of, embedded
 from kgroup.protocol.embedded.schema_registry import RegistryInstance
@@ -22,7 +22,7 @@ def application(view: View) -> Application | None:
     return application_of("", view.protocol_type, view.assignor)
 
 
-def share(view: View, member: Member) -> str | None:
+def share(view: View, member: RecordedMember) -> str | None:
     """What a member was given in its generation, with its name: `w1:8083 orders-sink, orders-sink-0`.
 
     None for a plain consumer; "unknown" in the place of what its bytes do not tell.
@@ -46,7 +46,7 @@ def _work(running: Work | None) -> str:
     return "unknown" if running is None else _some(running.names) or "nothing"
 
 
-def _elected(instance: RegistryInstance | None, member: Member) -> str:
+def _elected(instance: RegistryInstance | None, member: RecordedMember) -> str:
     election = instance.election if instance else None
     if election is None:
         return "unknown"
@@ -63,7 +63,7 @@ def _tasks(thread: StreamsThread | None) -> str:
     return (_some(given.active) or "nothing") + standby
 
 
-def _thread_name(thread: StreamsThread | None, member: Member) -> str:
+def _thread_name(thread: StreamsThread | None, member: RecordedMember) -> str:
     return (thread.thread if thread else None) or member.label
 
 
@@ -125,7 +125,7 @@ def scheduled(before: View, after: View) -> str | None:
     return None
 
 
-def difference(view: View, old: Member, new: Member) -> str | None:
+def difference(view: View, old: RecordedMember, new: RecordedMember) -> str | None:
     """How what a member joined with differs from the time before; None for a plain consumer."""
     whose = application(view)
     if whose is None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, UNDECODED, Member
+from kgroup.history.fold.state import (
+    CLASSIC,
+    CONSUMER,
+    KINDS,
+    SHARE,
+    SIMPLE,
+    STREAMS,
+    UNDECODED,
+    RecordedMember,
+)
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
@@ -128,7 +137,7 @@ def _conversion_members(step: GroupStep, carry: Carry, members: Membership) -> N
     _replaced(step, members)
 
 
-def _left(step: GroupStep, member: Member, carry: Carry) -> None:
+def _left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
     held = f", held {partitions_text(member.holds)}" if member.holds else ""
     if share := applications.share(step.before, member):
         held += f" ({share})"
@@ -156,7 +165,7 @@ def _replaced(step: GroupStep, members: Membership) -> None:
     for old, new in members.replaced:
         # Only a member that left for now (epoch -2, CP-15) is known to be gone; else two processes may share
         # the id, and the newer fences the older (KIP-345; SM-33).
-        away = old.state == "left"
+        away = old.state == MemberStatus.LEFT
         if old.protocol != new.protocol:
             how = f"now speaks the {new.protocol} protocol, under a new member id"
         elif away:
@@ -320,11 +329,11 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
         got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
         more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
         # Counted from the first record on: further epochs do not give a member more time (CP-17).
-        if member.state == "revoking":
+        if member.state == MemberStatus.REVOKING:
             carry.revoking.setdefault(member.member_id, step.timestamp_ms)
         else:
             carry.revoking.pop(member.member_id, None)
-        if member.state == "left" and (was is None or was.state != "left"):
+        if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = partitions_text(member.holds)
             step.tell(
                 Kind.MEMBER_LEFT_FOR_NOW, f"{member.label} left for now and keeps {kept}", member, **more
@@ -337,18 +346,18 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             _moved(step, member, was, more)
 
 
-def _moved(step: GroupStep, member: Member, was: Member | None, more: Fields) -> None:
+def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, more: Fields) -> None:
     given = was.holds - member.holds if was else frozenset()
     gave = f", gave up {partitions_text(given)}" if given else ""
     owns = partitions_text(member.assigned)
-    if member.state == "revoking":
+    if member.state == MemberStatus.REVOKING:
         text = f"{member.label} has to give up {partitions_text(member.revoking)}"
         step.tell(Kind.MEMBER_REVOKING, text, member, **more)
-    elif member.state == "waiting":
+    elif member.state == MemberStatus.WAITING:
         missing = (member.target or frozenset()) - member.assigned
         text = f"{member.label} owns {owns}, waits for {partitions_text(missing)}{gave}"
         step.tell(Kind.MEMBER_WAITING, text, member, **more)
-    elif member.state == "stable" and member.epoch > 0:
+    elif member.state == MemberStatus.STABLE and member.epoch > 0:
         text = f"{member.label} owns {owns} at epoch {member.epoch}{gave}"
         step.tell(Kind.MEMBER_RECONCILED, text, member, **more)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, Unowned, duration_text, partitions_text
 from kgroup.history.fold.ownership import GivenUp
-from kgroup.history.fold.state import Member, View
+from kgroup.history.fold.state import RecordedMember, View
 
 MIN_RETENTION_MS = 60_000
 """The shortest retention a broker takes (offsets.retention.minutes): younger commits do not expire."""
@@ -22,10 +22,10 @@ MIN_RETENTION_MS = 60_000
 class Membership:
     """How the members of a group differ between two moments; `replaced` pairs share an instance id."""
 
-    joined: tuple[Member, ...] = ()
-    left: tuple[Member, ...] = ()
-    replaced: tuple[tuple[Member, Member], ...] = ()
-    kept: tuple[tuple[Member, Member], ...] = ()
+    joined: tuple[RecordedMember, ...] = ()
+    left: tuple[RecordedMember, ...] = ()
+    replaced: tuple[tuple[RecordedMember, RecordedMember], ...] = ()
+    kept: tuple[tuple[RecordedMember, RecordedMember], ...] = ()
 
     @classmethod
     def between(cls, before: View, after: View) -> Membership:
@@ -42,15 +42,17 @@ class Membership:
         )
 
     @property
-    def resubscribed(self) -> tuple[tuple[Member, Member], ...]:
+    def resubscribed(self) -> tuple[tuple[RecordedMember, RecordedMember], ...]:
         """Members whose subscription is another one now, replaced ones too."""
         pairs = (*self.kept, *self.replaced)
         return tuple((a, b) for a, b in pairs if (a.topics, a.regex) != (b.topics, b.regex))
 
     @property
-    def returned(self) -> tuple[tuple[Member, Member], ...]:
+    def returned(self) -> tuple[tuple[RecordedMember, RecordedMember], ...]:
         """Members that had left for now and came back under their old member id."""
-        return tuple((a, b) for a, b in self.kept if a.state == "left" and b.state != "left")
+        return tuple(
+            (a, b) for a, b in self.kept if a.state == MemberStatus.LEFT and b.state != MemberStatus.LEFT
+        )
 
 
 _REJOIN = (
@@ -59,7 +61,7 @@ _REJOIN = (
 )
 
 
-def labels(members: Iterable[Member]) -> str:
+def labels(members: Iterable[RecordedMember]) -> str:
     return ", ".join(m.label for m in members)
 
 
@@ -140,7 +142,7 @@ def _rejoined(after: View, members: Membership) -> tuple[str, bool]:
     )
 
 
-def _difference(view: View, old: Member, new: Member) -> str:
+def _difference(view: View, old: RecordedMember, new: RecordedMember) -> str:
     """How the metadata of a member differs, "" if only in the generation that every rejoin changes."""
     a, b = old.joined_with, new.joined_with
     own = applications.difference(view, old, new)
@@ -158,17 +160,17 @@ def _difference(view: View, old: Member, new: Member) -> str:
     return ", ".join(found)
 
 
-def way_out(member: Member) -> str:
+def way_out(member: RecordedMember) -> str:
     """How a member may have gone: the records hold only that it is gone."""
     # A static client sends no LeaveGroup when it closes (KIP-345; SM-47).
     if member.protocol == "classic" and member.instance_id:
         return "expired, or removed by an admin: static members do not leave when they close"
-    if member.state == "left":
+    if member.state == MemberStatus.LEFT:
         return "did not come back before its session ended, or was removed for good"
     return "left, expired, or was removed: the records do not tell"
 
 
-def silent_since(member: Member) -> str:
+def silent_since(member: RecordedMember) -> str:
     """The earliest moment a crash can have been, for a member that may have expired."""
     if member.session_timeout_ms <= 0:
         return ""

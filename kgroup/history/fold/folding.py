@@ -17,8 +17,9 @@ from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.restarts import Restart
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, Member, View, renamed
+from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, RecordedMember, View, renamed
 from kgroup.history.fold.step import Carry, GroupStep
+from kgroup.history.fold.stored import restored
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import (
     RUN_OFFSETS,
@@ -40,7 +41,7 @@ class Holdings(NamedTuple):
     """The members of a group, with what they hold, from a time (ms) on."""
 
     timestamp_ms: int
-    members: tuple[Member, ...]
+    members: tuple[RecordedMember, ...]
 
 
 @dataclass(slots=True)
@@ -67,6 +68,8 @@ class _Group:
     spans: Spans = field(default_factory=Spans)
     open: _Open | None = None
     first_offset: int = -1
+
+    __setstate__ = restored
 
 
 class Fold:

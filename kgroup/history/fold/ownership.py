@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold.events import Unowned
-from kgroup.history.fold.state import Member
+from kgroup.history.fold.state import RecordedMember
 
 
-def owners(members: Mapping[str, Member]) -> dict[TopicPartition, str]:
+def owners(members: Mapping[str, RecordedMember]) -> dict[TopicPartition, str]:
     """The member that holds each partition; one that left for now holds its own, but nobody reads them."""
-    return {p: m.member_id for m in members.values() if m.state != "left" for p in m.holds}
+    return {p: m.member_id for m in members.values() if m.state != MemberStatus.LEFT for p in m.holds}
 
 
-GivenUp = dict[TopicPartition, Member]
+GivenUp = dict[TopicPartition, RecordedMember]
 """Partitions that a classic generation took from a member that stayed, and gave to nobody; with the member.
 
 What a cooperative assignor does before it moves a partition (KIP-429): the member lets go of it, commits it
@@ -32,7 +32,10 @@ class Ownership:
     given_up: GivenUp = field(default_factory=dict)
 
     def generation(
-        self, before: Mapping[str, Member], after: Mapping[str, Member], freed: frozenset[TopicPartition]
+        self,
+        before: Mapping[str, RecordedMember],
+        after: Mapping[str, RecordedMember],
+        freed: frozenset[TopicPartition],
     ) -> GivenUp:
         """Take note of what a new generation took from members that stayed; what the one before had taken."""
         old, self.given_up = self.given_up, {}
@@ -45,7 +48,7 @@ class Ownership:
         return old
 
     def change(
-        self, before: Mapping[str, Member], after: Mapping[str, Member], timestamp_ms: int
+        self, before: Mapping[str, RecordedMember], after: Mapping[str, RecordedMember], timestamp_ms: int
     ) -> tuple[frozenset[TopicPartition], tuple[Unowned, ...]]:
         """What became free in a step, and what got an owner again after how long."""
         # Members that no record touched are the same objects: a group of thousands changes member by member.

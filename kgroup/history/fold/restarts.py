@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
+from kgroup.domain import MemberStatus
 from kgroup.history.fold.explain import Membership
-from kgroup.history.fold.state import Member
+from kgroup.history.fold.state import RecordedMember
 
 _T = TypeVar("_T")
 MAX_AWAY = 10_000
@@ -58,15 +59,15 @@ class Absences:
             # Of thousands of members a step touches one: the others are the same objects.
             if old is new or new.instance_id is None:
                 continue
-            if new.state == "left" and old.state != "left":
+            if new.state == MemberStatus.LEFT and old.state != MemberStatus.LEFT:
                 _remember(self.away, new.instance_id, timestamp_ms)
-            elif new.state != "left":
+            elif new.state != MemberStatus.LEFT:
                 self.away.pop(new.instance_id, None)
         for member in members.joined:
             if member.instance_id is not None:
                 self._back(member.instance_id, timestamp_ms, offset)
 
-    def _ended(self, instance_id: str, member: Member, timestamp_ms: int) -> None:
+    def _ended(self, instance_id: str, member: RecordedMember, timestamp_ms: int) -> None:
         left_ms = self.away.pop(instance_id, None)
         if left_ms is not None:
             session_ms = timestamp_ms - left_ms

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
+from kgroup.history.fold.stored import restored
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.items import Committed, GroupRecord, OtherRecord
 from kgroup.protocol import group_records as r
@@ -25,14 +26,14 @@ UNDECODED = (STREAMS, SHARE)
 KINDS = (CLASSIC, CONSUMER, *UNDECODED)
 _KIND_OF = {**dict.fromkeys(range(10, 16), SHARE), **dict.fromkeys(range(17, 24), STREAMS)}
 LEFT_FOR_NOW = -2
-_STATES = {0: "stable", 1: "revoking", 2: "waiting"}
+_STATES = {0: MemberStatus.STABLE, 1: MemberStatus.REVOKING, 2: MemberStatus.WAITING}
 T = TypeVar("T")
 V = TypeVar("V", bound=RecordValue)
 Topics = tuple[tuple[bytes, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RecordedMember:
     """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
 
     `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
@@ -48,7 +49,7 @@ class Member:
     host: str
     protocol: str
     epoch: int
-    state: str
+    state: MemberStatus
     topics: tuple[str, ...] = ()
     regex: str | None = None
     rack_id: str | None = None
@@ -65,8 +66,10 @@ class Member:
     given: bytes | None = None
     """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
     metadata: bytes = b""
-    assignment: bytes = b""
     joined_with: Subscription | None = None
+    assignment: bytes = b""
+
+    __setstate__ = restored
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
@@ -98,9 +101,11 @@ class View:
     assignor: str | None
     leader: str | None
     state_timestamp_ms: int
-    members: Mapping[str, Member]
+    members: Mapping[str, RecordedMember]
     regexes: Mapping[str, tuple[str, ...]]
     protocol_type: str
+
+    __setstate__ = restored
 
     @property
     def state(self) -> str:
@@ -122,7 +127,7 @@ class View:
         """Whether every member has reached the target of the newest group epoch."""
         done = self.assignment_epoch
         return self.epoch == done and all(
-            m.state == "stable" and m.epoch == done for m in self.members.values()
+            m.state == MemberStatus.STABLE and m.epoch == done for m in self.members.values()
         )
 
 
@@ -131,7 +136,7 @@ def renamed(view: View, names: Mapping[str, str]) -> View:
     return replace(view, members={m: _renamed(member, names) for m, member in view.members.items()})
 
 
-def _renamed(member: Member, names: Mapping[str, str]) -> Member:
+def _renamed(member: RecordedMember, names: Mapping[str, str]) -> RecordedMember:
     def of(place: TopicPartition) -> TopicPartition:
         return TopicPartition(names.get(place.topic, place.topic), place.partition)
 
@@ -157,7 +162,7 @@ class GroupState:
         self.targets: dict[str, r.ConsumerGroupTargetAssignmentMemberValue] = {}
         self.currents: dict[str, r.ConsumerGroupCurrentMemberAssignmentValue] = {}
         self.regexes: dict[str, tuple[str, ...]] = {}
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, RecordedMember] = {}
         self.offsets: dict[TopicPartition, Committed] = {}
         self.pending: dict[int, dict[TopicPartition, Committed]] = {}
         self.newest_classic = self.newest_consumer = -1
@@ -253,21 +258,22 @@ class GroupState:
     def _ids(self) -> set[str]:
         return self.subscriptions.keys() | self.currents.keys()
 
-    def _consumer_member(self, member_id: str, names: TopicNames) -> Member:
+    def _consumer_member(self, member_id: str, names: TopicNames) -> RecordedMember:
         told, now = self.subscriptions.get(member_id), self.currents.get(member_id)
         target = self.targets.get(member_id)
         classic = getattr(told, "classic_member_metadata", None)
         speaks = CLASSIC if classic is not None else CONSUMER
         epoch = now.member_epoch if now is not None else -1
-        state = "left" if epoch == LEFT_FOR_NOW else _STATES.get(getattr(now, "state", 0), "unknown")
-        return Member(
+        coded = _STATES.get(getattr(now, "state", 0), MemberStatus.UNKNOWN)
+        state = MemberStatus.LEFT if epoch == LEFT_FOR_NOW else coded
+        return RecordedMember(
             member_id=member_id,
             instance_id=getattr(told, "instance_id", None),
             client_id=getattr(told, "client_id", ""),
             host=getattr(told, "client_host", ""),
             protocol=speaks,
             epoch=epoch,
-            state=state if now is not None else "joining",
+            state=state if now is not None else MemberStatus.JOINING,
             topics=tuple(getattr(told, "subscribed_topic_names", ())),
             regex=getattr(told, "subscribed_topic_regex", None) or None,
             rack_id=getattr(told, "rack_id", None),
@@ -306,23 +312,23 @@ class GroupState:
         return max(sorted(set(votes)), key=votes.count) if votes else None
 
 
-def classic_members(value: r.GroupMetadataValue) -> dict[str, Member]:
+def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
     """The members in a classic group's record (GroupMetadata value, any version)."""
-    found: dict[str, Member] = {}
+    found: dict[str, RecordedMember] = {}
     # Connect's workers, and whoever else uses the protocol, join with bytes of their own.
     consumer = value.protocol_type == "consumer"
     for m in value.members:
         joined = _subscription(m.subscription) if consumer else None
         given = _assignment(m.assignment) if consumer else None
         session = m.session_timeout
-        found[m.member_id] = Member(
+        found[m.member_id] = RecordedMember(
             member_id=m.member_id,
             instance_id=m.group_instance_id,
             client_id=m.client_id,
             host=m.client_host,
             protocol=CLASSIC,
             epoch=value.generation,
-            state="stable",
+            state=MemberStatus.STABLE,
             topics=tuple(sorted(joined.topics)) if joined is not None else (),
             rack_id=joined.rack if joined is not None else None,
             # Value version 0 has no rebalance timeout: then the session's is meant (KIP-62).

@@ -9,7 +9,8 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.restarts import Absences
-from kgroup.history.fold.state import Member, View
+from kgroup.history.fold.state import RecordedMember, View
+from kgroup.history.fold.stored import restored
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""
@@ -25,6 +26,8 @@ class Carry:
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that have to give partitions up, and since when (ms)."""
     absences: Absences = field(default_factory=Absences)
+
+    __setstate__ = restored
 
 
 @dataclass(slots=True)
@@ -49,7 +52,7 @@ class GroupStep:
     """Whether nothing of the group's earlier records is missing."""
     events: list[Event] = field(default_factory=list)
 
-    def tell(self, kind: Kind, detail: str, member: Member | None = None, **more: Any) -> None:
+    def tell(self, kind: Kind, detail: str, member: RecordedMember | None = None, **more: Any) -> None:
         """Append an event with this step's place and epochs; `more` overrides any field."""
         told: Fields = {
             "kind": kind,

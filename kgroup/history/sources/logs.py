@@ -23,7 +23,7 @@ _PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
 
 
-class PartitionLog(Protocol):
+class OffsetsLog(Protocol):
     """The log of one partition of `__consumer_offsets`, read from its start."""
 
     partition: int

@@ -26,12 +26,24 @@ from kgroup.pipeline.schemas import EVENTS, Row
 from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE, TableWriter
 
 _FLUSH = 20_000
+_MOVED = {
+    "kgroup.history.commits": "kgroup.history.fold.commits",
+    "kgroup.history.fold": "kgroup.history.fold.folding",
+    "kgroup.history.ownership": "kgroup.history.fold.ownership",
+    "kgroup.history.state": "kgroup.history.fold.state",
+    "kgroup.history.step": "kgroup.history.fold.step",
+    "kgroup.pipeline.folding": "kgroup.pipeline.tables.folding",
+}
+"""Modules by the names under which folds of earlier versions were stored."""
+_RENAMED = {("kgroup.history.fold.state", "Member"): "RecordedMember"}
 
 
 class _Unpickler(pickle.Unpickler):
     """Makes values of kgroup's own classes only: a file in a store must not run code."""
 
     def find_class(self, module: str, name: str) -> type:
+        module = _MOVED.get(module, module)
+        name = _RENAMED.get((module, name), name)
         if module.partition(".")[0] == "kgroup" and "." not in name:
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__.startswith("kgroup."):

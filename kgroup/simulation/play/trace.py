@@ -17,7 +17,7 @@ from kgroup.simulation.world.world import START_MS
 
 @dataclass(slots=True)
 class SimulatedLog:
-    """The log of a run's partition, as history reads logs (`history.sources.PartitionLog`)."""
+    """The log of a run's partition, as history reads logs (`history.sources.OffsetsLog`)."""
 
     partition: int
     log: MemoryLog

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgroup.admin.migrate.execute import OffsetChange, changes, roll_order
+from kgroup.admin.migrate.execute import MovedOffset, changes, roll_order
 from kgroup.admin.migrate.models import Logged
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from tests.unit.admin.test_migrate_plan import consumer_member, described, evidence, group
@@ -14,10 +14,10 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
     ("after", "expected"),
     [
         ({T0: OffsetAndMetadata(5)}, ()),
-        ({T0: OffsetAndMetadata(6)}, (OffsetChange("t", 0, 5, 6),)),
-        ({}, (OffsetChange("t", 0, 5, None),)),
-        ({T0: OffsetAndMetadata(5), T1: OffsetAndMetadata(1)}, (OffsetChange("t", 1, None, 1),)),
-        ({T0: OffsetAndMetadata(5, metadata="x")}, (OffsetChange("t", 0, 5, 5),)),
+        ({T0: OffsetAndMetadata(6)}, (MovedOffset("t", 0, 5, 6),)),
+        ({}, (MovedOffset("t", 0, 5, None),)),
+        ({T0: OffsetAndMetadata(5), T1: OffsetAndMetadata(1)}, (MovedOffset("t", 1, None, 1),)),
+        ({T0: OffsetAndMetadata(5, metadata="x")}, (MovedOffset("t", 0, 5, 5),)),
     ],
 )
 def test_offsets_that_are_not_the_same_are_named(after, expected):

@@ -266,7 +266,7 @@ def test_a_parked_call_is_forgotten_when_its_peer_is_gone() -> None:
     run(test)
 
 
-def test_connections_start_as_stirred() -> None:
+def test_connections_start_as_active() -> None:
     """A connection made just before the idle check is not closed by it."""
 
     async def test(server: Server) -> None:

@@ -88,7 +88,7 @@ def test_many_greedy_connections_have_one_turn_of_the_loop_between_them() -> Non
             other = await stack.enter_async_context(connected(server))
             for each in greedy:
                 each.send_raw(encode_request(BEAT, 4, 1, "greedy") * 500)
-            await until(lambda: all(c._queued for c in server.connections if c.stirred and c._buffer))
+            await until(lambda: all(c._queued for c in server.connections if c.active and c._buffer))
             await other.call(PING, 3)
             order = Order(server)
             for _ in range(5):

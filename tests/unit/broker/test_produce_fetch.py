@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.broker.call import Call, Silence
+from kgroup.broker.call import Call, NoResponse
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
@@ -254,9 +254,9 @@ def test_the_offsets_topic_is_not_for_producers(ready: EmbeddedTransport) -> Non
 
 def test_acks(ready: EmbeddedTransport) -> None:
     silent = Call(produce_request(batch(b"a"), acks=0), 12, "c", "/h", 0)
-    assert ready.dispatcher.handle(silent) is Silence.QUIET
+    assert ready.dispatcher.handle(silent) is NoResponse.NO_OP
     wrong = Call(produce_request(b"", acks=0), 12, "c", "/h", 0)
-    assert ready.dispatcher.handle(wrong) is Silence.HANG_UP
+    assert ready.dispatcher.handle(wrong) is NoResponse.CLOSE_CONNECTION
     assert values(fetch(ready, 0)) == [b"a"]
     odd = ready.request(0, produce_request(batch(b"a"), acks=2), max_version=12)
     assert isinstance(odd, ProduceResponse)

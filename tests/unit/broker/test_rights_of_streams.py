@@ -1,4 +1,4 @@
-"""What an application of Kafka Streams needs, as KafkaApis of 4.3.1 checks it; codes and details are Kafka's."""
+"""What an application of Kafka Streams needs, as KafkaApis of 4.3.1 checks it; codes and details are its."""
 
 from __future__ import annotations
 

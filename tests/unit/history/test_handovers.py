@@ -13,7 +13,7 @@ from kgroup.protocol.subscription import Assignment, Subscription
 
 from .logs import GROUP, MemoryLog, batch, commit
 
-Seat = tuple[tuple[int, ...], tuple[int, ...]]
+Holding = tuple[tuple[int, ...], tuple[int, ...]]
 """What a member had when it joined, and what it was given."""
 
 
@@ -21,10 +21,10 @@ def places(numbers: tuple[int, ...]) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition("t", n) for n in numbers)
 
 
-def generation(number: int, seats: Mapping[str, Seat], **more: object) -> tuple[bytes, bytes | None]:
+def generation(number: int, holdings: Mapping[str, Holding], **more: object) -> tuple[bytes, bytes | None]:
     """A group's record; members by instance id."""
     made = []
-    for name, (owned, given) in seats.items():
+    for name, (owned, given) in holdings.items():
         subscription = Subscription(("t",), owned=places(owned), generation=number - 1, **more)  # type: ignore[arg-type]
         made.append(member(name, subscription.encode(), Assignment(places(given)).encode()))
     return record(number, made, "consumer", "cooperative-sticky")
@@ -94,7 +94,7 @@ def test_a_commit_one_generation_later_is_suspicious_again() -> None:
 
 
 @pytest.mark.parametrize("after", [{"b": ((), ())}, {"a": ((), (0,)), "b": ((), ())}], ids=["gone", "eager"])
-def test_of_a_member_that_left_or_is_eager_it_is_suspicious_as_ever(after: dict[str, Seat]) -> None:
+def test_of_a_member_that_left_or_is_eager_it_is_suspicious_as_ever(after: dict[str, Holding]) -> None:
     """An eager member has let go of everything before it joins: it has nothing to commit afterwards."""
     records = (HAND_OVER[0], generation(2, after), commit("t", 1, 7))
     assert [e.kind for e in told(*records) if e.suspicious] == [Kind.COMMITTED_UNOWNED]

@@ -1,0 +1,42 @@
+"""Folds that earlier versions left in a folder of tables go on in this one.
+
+`tests/data/folds/INCIDENT.CUT.fold` is what kgroup wrote after the first CUT items of an incident, before its
+packages were divided.
+"""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from kgroup.errors import StorageError
+from kgroup.history.fold.events import Event
+from kgroup.history.fold.folding import Fold
+from kgroup.pipeline.tables.folding import unpickled
+from tests.unit.history.incidents import log_of
+from tests.unit.history.logs import items
+
+pytestmark = pytest.mark.spark
+FOLDS = sorted((Path(__file__).resolve().parents[1] / "data" / "folds").glob("*.fold"))
+
+
+@pytest.mark.parametrize("path", FOLDS, ids=lambda path: path.stem)
+def test_a_fold_of_an_earlier_version_goes_on(path: Path) -> None:
+    name, cut = path.stem.split(".")
+    log = items(log_of(name).files[0].read_bytes())
+    whole, first = Fold(0), Fold(0)
+    expected: list[Event] = whole.apply_all(log) + whole.finish()
+    before = first.apply_all(log[: int(cut)])
+    stored = unpickled(path.read_bytes())
+    assert stored.seq == len(before)
+    assert before + stored.fold.apply_all(log[int(cut) :]) + stored.fold.finish() == expected
+
+
+def test_what_was_a_member_in_the_first_version_of_the_packages_is_a_members_state() -> None:
+    stored = b"ckgroup.history.fold.state\nMember\n."
+    assert unpickled(stored).__name__ == "RecordedMember"
+
+
+def test_a_class_that_is_no_more_is_said_to_be_none() -> None:
+    with pytest.raises(StorageError, match="the state of an earlier run cannot be used"):
+        unpickled(pickle.dumps(Fold(0)).replace(b"folding", b"falding"))
