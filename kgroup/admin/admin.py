@@ -28,7 +28,6 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.acls import Acls
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
@@ -362,13 +361,6 @@ class Admin:
     def view(self) -> ClusterView:
         """The cluster as it is asked, for what is not about groups."""
         return self._cluster
-
-    @property
-    def acls(self) -> Acls:
-        """Who may do what with which resources."""
-        from kgroup.admin.acls import Acls
-
-        return Acls(self._cluster)
 
     def create_topic(
         self,

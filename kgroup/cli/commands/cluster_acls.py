@@ -84,14 +84,14 @@ def add(
 
     A rule that forbids comes before all that allow. Reading, writing, deleting and altering allow describing.
     """
-    from kgroup.admin.acls import ListedAcl
+    from kgroup.admin.acls import Acls, ListedAcl
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     wanted = new_acls(resources, Terms(principal or (), host or (), operation or (), pattern, deny))
     with open_admin(env) as admin:
-        admin.acls.add(wanted)
+        Acls(admin.view).add(wanted)
         where = identity(admin, env)
     rows = [ListedAcl.of(acl).words for acl in wanted]
     text = f"{len(rows)} access rule(s) hold:"
@@ -123,6 +123,7 @@ def list_(
     allow: Allow = False,
 ) -> ExitCode:
     """List access rules: all, or those that the options name."""
+    from kgroup.admin.acls import Acls
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
 
@@ -130,7 +131,7 @@ def list_(
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     wanted = filters(resources, Terms(principal or (), host or (), operation or (), pattern, deny, allow))
     with open_admin(env) as admin:
-        found = admin.acls.list(wanted)
+        found = Acls(admin.view).list(wanted)
         where = identity(admin, env)
     rows = [acl.words for acl in found]
     return show(env, Result({"acls": rows}, (Table(_COLUMNS, rows),), items="acls", cluster=where))
@@ -165,6 +166,7 @@ def remove(
 
     Of what is shown, exactly those rules go. At least one option must say which are meant.
     """
+    from kgroup.admin.acls import Acls
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
 
@@ -174,11 +176,11 @@ def remove(
     if terms == Terms() and not list(resources.named()):
         raise ConfigError("no option says which rules are meant", "for example --principal User:bob")
     with open_admin(env) as admin:
-        found = admin.acls.list(filters(resources, terms))
+        found = Acls(admin.view).list(filters(resources, terms))
         gone: tuple[ListedAcl, ...] = ()
         if execute and found:
             Consent(execute, yes).ask(f"remove {len(found)} access rule(s)?")
-            gone = admin.acls.remove(found)
+            gone = Acls(admin.view).remove(found)
         where = identity(admin, env)
     rows = [{**acl.words, "result": _result(acl, execute, gone)} for acl in found]
     text = f"{len(gone)} access rule(s) removed" if execute else "nothing removed: --execute does it"
