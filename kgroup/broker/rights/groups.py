@@ -8,7 +8,7 @@ from dataclasses import replace
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Asker, right_of
-from kgroup.broker.rights.rule import Each, Entry, NameOf, Need, asked, by_id, called, itself
+from kgroup.broker.rights.rule import Each, NameOf, Need, asked, by_id, called, itself
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
@@ -83,7 +83,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest]
             return found
         return replace(found, groups=tuple(with_operations(asker, found.groups)))
 
-    return asked(broker, call, _under(_DESCRIBED, asker, api), call.body, finish)
+    return asked(broker, call, under(_DESCRIBED, asker, api), call.body, finish)
 
 
 def describe_consumers(
@@ -97,7 +97,7 @@ def describe_consumers(
             groups = with_operations(asker, groups)
         return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
 
-    return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
+    return asked(broker, call, under(_CONSUMERS, asker, api), call.body, finish)
 
 
 def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
@@ -225,18 +225,12 @@ def _told(
     return replace(group, topics=(*topics, *beside.get(group.group_id, ())))
 
 
-def described(asker: Asker, api: AnyApi) -> AnyApi:
-    """An API that describes `group_ids`, with Describe asked for on each."""
-    return _under(_CONSUMERS, asker, api)
-
-
-def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
+def under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
     """The API with a rule before its handler."""
     return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
 
 
 def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
-    """The groups that could be described, with what the asker may do with each."""
     for group in groups:
         if not group.error_code:
             found = asker.operations(ResourceType.GROUP, group.group_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
@@ -16,7 +17,7 @@ from kgroup.broker.rights import configs, groups, producers, streams, topics
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.groups import READ_GROUP
 from kgroup.broker.rights.producers import CLUSTER_ACTION, WRITE_ID
-from kgroup.broker.rights.rule import Each, Entry, Need, Rule, by_id, called, itself, shown, whole
+from kgroup.broker.rights.rule import Each, Need, Rule, by_id, called, itself, shown, whole
 from kgroup.broker.topics import check_name
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.fetch import FetchRequest
@@ -54,7 +55,7 @@ def find_coordinator(
     return api.handle(broker, call)
 
 
-def _valid(broker: Dispatcher, entry: Entry) -> str | None:
+def _valid(broker: Dispatcher, entry: Any) -> str | None:
     """The topic's name; None for one that no topic can have."""
     try:
         check_name(entry.name)
@@ -142,8 +143,8 @@ RULES: Mapping[int, Rule | None] = {
     71: None,  # GetTelemetrySubscriptions
     72: None,  # PushTelemetry
     75: topics.describe_partitions,
-    88: streams.heartbeat,
-    89: streams.describe,
+    88: streams.heartbeat,  # StreamsGroupHeartbeat
+    89: streams.describe,  # StreamsGroupDescribe
     10001: whole(READ_GROUP),  # ConsumerGroupPrepareAssignment
     10002: whole(READ_GROUP),  # ConsumerGroupInstallAssignment
 }
