@@ -8,7 +8,7 @@ from dataclasses import replace
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Asker, right_of
-from kgroup.broker.rights.rule import Each, NameOf, Need, asked, by_id, called, itself
+from kgroup.broker.rights.rule import Each, Entry, NameOf, Need, asked, by_id, called, itself
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
