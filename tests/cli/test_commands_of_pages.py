@@ -37,8 +37,10 @@ OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
     r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|pip install"
+    r"|user add alice --local"
 )
-"""What needs Spark, a process of its own for the cluster, ZooKeeper, or is played by tests/simulation.
+"""What needs Spark, a process of its own for the cluster, ZooKeeper, somebody who types, or is played by
+tests/simulation.
 
 With ZooKeeper they are played by tests/interop/zookeeper.
 """
@@ -50,7 +52,7 @@ ENDLESS = re.compile(
 SHELL = re.compile(r"[|>~$\n]|&&")
 CHANGES = re.compile(
     r"--execute|--for empty|execute |create-topic|--restore|--undo|context use"
-    r"|capture|remove-members --plan|journal|cluster status"
+    r"|capture|remove-members --plan|journal|cluster status|cluster user"
 )
 """What leaves the world another one, or needs one of its own."""
 
@@ -70,6 +72,19 @@ BEFORE = {
         "kgroup reset-offsets orders --topic orders --to-latest --execute --reason 'to be taken back'"
     ],
     "kgroup journal": ["kgroup reset-offsets orders --topic orders --to-latest --execute"] * 12,
+    "kgroup cluster user list alice bob": [
+        f"kgroup cluster user add {user} --password-file alice.txt -b broker:9092"
+        for user in ("alice", "bob")
+    ],
+    "kgroup cluster user remove alice --local ./data": [
+        "kgroup cluster user add alice --password-file alice.txt --local ./data"
+    ],
+    "kgroup cluster user remove alice --local": [
+        "kgroup cluster user add alice --password-file alice.txt --local"
+    ],
+    "kgroup cluster user remove alice --mechanism": [
+        "kgroup cluster user add alice --password-file alice.txt --mechanism SCRAM-SHA-256 -b broker:9092"
+    ],
     "kgroup cluster status --local ./data": ["kgroup cluster create-topic t --local ./data"],
     "kgroup cluster status --local": ["kgroup cluster create-topic t --local"],
 }
@@ -148,6 +163,8 @@ class World:
         (folder / "gone.tsv").write_text("orders-1\t10.0.9.1\norders-7\t10.0.9.2\n")
         (folder / "plan.csv").write_text("orders,0,1\n")
         (folder / "server.properties").write_text("group.initial.rebalance.delay.ms=0\n")
+        (folder / "alice.txt").write_text("alice-secret\n")
+        (folder / "alice.txt").chmod(0o600)
         config = folder / "config" / "kgroup" / "config.yaml"
         config.parent.mkdir(parents=True)
         clusters = "".join(
@@ -169,6 +186,7 @@ class World:
         """The line with the addresses of this world."""
         if "--legacy " in line:
             line = line.replace(OWN, self.bootstrap).replace(LEGACY, self.legacy)
+        line = line.replace("pwgen 20 1", "echo alice-secret")
         line = line.replace(SAID, self.bootstrap).replace("https://hooks.local/kafka", DEAD_HOOK)
         # Neither fish nor the time for a large group is at hand.
         line = line.replace("fish | source", "fish | cat").replace(
