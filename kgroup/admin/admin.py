@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from kgroup.admin.access import Access
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     ChangeStatus,
@@ -28,7 +29,6 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.acls import Acls
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
@@ -45,10 +45,9 @@ if TYPE_CHECKING:
     from kgroup.admin.read.records import Records
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
-    from kgroup.admin.users import Users
 
 
-class Admin:
+class Admin(Access):
     """Operations on one cluster. Safe to use again and again; not for two threads at once.
 
     Whatever is done with a cluster is a method here. All of them raise Unreachable when no broker answers in
@@ -359,13 +358,6 @@ class Admin:
 
         return may_not_see(self._cluster, topic)
 
-    @property
-    def acls(self) -> Acls:
-        """Who may do what with which resources."""
-        from kgroup.admin.acls import Acls
-
-        return Acls(self._cluster)
-
     def create_topic(
         self,
         name: str,
@@ -377,13 +369,6 @@ class Admin:
         from kgroup.admin.topics import create_topic
 
         return create_topic(self._cluster, name, partitions, replication_factor, configs)
-
-    @property
-    def users(self) -> Users:
-        """Those that brokers let in by SCRAM."""
-        from kgroup.admin.users import Users
-
-        return Users(self._cluster)
 
     @property
     def journal(self) -> Journal:
