@@ -10,7 +10,7 @@ BENCHES = {
     "codec": "encoding and decoding requests, beside kio and kafka-python",
     "log_batches": "a commit's way to disk, beside kafka-python's batches",
     "cli_start": "kgroup list as a process, beside kafka-consumer-groups",
-    "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven)",
+    "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven) and kfake (Go)",
     "rights": "the broker's processor time per request, with 1,000 access rules and without",
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
     "assignors": "server-side assignors; with --kafka Kafka's own",

@@ -14,6 +14,7 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
+from bench.kfake import Kfake
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import ErrorCode, KgroupError
@@ -25,6 +26,7 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from tests.interop.kafka import RealKafka
 from tests.interop.kgroup_server import KgroupServer
 from tests.interop.server import Server
+from tests.interop.toolchain import missing
 
 TICKS = os.sysconf("SC_CLK_TCK")
 JVM = (
@@ -51,9 +53,18 @@ class Kafka(RealKafka):
 
 @contextlib.contextmanager
 def brokers(overrides: Mapping[str, object] | None = None) -> Iterator[dict[str, Server]]:
-    """Ours and Kafka, both running with the same settings, by name."""
-    with KgroupServer(overrides) as ours, Kafka(overrides) as kafka:
-        yield {"kgroup": ours, "kafka": kafka}
+    """Ours, and of Kafka and kfake those that can be had here, running, by name; it is said which cannot.
+
+    Ours and Kafka have the same settings; kfake has few.
+    """
+    with contextlib.ExitStack() as running:
+        servers: dict[str, Server] = {"kgroup": running.enter_context(KgroupServer(overrides))}
+        for name, peer, needs in (("kafka", Kafka, ("java", "mvn")), ("kfake", Kfake, ("go",))):
+            if absent := missing(*needs):
+                print(f"without {name}, which needs {', '.join(absent)} on PATH")
+            else:
+                servers[name] = running.enter_context(peer(overrides))
+        yield servers
 
 
 def cpu_s(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""What does a request cost the broker? Processor time per request of ours and of Kafka, in turns.
+"""What does a request cost the broker? Processor time per request of ours, of Kafka and of kfake, in turns.
 
     python -m bench server_cpu [heartbeat|consumer|commit|fetch …] [requests=20000] [rounds=5]
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from statistics import median
 
 from bench.brokers import Pipeline, brokers, connected, cpu_s, create_topic, run, until_ready
+from bench.history import keep
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import uuid_text
 from kgroup.protocol.codec import Message
@@ -160,7 +161,7 @@ def measured(server: Server, connections: list[Pipeline], count: int) -> float:
 
 
 def compare(servers: dict[str, Server], kind: str, window: int, count: int, rounds: int) -> None:
-    """Print one line: the medians of both, the spread, and the ratio."""
+    """Print a line for each peer: the medians, the ratio, the spread of all rounds, and how it was before."""
     connections = {name: pipelines(server, kind, window) for name, server in servers.items()}
     for name, opened in connections.items():
         run(opened, (WARM_UP if name == "kafka" else 2_000) // CONNECTIONS)
@@ -173,9 +174,13 @@ def compare(servers: dict[str, Server], kind: str, window: int, count: int, roun
     for opened in connections.values():
         for pipeline in opened:
             pipeline.close()
-    ours, kafka = median(taken["kgroup"]), median(taken["kafka"])
-    spread = "   ".join(f"{name} {min(t):.1f}-{max(t):.1f}" for name, t in taken.items())
-    print(f"{kind:10}{window:4} in flight {ours:8.1f}{kafka:8.1f}{ours / kafka:8.2f}    {spread}", flush=True)
+    ours = taken.pop("kgroup")
+    for name, theirs in taken.items():
+        ratio = median(ours) / median(theirs)
+        each = f"{median(ours):8.1f}{median(theirs):8.1f}{ratio:8.2f}"
+        spread = f"{min(ours):5.1f}-{max(ours):<5.1f} / {min(theirs):5.1f}-{max(theirs):<5.1f}"
+        said = keep(f"server_cpu {kind} {window} {name}", ratio)
+        print(f"{kind:10}{window:4} in flight  {name:6}{each}    {spread}  {said}", flush=True)
 
 
 def main(arguments: list[str]) -> None:
@@ -191,7 +196,7 @@ def main(arguments: list[str]) -> None:
                     transport,
                     [group_name(k, w, n) for k in kinds for w in WINDOWS for n in range(CONNECTIONS)],
                 )
-        print(f"{'':24}{'kgroup':>8}{'kafka':>8}{'ratio':>8}    spread")
+        print(f"{'':25}{'peer':6}{'kgroup':>8}{'peer':>8}{'ratio':>8}    spread of both")
         for kind in kinds:
             for window in WINDOWS:
                 compare(servers, kind, window, count, rounds)

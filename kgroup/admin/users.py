@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import check, item_error, refused
-from kgroup.errors import ConfigError, ErrorCode
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
+from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
 from kgroup.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BYTES, ScramMechanism, salted
 
 if TYPE_CHECKING:
@@ -61,12 +62,16 @@ class Users:
             assert isinstance(answer, DescribeUserScramCredentialsResponse)
             return answer
 
+        if asked is None:
+            _refuse_unseen(self._cluster)
         told = self._cluster.retry.call(ask, idempotent=True)
-        check(told.error_code, "describing SCRAM users", told.error_message)
+        check(told.error_code, "describing SCRAM users", told.error_message, [on_cluster(DESCRIBE)])
         found, errors = [], []
         for each in sorted(told.results, key=lambda result: result.user):
             if each.error_code:
-                error = refused(each.error_code, f"user {each.user}", each.error_message)
+                error = refused(
+                    each.error_code, f"user {each.user}", each.error_message, [on_cluster(DESCRIBE)]
+                )
                 errors.append(item_error(each.user, error))
                 continue
             entries = (
@@ -119,7 +124,7 @@ class Users:
                 code = ErrorCode.__members__.get(errors[0].code, ErrorCode.UNKNOWN_SERVER_ERROR)
                 missing = code is ErrorCode.RESOURCE_NOT_FOUND
                 detail = "there is no such user" if missing else errors[0].message
-                raise refused(code, f"removing user {user}", detail)
+                raise refused(code, f"removing user {user}", detail, [on_cluster(ALTER)])
             wanted = tuple(_mechanism(entry.mechanism) for each in known for entry in each.mechanisms)
         for mechanism in wanted:
             change = ScramCredentialDeletion(name=user, mechanism=mechanism)
@@ -127,6 +132,19 @@ class Users:
                 self._cluster, AlterUserScramCredentialsRequest(deletions=(change,)), f"removing user {user}"
             )
         return tuple(mechanism.spelling for mechanism in wanted)
+
+
+def _refuse_unseen(cluster: ClusterView) -> None:
+    """BrokerRefused where users may not be described: Kafka 4.3.1 gives that request no answer."""
+    from kgroup.admin.read.visibility import DESCRIBE_BIT, UNTOLD, cluster_operations
+
+    try:
+        operations = cluster_operations(cluster)
+    except BrokerRefused:
+        return  # whether it may is not told: then the request itself will tell
+    if operations != UNTOLD and not operations & DESCRIBE_BIT:
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        raise refused(code, "describing SCRAM users", needs=[on_cluster(DESCRIBE)])
 
 
 def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:
@@ -139,7 +157,7 @@ def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what
 
     # the same password set twice is set; what is removed twice is told as not there
     for told in cluster.retry.call(ask, idempotent=bool(request.upsertions)).results:
-        check(told.error_code, what, told.error_message)
+        check(told.error_code, what, told.error_message, [on_cluster(ALTER)])
 
 
 def _controller(cluster: ClusterView) -> int | None:

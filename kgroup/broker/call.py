@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
 from kgroup.protocol.codec import Message
@@ -48,6 +48,10 @@ class Call(Request, Generic[R]):
             describable=self.describable,
             listener=self.listener,
         )
+
+
+AnyCall: TypeAlias = Call[Any]
+"""A call whatever its request."""
 
 
 class NoResponse(Enum):

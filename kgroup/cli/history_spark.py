@@ -35,7 +35,8 @@ def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) ->
 
     if find_spec("pyspark") is None:
         env.note(
-            "so much can be read on a cluster: pip install 'kgroup[spark]', then --engine spark --master URL"
+            "so much can be read on a cluster: --engine spark --master URL; "
+            "install the extra: pip install 'kgroup[spark]'"
         )
         return LOCAL
     env.note("reading with Spark, as there is much to read; --engine local does it in this process")

@@ -58,9 +58,7 @@ COMMANDS: dict[str, CommandEntry] = {
             "pipeline", INSPECT, "Turn the history of every group into tables, and query them, with Spark."
         ),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
-        CommandEntry(
-            "cluster", LOCAL, "Brokers, topics, users and rights: status, topics, create-topic, user, acl."
-        ),
+        CommandEntry("cluster", LOCAL, "Brokers, topics, users and access rules."),
         CommandEntry("member", LOCAL, "Run a synthetic group member."),
         CommandEntry("config", LOCAL, "Show kgroup's settings; get and set those of a group."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),

@@ -62,7 +62,7 @@ def _shared(
         typer.Option(
             "-X",
             metavar="KEY=VALUE",
-            help="A setting by its librdkafka name; repeatable.",
+            help="A client's setting, by Java's or librdkafka's name; repeatable.",
             rich_help_panel=_HOW,
         ),
     ] = None,

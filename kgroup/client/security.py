@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kgroup.client.auth.credentials import Credentials
-from kgroup.client.stores.values import Tls
+if TYPE_CHECKING:
+    # Every command imports this, and most reach a cluster that wants neither.
+    from kgroup.client.auth.credentials import Credentials
+    from kgroup.client.stores.values import Tls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

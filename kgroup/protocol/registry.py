@@ -48,6 +48,7 @@ _KAFKA = {
     45: "AlterPartitionReassignments",
     46: "ListPartitionReassignments",
     47: "OffsetDelete",
+    48: "DescribeClientQuotas",
     50: "DescribeUserScramCredentials",
     51: "AlterUserScramCredentials",
     57: "UpdateFeatures",

@@ -10,8 +10,8 @@ import json
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from kgroup.domain import Document
 from kgroup.errors import StorageError
 from kgroup.log.files import ACLS, replace_file
 from kgroup.runtime.catalog import Catalog
@@ -98,7 +98,7 @@ class AclStore:
     def _save(self, acls: Iterable[Acl]) -> None:
         if self._path is None:
             return
-        content: dict[str, Any] = {
+        content: Document = {
             "format": FORMAT,
             "cluster_id": self._cluster_id,
             "acls": [_written(acl) for acl in sorted(acls)],
@@ -110,7 +110,7 @@ class AclStore:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
 
 
-def _checksum(content: dict[str, Any]) -> int:
+def _checksum(content: Document) -> int:
     return zlib.crc32(json.dumps(content).encode())
 
 

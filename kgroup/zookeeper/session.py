@@ -321,7 +321,7 @@ def _client(
     except ImportError:
         raise ConfigError(
             "groups in ZooKeeper are read with kazoo, which is not installed",
-            "pip install 'kgroup[zookeeper]'",
+            "install the extra: pip install 'kgroup[zookeeper]'",
         ) from None
     handler = SequentialThreadingHandler()
     sasl = {"mechanism": "DIGEST-MD5", "username": security.username, "password": security.password}

@@ -161,7 +161,7 @@ def test_offsets_export_says_that_there_are_none(run):
 def test_reset_offsets_is_refused_with_the_reason(run, command):
     told = run("reset-offsets", CONNECT, *command, "--to-earliest", "-o", "json")
     (group,) = document(told, "reset-offsets", ExitCode.REFUSED)["groups"]
-    assert group["refusal"].startswith(f"{CONNECT} has no committed offsets: Connect workers")
+    assert group["refusal"].startswith(f"{CONNECT} is no group to commit in: Connect workers")
 
 
 def test_reset_offsets_is_refused_of_an_empty_group_too(on_cluster, cluster):
@@ -171,7 +171,7 @@ def test_reset_offsets_is_refused_of_an_empty_group_too(on_cluster, cluster):
         "reset-offsets", "connect-empty", "--topic", "orders", "--to-latest", "--execute", "--yes"
     )
     assert told.code == ExitCode.REFUSED
-    assert "connect-empty has no committed offsets" in told.out + told.err
+    assert "connect-empty is no group to commit in" in told.out + told.err
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,15 @@ def test_no_path_of_a_machine_in_the_repository():
     assert found == []
 
 
+def test_missing_extras_are_asked_for_in_one_way():
+    """One sentence wherever something is missing, and extras that there are."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    asked = "".join(path.read_text(encoding="utf-8") for path in modules() if path.is_relative_to(PACKAGE))
+    named = re.findall(r"install the extra: pip install 'kgroup\[(\w+)\]'", asked)
+    assert len(named) == asked.count("pip install 'kgroup[")
+    assert set(named) <= extras.keys()
+
+
 def test_version_is_told_in_one_voice():
     with (ROOT / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["version"] == kgroup.__version__

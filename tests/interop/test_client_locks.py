@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.admin import Admin
+from kgroup.client.properties.catalogue import KNOWN
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
@@ -22,6 +24,7 @@ from kgroup.errors import BrokerRefused, ConfigError, KgroupError, Unreachable
 from tests.token_server import TokenServer
 
 from . import kdc as realms
+from . import toolchain
 from .conftest import require
 from .kafka import CLUSTER_ID, USERS
 from .locked_kafka import Issuer, LockedKafka
@@ -227,7 +230,7 @@ def test_librdkafkas_names_for_a_keytab(world: World) -> None:
             "not found in Kerberos database",
             "sasl.kerberos.service.name",
         ),
-        ({"principal": "bob"}, "Kerberos gives no ticket for kafka on 127.0.0.1", "keytab"),
+        ({"principal": "bob"}, "holds no key of bob", "klist -k"),
     ],
 )
 def test_kerberos_that_gives_no_ticket(world: World, change: dict[str, str], words: str, hint: str) -> None:
@@ -358,3 +361,19 @@ def test_a_kdc_that_is_down_ends_with_the_timeout(world: World, monkeypatch: pyt
     with pytest.raises((BrokerRefused, Unreachable)) as caught:
         reached(made)
     assert "KDC" in f"{caught.value} {caught.value.hint}"
+
+
+def test_every_security_property_of_the_jar_is_known() -> None:
+    """SslConfigs, SaslConfigs and SecurityConfig of the kafka-clients that the suite runs."""
+    require("java", "mvn")
+    names = ("SslConfigs", "SaslConfigs", "SecurityConfig")
+    classes = [f"org.apache.kafka.common.config.{name}" for name in names]
+    jars = toolchain.kafka_classpath().rpartition(os.sep)[0]
+    clients = next(Path(jars).glob("kafka-clients-4*.jar"))
+    shown = subprocess.run(
+        ["javap", "-cp", str(clients), "-constants", *classes], check=True, capture_output=True, text=True
+    )
+    constants = re.findall(r"String ([A-Z_]+) = \"([a-z]+(?:\.[a-z]+)+)\";", shown.stdout)
+    found = {value for name, value in constants if not name.endswith("_DOC")}
+    assert len(found) > 55 and "ssl.truststore.location" in found
+    assert found - KNOWN == set()

@@ -26,6 +26,9 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from kgroup.admin.admin import Admin
@@ -46,7 +49,8 @@ from .waiting import eventually
 pytestmark = pytest.mark.interop
 OK, REFUSED, PARTIAL, RIGHTS, BAD = 0, 4, 5, 6, 8
 BOB = "User:bob"
-LIVE, EMPTY, NEW, TOPIC, MADE = "g-live", "g-empty", "g-new", "orders", "made"
+LIVE, CLASSIC, EMPTY, NEW = "g-live", "g-classic", "g-empty", "g-new"
+TOPIC, MADE = "orders", "made"
 KINDS = {
     "--group": "GROUP",
     "--topic": "TOPIC",
@@ -115,8 +119,22 @@ ROWS = {
     "cluster acl add": Row(("cluster", "acl", "add", *RULE, "--topic", TOPIC), None),
     "cluster acl list": Row(("cluster", "acl", "list"), None),
     "cluster acl remove": Row(("cluster", "acl", "remove", *RULE, *EXECUTED), None),
+    "cluster user add": Row(("cluster", "user", "add", "eve", "--password-file", "eve.txt"), None),
+    "cluster user list": Row(("cluster", "user", "list"), None),
+    "cluster user remove": Row(("cluster", "user", "remove", "eve"), None),
     "member run": Row(("member", "run", "g-run", "--topic", TOPIC, "--for", "300ms"), "g-run", TOPIC),
 }
+VARIANTS = [
+    *ROWS.items(),
+    ("describe", Row(("describe", EMPTY))),
+    ("lag", Row(("lag", EMPTY))),
+    ("doctor", Row(("doctor", LIVE), LIVE)),
+    ("upgrade plan", Row(("upgrade", "plan", CLASSIC), CLASSIC)),
+    ("upgrade rehearse", Row(("upgrade", "rehearse", CLASSIC), CLASSIC)),
+    ("remove-members", Row(("remove-members", CLASSIC, "--all", *EXECUTED), CLASSIC)),
+]
+IDS = [f"{name} {row.group or ''}".rstrip() for name, row in VARIANTS]
+"""Needs depend on whether the group is empty, and on its protocol."""
 ELSEWHERE = {"pipeline run": "tests/interop/test_pipeline_live.py has Spark; it reads as replay-log does"}
 Ask = Callable[..., Ran]
 
@@ -127,7 +145,6 @@ class World:
     def __init__(self, kafka: RealKafka) -> None:
         self.kafka = kafka
         self.admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        self.stop = threading.Event()
         self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap)))
         self.kgroup = Admin(self.transport)
 
@@ -145,15 +162,18 @@ class World:
         if command == "cluster create-topic":
             self.admin.delete_topics([MADE])[MADE].exception()
             eventually(lambda: MADE not in self.admin.list_topics(timeout=5).topics, what="the topic goes")
+        if command == "cluster user remove":
+            info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+            made = self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion("eve", info, b"x")])
+            made["eve"].result()
         self.commit()
         if command == "downgrade execute":
             self.kgroup.convert_empty(self.kgroup.plan_migration(EMPTY, "upgrade"))
-        if command in ("remove-members", "doctor"):
-            eventually(self.settled, what="the live group is stable again")
+        eventually(self.settled, what="the live groups are stable again")
 
     def settled(self) -> bool:
-        groups = self.kgroup.describe([LIVE], offsets=False).groups
-        return any(
+        groups = self.kgroup.describe([LIVE, CLASSIC], offsets=False).groups
+        return len(groups) == 2 and all(
             group.state == "Stable" and any(member.assignment for member in group.known_members)
             for group in groups
         )
@@ -210,6 +230,28 @@ def binding(line: str) -> Any:
     )
 
 
+def reading(kafka: RealKafka, group: str, protocol: str) -> Callable[[], None]:
+    """A consumer that reads the topic until what comes back is called."""
+    settings = {"group.id": group, "group.protocol": protocol, "auto.offset.reset": "earliest"}
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, **settings})
+    consumer.subscribe([TOPIC])
+    done = threading.Event()
+
+    def poll() -> None:
+        while not done.is_set():
+            consumer.poll(0.2)
+        consumer.close()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+
+    def end() -> None:
+        done.set()
+        thread.join()
+
+    return end
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     require("java", "mvn")
@@ -220,20 +262,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world = World(kafka)
         for topic in (TOPIC, "other"):
             world.kgroup.create_topic(topic, 1)
-        consumer = Consumer(
-            {
-                "bootstrap.servers": kafka.bootstrap,
-                "group.id": LIVE,
-                "group.protocol": "consumer",
-                "auto.offset.reset": "earliest",
-            }
-        )
-        consumer.subscribe([TOPIC])
-        thread = threading.Thread(target=lambda: [consumer.poll(0.2) for _ in iter(world.stop.is_set, True)])
-        thread.start()
-        end.callback(consumer.close)
-        end.callback(thread.join)
-        end.callback(world.stop.set)
+        for group, protocol in ((LIVE, "consumer"), (CLASSIC, "classic")):
+            end.callback(reading(kafka, group, protocol))
         end.callback(world.transport.close)
         eventually(world.settled, what="the live group reads")
         yield world
@@ -264,6 +294,16 @@ def test_every_command_of_the_table_is_played() -> None:
     assert ROWS.keys() | ELSEWHERE.keys() == COMMANDS.keys()
 
 
+def files_for(name: str, ask: Ask) -> None:
+    """What a command line reads."""
+    if name == "offsets import":
+        Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    if name == "cluster user add":
+        secret = Path("eve.txt")
+        secret.write_text("eve-secret")
+        secret.chmod(0o600)
+
+
 def asked_for(ask: Ask, name: str, row: Row, **options: str) -> list[str]:
     """The lines that doctor prints for the command, for bob."""
     told = ask("doctor", *row.about, "--rights", "--for", name, "--principal", BOB, "-o", "json", **options)
@@ -272,13 +312,11 @@ def asked_for(ask: Ask, name: str, row: Row, **options: str) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ROWS)
-def test_a_command_with_exactly_its_rights(name: str, world: World, ask: Ask) -> None:
-    row = ROWS[name]
+@pytest.mark.parametrize(("name", "row"), VARIANTS, ids=IDS)
+def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, ask: Ask) -> None:
     world.give([])
     world.restore(name)
-    if name == "offsets import":
-        Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    files_for(name, ask)
     lines = asked_for(ask, name, row, user="alice")
     world.give(lines)
     numbers = itertools.count()
@@ -313,8 +351,7 @@ def test_what_a_principal_without_rights_is_told_to_ask_for_is_enough(
     row = ROWS[name]
     world.give([])
     world.restore(name)
-    if name == "offsets import":
-        Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    files_for(name, ask)
     told = ask("doctor", *row.about, "--rights", "--for", name, "-o", "json")
     (command,) = told.data["commands"]
     assert (told.code, command["usable"]) == (RIGHTS, False), told.err

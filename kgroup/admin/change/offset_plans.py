@@ -128,7 +128,7 @@ class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
     `unseen` says that there may be more committed offsets, of topics that this principal may not see;
-    `no_offsets` why there are none, where a group of its kind has none.
+    `no_offsets` why there are none to be seen, where members of its kind commit nothing.
     """
 
     group_id: str
@@ -169,7 +169,7 @@ def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
                 known,
                 away=sum(member.state == MemberStatus.LEFT for member in group.known_members),
                 error=error,
-                unseen=None if none else unseen,
+                unseen=unseen,
                 no_offsets=none,
             )
     return found
@@ -185,7 +185,7 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
             "Kafka's own tool resets it",
         )
     if group.no_offsets is not None:
-        return f"{group.group_id} has no committed offsets: {group.no_offsets}", "leave this group as it is"
+        return f"{group.group_id} is no group to commit in: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
         return None
     count = "1 member" if group.members == 1 else f"{group.members} members"

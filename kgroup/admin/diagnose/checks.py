@@ -211,6 +211,9 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         if not known or told.producer_id in known
     ]
     places = sorted(facts.pending)
+    if not facts.transactions:
+        # Brokers list only those that may be described, and say nothing of the others.
+        evidence.append("whose it is, is not told: that takes Describe on its TransactionalId, and Kafka 3.0")
     more = f" and {len(places) - 5} more" if len(places) > 5 else ""
     shown = " ".join(map(str, places[:5])) + more
     yield _diagnosis(

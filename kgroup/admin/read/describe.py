@@ -213,8 +213,7 @@ def _complete(
     # Share groups have no owner of a partition and keep their committed offsets elsewhere (KIP-932).
     rows = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
     errors += _unreadable(group.group_id, rows)
-    # Members that commit nothing leave nothing to miss.
-    left_out = group.type != SHARE and group.no_offsets is None and not _all_offsets(group, seen)
+    left_out = group.type != SHARE and not _all_offsets(group, seen)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
     known = stored is not None and not left_out and lag.readers_known(group)
@@ -227,7 +226,8 @@ def _complete(
         lag_at_least=total.at_least,
         unknown_partitions=total.unknown,
         errors=tuple(errors),
-        no_offsets=None if stored else group.no_offsets,
+        # Others may have committed in its name: that there are none is said where all can be seen.
+        no_offsets=group.no_offsets if stored == {} and not left_out else None,
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
     return replace(complete, findings=findings.find(complete, seen.counts))

@@ -73,6 +73,8 @@ def _of(*needs: Need, note: str = "") -> Needs:
 
 
 WHEN_EMPTY = "the group is empty and has committed offsets"
+WHEN_CONSUMER = "its members use the consumer protocol"
+WHEN_UNTOLD = "the group is empty, or its members use the consumer protocol"
 WHEN_LIVE = "the group has members"
 WHEN_LEFT = "a static member has left for now"
 _GROUP = Need(DESCRIBE, GROUP, THE_GROUP)
@@ -82,6 +84,7 @@ _EVERY_TOPIC = Need(DESCRIBE, TOPIC, EVERY)
 _RULES = Need(ALTER, CLUSTER)
 _LOG = Need(READ, TOPIC, OFFSETS_TOPIC)
 _BROKERS = Need(DESCRIBE_CONFIGS, CLUSTER)
+_TOPICS_OF_PLAN = Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_UNTOLD)
 _OF_LIVE = Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_LIVE)
 _CHANGED = Need(READ, GROUP, THE_GROUP)
 _WRITTEN = Need(READ, TOPIC, COMMITTED_TOPICS)
@@ -105,7 +108,7 @@ COMMANDS: dict[str, Needs] = {
         Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_LEFT),
     ),
     "coordinator": _of(_GROUP, Need(DESCRIBE, TOPIC, OFFSETS_TOPIC)),
-    "remove-members": _of(_CHANGED, _TOPICS),
+    "remove-members": _of(_CHANGED, Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_CONSUMER)),
     "reset-offsets": _of(_CHANGED, _WRITTEN, _EVERY_TOPIC, note=_HIDES_OFFSETS),
     "offsets export": _of(_GROUP, _EVERY_TOPIC, note=_HIDES_OFFSETS),
     "offsets import": _of(_CHANGED, _WRITTEN),
@@ -115,12 +118,12 @@ COMMANDS: dict[str, Needs] = {
     "config get": _of(Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP)),
     "config set": _of(Need(ALTER_CONFIGS, GROUP, THE_GROUP)),
     "regex check": _of(_EVERY_TOPIC),
-    "upgrade plan": _of(_GROUP, _EVERY_TOPIC, _OF_LIVE),
-    "upgrade execute": _of(_CHANGED, _EVERY_TOPIC, _OF_LIVE),
+    "upgrade plan": _of(_GROUP, _TOPICS_OF_PLAN, _OF_LIVE),
+    "upgrade execute": _of(_CHANGED, _TOPICS_OF_PLAN, _OF_LIVE),
     "upgrade watch": _of(_GROUP, _TOPICS),
     "upgrade rehearse": _of(_GROUP, Need(DESCRIBE, TOPIC, COMMITTED_TOPICS), _BROKERS, _LOG),
-    "downgrade plan": _of(_GROUP, _EVERY_TOPIC, _OF_LIVE),
-    "downgrade execute": _of(_CHANGED, _EVERY_TOPIC, _OF_LIVE),
+    "downgrade plan": _of(_GROUP, _TOPICS_OF_PLAN, _OF_LIVE),
+    "downgrade execute": _of(_CHANGED, _TOPICS_OF_PLAN, _OF_LIVE),
     "downgrade watch": _of(_GROUP, _TOPICS),
     "replay-log": _of(_LOG),
     "replay-log --verify": _of(_LOG, _EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
@@ -131,10 +134,16 @@ COMMANDS: dict[str, Needs] = {
     "pipeline run": _of(_LOG),
     "cluster status": _of(_EVERY_TOPIC),
     "cluster topics": _of(_EVERY_TOPIC),
+    "cluster user add": _of(Need(DESCRIBE, CLUSTER), Need(ALTER, CLUSTER)),
+    "cluster user list": _of(Need(DESCRIBE, CLUSTER)),
+    "cluster user remove": _of(Need(DESCRIBE, CLUSTER), Need(ALTER, CLUSTER)),
     "cluster create-topic": _of(Need(CREATE, TOPIC, THE_TOPIC), Need(DESCRIBE, TOPIC, THE_TOPIC)),
     "cluster acl add": _of(_RULES),
     "cluster acl list": _of(Need(DESCRIBE, CLUSTER)),
     "cluster acl remove": _of(_RULES),
+    "cluster user add": _of(Need(ALTER, CLUSTER)),
+    "cluster user list": _of(Need(DESCRIBE, CLUSTER)),
+    "cluster user remove": _of(Need(ALTER, CLUSTER)),
     "member run": _of(_CHANGED, Need(DESCRIBE, TOPIC, THE_TOPIC)),
 }
 """By what is typed behind `kgroup`, for one group. A pattern needs what `list` needs as well."""

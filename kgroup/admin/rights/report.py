@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import EMPTY, GroupDescription
+from kgroup.admin.models import CLASSIC, EMPTY, GroupDescription
 from kgroup.admin.rights import needs as table
 from kgroup.admin.rights.needs import COMMANDS, Needs
 from kgroup.admin.rights.probes import Held
@@ -118,10 +118,12 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
         return names, frozenset()
     if (read := _topics_read(group)) and asked.topic is None:
         names[table.ITS_TOPICS] = read
-        if committed:
+        if committed is not None:
             names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}.union(read))
     without = {
         table.WHEN_EMPTY: group.state != EMPTY or committed == frozenset(),
+        table.WHEN_CONSUMER: group.state == EMPTY or group.type == CLASSIC,
+        table.WHEN_UNTOLD: group.state != EMPTY and group.type == CLASSIC,
         table.WHEN_LIVE: group.state == EMPTY,
         table.WHEN_LEFT: group.members is not None
         and all(m.state != MemberStatus.LEFT for m in group.members),

@@ -16,6 +16,7 @@ from kgroup.broker.handlers import (
     offsets_of_logs,
     produce,
     producer_ids,
+    quotas,
     reassignments,
     sasl,
     scram_users,
@@ -46,5 +47,6 @@ ALL: tuple[AnyApi, ...] = (
     *log_dirs.APIS,
     *acls.APIS,
     *sasl.APIS,
+    *quotas.APIS,
     *scram_users.APIS,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,14 @@ from kgroup.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
-from kgroup.protocol.messages.streams_group_describe import Subtopology as DescribedSubtopology
+from kgroup.protocol.messages.streams_group_describe import Topology as DescribedTopology
 from kgroup.protocol.messages.streams_group_heartbeat import (
+    Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
     Topology,
 )
-from kgroup.protocol.streams_records import Subtopology, TopicInfo
+from kgroup.protocol.streams_records import TopicInfo
 from kgroup.runtime.metadata_features import STREAMS_VERSION
 
 ERRORS_TOLD = 3
@@ -33,14 +34,14 @@ ERRORS_TOLD = 3
 def heartbeat(
     broker: Dispatcher,
     call: Call[StreamsGroupHeartbeatRequest],
-    may_not_create: Callable[[Sequence[str]], Sequence[str]] = lambda names: (),
+    creatable: Callable[[str], bool] | None = None,
 ) -> Answer:
     """To the shard of the group; internal topics that it misses are created before the answer goes out.
 
-    As in Kafka the answer still says that they are missing: the next heartbeat finds them. None is created
-    when `may_not_create`, given their names, returns any.
+    As in Kafka the answer still says that they are missing: the next heartbeat finds them. `creatable` tells
+    which of them may be created, None for all; one that may not keeps the others from being.
     """
-    refuse_if_off(broker)
+    _refuse_if_off(broker)
     request = call.body
     if request.topology is not None:
         refuse_names(request.topology)
@@ -51,14 +52,13 @@ def heartbeat(
     missing = None if shard is None else shard.coordinator.take_missing_topics(request.group_id)
     if not missing:
         return answer
-    if unauthorized := may_not_create([info.name for info in missing]):
-        return _with_reason(answer, f"Unauthorized to CREATE on topics {', '.join(unauthorized)}.")
-    return _created(broker, missing, answer)
+    refused = [info.name for info in missing if creatable is not None and not creatable(info.name)]
+    return _unauthorized(answer, refused) if refused else _created(broker, missing, answer)
 
 
 def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Answer:
     """Streams groups, each from its shard."""
-    refuse_if_off(broker)
+    _refuse_if_off(broker)
     request = call.body
     return by_group(
         broker,
@@ -72,35 +72,36 @@ def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Ans
     )
 
 
-def refuse_if_off(broker: Dispatcher) -> None:
+def _refuse_if_off(broker: Dispatcher) -> None:
     if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
 
 
+def topics_of(topology: Topology | DescribedTopology) -> list[str]:
+    """Every topic that a topology names, once."""
+    return list(
+        dict.fromkeys(
+            name
+            for part in topology.subtopologies or ()
+            for name in (
+                *part.source_topics,
+                *part.repartition_sink_topics,
+                *(info.name for info in part.repartition_source_topics),
+                *(info.name for info in part.state_changelog_topics),
+            )
+        )
+    )
+
+
 def refuse_names(topology: Topology) -> None:
     """STREAMS_INVALID_TOPOLOGY for topics that no application may read, write or create."""
-    names = named_by(topology.subtopologies)
+    names = topics_of(topology)
     if prohibited := [name for name in names if name in INTERNAL_TOPICS]:
         raise _invalid(
             f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
         )
     if invalid := [name for name in names if not _is_valid(name)]:
         raise _invalid(f"Topic names {','.join(invalid)} are not valid topic names.")
-
-
-def named_by(subtopologies: Iterable[Subtopology | DescribedSubtopology]) -> list[str]:
-    """Every topic that these read, write or keep, each once."""
-    named = (
-        name
-        for part in subtopologies
-        for name in (
-            *part.source_topics,
-            *part.repartition_sink_topics,
-            *(info.name for info in part.repartition_source_topics),
-            *(info.name for info in part.state_changelog_topics),
-        )
-    )
-    return list(dict.fromkeys(named))
 
 
 def _is_valid(name: str) -> bool:
@@ -130,17 +131,33 @@ def _created(
                 broker.cluster.create_topic(made)
             except Refused as error:
                 refused[info.name] = error.message or error.code.name
-    if not refused:
-        return answer
+    return _with_reasons(answer, refused) if refused else answer
+
+
+def _unauthorized(
+    answer: StreamsGroupHeartbeatResponse, topics: Iterable[str]
+) -> StreamsGroupHeartbeatResponse:
+    told = f"Unauthorized to CREATE on topics {', '.join(topics)}."
+    missing = StatusCode.MISSING_INTERNAL_TOPICS
+    status = answer.status or ()
+    if all(one.status_code != missing for one in status):
+        return replace(answer, status=(*status, Status(status_code=missing, status_detail=told)))
+    return replace(
+        answer,
+        status=tuple(
+            replace(one, status_detail=f"{one.status_detail}; {told}") if one.status_code == missing else one
+            for one in status
+        ),
+    )
+
+
+def _with_reasons(
+    answer: StreamsGroupHeartbeatResponse, refused: Mapping[str, str]
+) -> StreamsGroupHeartbeatResponse:
     told = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:ERRORS_TOLD])
     more = f" and {len(refused) - ERRORS_TOLD} more" if len(refused) > ERRORS_TOLD else ""
-    return _with_reason(answer, f"Creation failed: {told}{more}.")
-
-
-def _with_reason(answer: StreamsGroupHeartbeatResponse, why: str) -> StreamsGroupHeartbeatResponse:
-    """The answer, with what keeps the missing topics from being created."""
     status = tuple(
-        replace(one, status_detail=f"{one.status_detail}; {why}")
+        replace(one, status_detail=f"{one.status_detail}; Creation failed: {told}{more}.")
         if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
         else one
         for one in answer.status or ()

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, AnyCall
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Askers
 from kgroup.runtime.cluster import Cluster
 
 
-def guarded(cluster: Cluster, apis: Iterable[Api[Any]]) -> tuple[Api[Any], ...]:
+def guarded(cluster: Cluster, apis: Iterable[AnyApi]) -> tuple[AnyApi, ...]:
     """The APIs as the rights of whoever asks allow them; as they are where no authorizer is switched on."""
     if cluster.acls is None:
         return tuple(apis)
@@ -24,7 +23,7 @@ def guarded(cluster: Cluster, apis: Iterable[Api[Any]]) -> tuple[Api[Any], ...]:
     return tuple(_guarded(askers, api) for api in apis)
 
 
-def _guarded(askers: Askers, api: Api[Any]) -> Api[Any]:
+def _guarded(askers: Askers, api: AnyApi) -> AnyApi:
     from kgroup.broker.rights.table import RULES
 
     rule = RULES[api.key]
@@ -32,7 +31,7 @@ def _guarded(askers: Askers, api: Api[Any]) -> Api[Any]:
         return api
     handle = api.handle
 
-    def check(broker: Dispatcher, call: Call[Any]) -> Answer:
+    def check(broker: Dispatcher, call: AnyCall) -> Answer:
         asker = askers.of(call)
         if asker.is_super:
             return handle(broker, call)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kgroup.broker.call import Call
+from kgroup.broker.call import AnyCall
 from kgroup.security.acls import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from kgroup.security.authorizer import Authorizer
 from kgroup.security.principals import Principal
@@ -99,7 +97,7 @@ class Askers:
         self._changes = authorizer.changes
         self._known: dict[tuple[str, str, str], Asker] = {}
 
-    def of(self, call: Call[Any]) -> Asker:
+    def of(self, call: AnyCall) -> Asker:
         """Who sent this request."""
         if self._changes != self._authorizer.changes:
             self._changes = self._authorizer.changes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, AnyCall, Call
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.alter_configs import check_changes
 from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
 from kgroup.broker.rights.asker import Asker
@@ -47,7 +47,7 @@ def _refusal(asker: Asker, operation: Operation, config_type: int, name: str) ->
     return REFUSALS[on.kind]
 
 
-def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest], api: Api[Any]) -> Answer:
+def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest], api: AnyApi) -> Answer:
     """DescribeConfigs on each topic and group, and on the cluster for its brokers."""
     request = call.body
     refused, allowed = [], []
@@ -66,7 +66,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest
 
 
 def alter(
-    asker: Asker, broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest], api: AnyApi
 ) -> Answer:
     """AlterConfigs on each topic and group, and on the cluster for its brokers.
 
@@ -91,7 +91,7 @@ def alter(
     return beside(broker, call, api, replace(request, resources=tuple(allowed)), "responses", tuple(refused))
 
 
-def _well_formed(broker: Dispatcher, call: Call[Any], api: Api[Any], changed: AlterConfigsResource) -> bool:
+def _well_formed(broker: Dispatcher, call: AnyCall, api: AnyApi, changed: AlterConfigsResource) -> bool:
     """Whether nothing but a right is missing, as far as is looked at before rights are; what is not is
     answered by the handler, which then changes nothing."""
     try:

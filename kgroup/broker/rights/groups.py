@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.rule import Each, NameOf, Need, asked, by_id, called, itself
+from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.rights.asker import Asker, right_of
+from kgroup.broker.rights.rule import Each, Entry, NameOf, Need, asked, by_id, called, itself
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
@@ -42,13 +41,15 @@ from kgroup.security.acls import Operation, ResourceType
 
 ON_TOP_SINCE, MANY_GROUPS_SINCE, TOPIC_IDS_SINCE = 2, 8, 10  # OffsetFetch
 PROTOCOL_SINCE = 5  # SyncGroup: type and name of the protocol must be there
+DESCRIBE_GROUP = right_of(Operation.DESCRIBE, ResourceType.GROUP)
+DESCRIBE_TOPIC = right_of(Operation.DESCRIBE, ResourceType.TOPIC)
 READ_GROUP = Need(Operation.READ, ResourceType.GROUP, "group_id")
 _DESCRIBED = Each("groups", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
 _CONSUMERS = Each("group_ids", "groups", Operation.DESCRIBE, ResourceType.GROUP, itself, even_none=True)
 _DELETED = Each("groups_names", "results", Operation.DELETE, ResourceType.GROUP, itself, even_none=True)
 
 
-def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: Api[Any]) -> Answer:
+def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: AnyApi) -> Answer:
     """Read on the group; a request without its protocol is wrong before that."""
     request = call.body
     if call.version < PROTOCOL_SINCE or (request.protocol_type and request.protocol_name):
@@ -59,7 +60,7 @@ def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: Ap
 
 
 def heartbeat(
-    asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest], api: AnyApi
 ) -> Answer:
     """Read on the group, Describe on all topics subscribed to by name; a pattern finds only such topics."""
     request = call.body
@@ -74,7 +75,7 @@ def heartbeat(
     return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest], api: Api[Any]) -> Answer:
+def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest], api: AnyApi) -> Answer:
     """Describe on each group; what the asker may do with it, if that is asked for."""
 
     def finish(found: DescribeGroupsResponse) -> Message:
@@ -82,11 +83,11 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest]
             return found
         return replace(found, groups=tuple(with_operations(asker, found.groups)))
 
-    return asked(broker, call, under(_DESCRIBED, asker, api), call.body, finish)
+    return asked(broker, call, _under(_DESCRIBED, asker, api), call.body, finish)
 
 
 def describe_consumers(
-    asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest], api: AnyApi
 ) -> Answer:
     """Describe on each group, and on every topic that its members have or shall have."""
 
@@ -96,7 +97,7 @@ def describe_consumers(
             groups = with_operations(asker, groups)
         return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
 
-    return asked(broker, call, under(_CONSUMERS, asker, api), call.body, finish)
+    return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
 
 
 def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
@@ -110,16 +111,18 @@ def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteR
     )
 
 
-def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteGroupsRequest], api: Api[Any]) -> Answer:
+def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteGroupsRequest], api: AnyApi) -> Answer:
     """Delete on each group; one named twice is answered once."""
     call.body = replace(call.body, groups_names=tuple(dict.fromkeys(call.body.groups_names)))
     return _DELETED(asker, broker, call, api)
 
 
-def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: Api[Any]) -> Answer:
+def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: AnyApi) -> Answer:
     """Describe on each group and each topic; where all topics are meant, the others go unsaid."""
     if call.version < MANY_GROUPS_SINCE:
         return _one_group(asker, broker, call, api)
+    if call.version < TOPIC_IDS_SINCE and _all_seen(asker, call.body):
+        return api.handle(broker, call)
     name = by_id if call.version >= TOPIC_IDS_SINCE else called("name")
     refused: list[OffsetFetchResponseGroup] = []
     asking: list[OffsetFetchRequestGroup] = []
@@ -136,6 +139,8 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
     if not asking:
         return OffsetFetchResponse(groups=tuple(refused))
     every = {group.group_id for group in asking if group.topics is None}
+    if not (refused or beside or every):
+        return api.handle(broker, call)
 
     def finish(found: OffsetFetchResponse) -> Message:
         groups = (_told(asker, group, every, beside) for group in found.groups)
@@ -144,7 +149,19 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
     return asked(broker, call, api, replace(call.body, groups=tuple(asking)), finish)
 
 
-def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: Api[Any]) -> Answer:
+def _all_seen(asker: Asker, request: OffsetFetchRequest) -> bool:
+    """Whether nothing stands against a request by names, as nearly always: looked at first, for its cost."""
+    groups, topics = asker.rights[DESCRIBE_GROUP], asker.rights[DESCRIBE_TOPIC]
+    for group in request.groups:
+        if group.topics is None or not groups[group.group_id]:
+            return False
+        for topic in group.topics:
+            if not topics[topic.name]:
+                return False
+    return True
+
+
+def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: AnyApi) -> Answer:
     each = Each(
         "topics",
         "topics",
@@ -171,8 +188,12 @@ def _split(
     asker: Asker, broker: Dispatcher, group: OffsetFetchRequestGroup, name: NameOf
 ) -> tuple[OffsetFetchRequestGroup, tuple[OffsetFetchResponseTopics, ...]]:
     """What the handler is asked of a group, and the answers for topics that the asker may not be told of."""
-    names = [(topic, name(broker, topic)) for topic in group.topics or ()]
-    hidden = [topic for topic, found in names if found is not None and not asker.describes(found)]
+    may = asker.rights[DESCRIBE_TOPIC]
+    hidden = []
+    for topic in group.topics or ():
+        found = name(broker, topic)
+        if found is not None and not may[found]:
+            hidden.append(topic)
     if not hidden:
         return group, ()
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -204,12 +225,18 @@ def _told(
     return replace(group, topics=(*topics, *beside.get(group.group_id, ())))
 
 
-def under(rule: Each, asker: Asker, api: Api[Any]) -> Api[Any]:
+def described(asker: Asker, api: AnyApi) -> AnyApi:
+    """An API that describes `group_ids`, with Describe asked for on each."""
+    return _under(_CONSUMERS, asker, api)
+
+
+def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
     """The API with a rule before its handler."""
     return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
 
 
-def with_operations(asker: Asker, groups: Iterable[Any]) -> Iterable[Any]:
+def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
+    """The groups that could be described, with what the asker may do with each."""
     for group in groups:
         if not group.error_code:
             found = asker.operations(ResourceType.GROUP, group.group_id)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from kgroup.broker.call import Answer, Call, NoResponse
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.produced import transactional
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.rule import Each, Need, asked, by_id, itself
@@ -41,7 +40,7 @@ _DESCRIBED = Each(
 )
 
 
-def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: Api[Any]) -> Answer:
+def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: AnyApi) -> Answer:
     """Write on each topic, and on the transactional id if anything is written in a transaction."""
     request = call.body
     if request.transactional_id is not None and any(
@@ -60,7 +59,7 @@ def _refused(asker: Asker, broker: Dispatcher, request: ProduceRequest) -> bool:
 
 
 def init_producer_id(
-    asker: Asker, broker: Dispatcher, call: Call[InitProducerIdRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[InitProducerIdRequest], api: AnyApi
 ) -> Answer:
     """Write on the transactional id; without one, IdempotentWrite, or Write on a topic there may be."""
     request = call.body
@@ -74,7 +73,7 @@ def init_producer_id(
 
 
 def write_markers(
-    asker: Asker, broker: Dispatcher, call: Call[WriteTxnMarkersRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[WriteTxnMarkersRequest], api: AnyApi
 ) -> Answer:
     """Alter on the cluster, as operators have it, or ClusterAction, as brokers have it."""
     if not _ALTER.met(asker, call.body):
@@ -83,7 +82,7 @@ def write_markers(
 
 
 def add_partitions(
-    asker: Asker, broker: Dispatcher, call: Call[AddPartitionsToTxnRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[AddPartitionsToTxnRequest], api: AnyApi
 ) -> Answer:
     """Write on the transactional id and on each topic; one refused keeps the others from being tried."""
     request = call.body
@@ -126,7 +125,7 @@ def _may_write(asker: Asker, topic: str) -> bool:
 
 
 def describe_transactions(
-    asker: Asker, broker: Dispatcher, call: Call[DescribeTransactionsRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[DescribeTransactionsRequest], api: AnyApi
 ) -> Answer:
     """Describe on each transactional id; of its partitions, those of topics that may be described."""
 

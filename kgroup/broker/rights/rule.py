@@ -8,20 +8,22 @@ from dataclasses import field as declared
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from kgroup.broker.call import Answer, Call, NoResponse
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.call import Answer, AnyCall, NoResponse
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Asker, right_of
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
 
-Rule: TypeAlias = Callable[[Asker, Dispatcher, Call[Any], Api[Any]], Answer]
+Rule: TypeAlias = Callable[[Asker, Dispatcher, AnyCall, AnyApi], Answer]
 """Answers a call in the handler's place: by asking the handler, or for less of it, or not at all.
 
 Refused for a call that is refused as a whole.
 """
-NameOf: TypeAlias = Callable[[Dispatcher, Any], str | None]
+Entry: TypeAlias = Any
+"""A part of a request or of an answer: of whichever class the fields are that a rule names."""
+NameOf: TypeAlias = Callable[[Dispatcher, Entry], str | None]
 """The resource an entry is about; None for one that the handler finds wrong, whoever asks."""
 
 REFUSALS = {
@@ -44,7 +46,7 @@ class Need:
     kind: ResourceType = ResourceType.CLUSTER
     field: str | None = None
     right: int = declared(init=False)
-    name: Callable[[Any], str] = declared(init=False)
+    name: Callable[[Entry], str] = declared(init=False)
     """Of the resource, from the request."""
 
     def __post_init__(self) -> None:
@@ -69,7 +71,7 @@ def whole(*needs: Need) -> Rule:
     if len(needs) == 1:
         return _one(needs[0])
 
-    def rule(asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+    def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         for need in needs:
             need.check(asker, call.body)
         return api.handle(broker, call)
@@ -81,7 +83,7 @@ def _one(need: Need) -> Rule:
     """As `whole`, written out for the heartbeats, which are most of all requests."""
     right, name, check = need.right, need.name, need.check
 
-    def rule(asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+    def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         if not asker.rights[right][name(call.body)]:
             check(asker, call.body)
         return api.handle(broker, call)
@@ -107,17 +109,17 @@ class Each:
     unless: Need | None = None
     """Who has this right needs no other."""
     even_none: bool = False
-    refusal: Callable[[Any, ErrorCode], Any] | None = None
+    refusal: Callable[[Entry, ErrorCode], Entry] | None = None
 
-    def __call__(self, asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+    def __call__(self, asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         request = call.body
         for need in self.needs:
             need.check(asker, request)
         if self.unless is not None and self.unless.met(asker, request):
             return api.handle(broker, call)
         may = asker.rights[right_of(self.operation, self.kind)]
-        allowed: list[Any] = []
-        refused: list[Any] = []
+        allowed: list[Entry] = []
+        refused: list[Entry] = []
         for entry in getattr(request, self.entries):
             name = self.name(broker, entry)
             (allowed if name is None or may[name] else refused).append(entry)
@@ -134,7 +136,7 @@ class Each:
 
 
 def beside(
-    broker: Dispatcher, call: Call[Any], api: Api[Any], body: Message, field: str, more: tuple[Any, ...]
+    broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, field: str, more: tuple[Entry, ...]
 ) -> Answer:
     """The handler's answer to `body`, with `more` in one of its fields."""
     return asked(
@@ -143,7 +145,7 @@ def beside(
 
 
 def asked(
-    broker: Dispatcher, call: Call[Any], api: Api[Any], body: Message, finish: Callable[[Any], Message]
+    broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, finish: Callable[[Entry], Message]
 ) -> Answer:
     """What `finish` makes of the handler's answer to `body`, now or later."""
 
@@ -163,11 +165,11 @@ def shown(
 ) -> Rule:
     """The handler's answer without the entries that the asker may not be told of."""
 
-    def rule(asker: Asker, broker: Dispatcher, call: Call[Any], api: Api[Any]) -> Answer:
+    def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         if unless is not None and unless.met(asker, call.body):
             return api.handle(broker, call)
 
-        def seen(found: Any) -> Message:
+        def seen(found: Entry) -> Message:
             kept = tuple(e for e in getattr(found, field) if asker.may(operation, kind, getattr(e, name)))
             answer: Message = replace(found, **{field: kept})
             return answer
@@ -185,14 +187,14 @@ def itself(broker: Dispatcher, entry: str) -> str:
 def called(field: str) -> NameOf:
     """Of an entry that has the name in a field."""
 
-    def name(broker: Dispatcher, entry: Any) -> str | None:
+    def name(broker: Dispatcher, entry: Entry) -> str | None:
         found: str | None = getattr(entry, field)
         return found
 
     return name
 
 
-def by_id(broker: Dispatcher, entry: Any) -> str | None:
+def by_id(broker: Dispatcher, entry: Entry) -> str | None:
     """Of an entry with the name of a topic or its id; None for an id that no topic has."""
     if entry.topic_id == ZERO_UUID:
         name: str = entry.name

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.coordinators import GROUP, TRANSACTION
 from kgroup.broker.handlers.fetch import fetch as read_partitions
 from kgroup.broker.rights import configs, groups, producers, streams, topics
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.groups import READ_GROUP
 from kgroup.broker.rights.producers import CLUSTER_ACTION, WRITE_ID
-from kgroup.broker.rights.rule import Each, Need, Rule, by_id, called, itself, shown, whole
+from kgroup.broker.rights.rule import Each, Entry, Need, Rule, by_id, called, itself, shown, whole
 from kgroup.broker.topics import check_name
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.fetch import FetchRequest
@@ -30,7 +29,7 @@ _SHARE = 2  # FindCoordinator: a key type that brokers use among themselves
 MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
 
 
-def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: Api[Any]) -> Answer:
+def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: AnyApi) -> Answer:
     """Read on each topic, each time its partitions are looked at; of a replica, ClusterAction."""
     request = call.body
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
@@ -39,7 +38,7 @@ def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: Api[A
 
 
 def find_coordinator(
-    asker: Asker, broker: Dispatcher, call: Call[FindCoordinatorRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[FindCoordinatorRequest], api: AnyApi
 ) -> Answer:
     """Describe on each group or transactional id."""
     request = call.body
@@ -55,7 +54,7 @@ def find_coordinator(
     return api.handle(broker, call)
 
 
-def _valid(broker: Dispatcher, entry: Any) -> str | None:
+def _valid(broker: Dispatcher, entry: Entry) -> str | None:
     """The topic's name; None for one that no topic can have."""
     try:
         check_name(entry.name)
@@ -131,6 +130,7 @@ RULES: Mapping[int, Rule | None] = {
     45: whole(ALTER),  # AlterPartitionReassignments
     46: whole(DESCRIBE),  # ListPartitionReassignments
     47: _FORGET,  # OffsetDelete
+    48: whole(Need(Operation.DESCRIBE_CONFIGS)),  # DescribeClientQuotas
     50: whole(DESCRIBE),  # DescribeUserScramCredentials
     51: whole(ALTER),  # AlterUserScramCredentials
     57: whole(ALTER),  # UpdateFeatures
@@ -143,8 +143,8 @@ RULES: Mapping[int, Rule | None] = {
     71: None,  # GetTelemetrySubscriptions
     72: None,  # PushTelemetry
     75: topics.describe_partitions,
-    88: streams.heartbeat,  # StreamsGroupHeartbeat
-    89: streams.describe,  # StreamsGroupDescribe
+    88: streams.heartbeat,
+    89: streams.describe,
     10001: whole(READ_GROUP),  # ConsumerGroupPrepareAssignment
     10002: whole(READ_GROUP),  # ConsumerGroupInstallAssignment
 }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.rule import asked
 from kgroup.domain import INTERNAL_TOPICS, ZERO_UUID
@@ -45,7 +44,7 @@ CREATION_SINCE = 4  # Metadata: before, a request could not forbid it
 BY_ID_SINCE = 6  # DeleteTopics
 
 
-def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api: Api[Any]) -> Answer:
+def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api: AnyApi) -> Answer:
     """Describe on each topic; of all topics, only those described are there.
 
     A topic that the request would create needs Create on it, or on the cluster.
@@ -64,6 +63,10 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
         request = replace(request, topics=tuple(allowed))
         if not allowed and call.version == 0:
             call.version = 1  # before, none meant all
+
+    told = request.include_topic_authorized_operations or request.include_cluster_authorized_operations
+    if not (every or refused or told):
+        return api.handle(broker, call)
 
     def finish(answer: MetadataResponse) -> Message:
         topics = answer.topics
@@ -93,12 +96,13 @@ def _refused_metadata(
         return MetadataResponseTopic(error_code=DENIED, name=name)
     creates = call.body.allow_auto_topic_creation or call.version < CREATION_SINCE
     creates = creates and broker.cluster.settings.auto_create_topics
-    if not creates or name in broker.cluster.catalog.topics or _may_create(asker, name):
+    if not creates or name in broker.cluster.catalog.topics or may_create(asker, name):
         return None
     return MetadataResponseTopic(error_code=DENIED, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _may_create(asker: Asker, name: str) -> bool:
+def may_create(asker: Asker, name: str) -> bool:
+    """Whether the asker may create a topic of this name."""
     return asker.on_cluster(Operation.CREATE) or asker.may(Operation.CREATE, ResourceType.TOPIC, name)
 
 
@@ -117,7 +121,7 @@ def _cluster_operations(asker: Asker) -> int:
 
 
 def describe_cluster(
-    asker: Asker, broker: Dispatcher, call: Call[DescribeClusterRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[DescribeClusterRequest], api: AnyApi
 ) -> Answer:
     """Everybody is told of the brokers; what the asker may do with the cluster, if that is asked for."""
 
@@ -130,7 +134,7 @@ def describe_cluster(
 
 
 def describe_partitions(
-    asker: Asker, broker: Dispatcher, call: Call[DescribeTopicPartitionsRequest], api: Api[Any]
+    asker: Asker, broker: Dispatcher, call: Call[DescribeTopicPartitionsRequest], api: AnyApi
 ) -> Answer:
     """Describe on each topic; pages, and where the next one begins, tell of no other."""
     request = call.body
@@ -158,14 +162,14 @@ def describe_partitions(
     return asked(broker, call, api, replace(request, topics=asking, cursor=cursor), finish)
 
 
-def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], api: Api[Any]) -> Answer:
+def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], api: AnyApi) -> Answer:
     """Create on the cluster or on the topic; its settings are told to who may describe them."""
     request = call.body
     counts = Counter(topic.name for topic in request.topics)
     allowed: list[CreatableTopic] = []
     refused: list[CreatableTopicResult] = []
     for topic in request.topics:
-        if counts[topic.name] > 1 or _may_create(asker, topic.name):
+        if counts[topic.name] > 1 or may_create(asker, topic.name):
             allowed.append(topic)
         else:
             text = "Authorization failed."
@@ -185,7 +189,7 @@ def _without_settings(asker: Asker, topic: CreatableTopicResult) -> CreatableTop
     )
 
 
-def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], api: Api[Any]) -> Answer:
+def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], api: AnyApi) -> Answer:
     """Delete on the cluster or on the topic; nobody learns of a topic's name that they may not describe."""
     request = call.body
     if asker.on_cluster(Operation.DELETE):

@@ -159,7 +159,7 @@ def create_topic(
 
 command = group(
     "cluster",
-    "Brokers, topics, users and rights: status, topics, create-topic, user, acl.",
+    "Brokers, topics, users and access rules.",
     status,
     topics,
     create_topic,

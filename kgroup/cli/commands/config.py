@@ -39,6 +39,7 @@ def show_config(
     Precedence: flag, -X, environment, context, default. Secrets are never printed.
     """
     from kgroup.cli.env.config import LocalTarget, config_path, target_of
+    from kgroup.cli.env.known_settings import shown
 
     resolved = env.settings()
     target = target_of(resolved, fetch=False)
@@ -47,7 +48,7 @@ def show_config(
     else:
         where = "remote cluster " + resolved.settings["bootstrap.servers"].value
     rows = [
-        {"setting": s.name, "value": s.shown, "origin": s.origin}
+        {"setting": s.name, "value": shown(s.name, s.value), "origin": s.origin}
         for s in sorted(resolved.settings.values(), key=lambda s: s.name)
     ]
     columns = (Column("setting"), Column("value"), Column("origin", wide=not origin))

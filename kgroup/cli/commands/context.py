@@ -63,7 +63,7 @@ def show_context(
 ) -> ExitCode:
     """Show one context, secrets hidden."""
     from kgroup.cli.env.config import load_config
-    from kgroup.cli.env.setting_names import shown
+    from kgroup.cli.env.known_settings import shown
 
     config = load_config()
     wanted = name or env.flags.get("context") or config.current

@@ -66,7 +66,7 @@ def export(
             unseen = [*named.unseen, *_left_out(admin, now, scope)]
             where = identity(admin, env)
     for found in now.values():
-        if found.no_offsets is not None:
+        if found.no_offsets is not None and found.unseen is None:
             env.note(f"{found.group_id} has no committed offsets: {found.no_offsets}")
     chosen = {name: _within(found.committed, scope) for name, found in now.items() if not found.error}
     return show(env, result(now, chosen, where, unseen))

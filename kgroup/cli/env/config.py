@@ -2,15 +2,12 @@
 
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.exposure import refuse_if_exposed
-from kgroup.cli.env.setting_names import BOOTSTRAP, GUARDED, KNOWN, LOCAL, TIMEOUT, Resolved
-from kgroup.client.properties.catalogue import ALIASES, FROM_COMMAND, FROM_ENVIRONMENT
+from kgroup.cli.env.setting_names import BOOTSTRAP, LOCAL, TIMEOUT, Resolved
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -18,8 +15,8 @@ if TYPE_CHECKING:
     from kgroup.client.settings import ConnectionSettings
 
 _PASSWORD = {
-    "password-command": "sasl.password" + FROM_COMMAND,
-    "password-env": "sasl.password" + FROM_ENVIRONMENT,
+    "password-command": "sasl.password-command",
+    "password-env": "sasl.password-env",
 }
 """Short for the same among the properties."""
 _CONTEXT_KEYS = {"bootstrap-servers", "local", "command-config", "timeout", "properties", *_PASSWORD}
@@ -45,7 +42,7 @@ Target = LocalTarget | RemoteTarget
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A named cluster of the config file; `properties` have librdkafka names."""
+    """A named cluster of the config file; `properties` as -X takes them."""
 
     name: str
     bootstrap_servers: str | None = None
@@ -113,7 +110,11 @@ def load_config(path: Path | None = None) -> Config:
     if not isinstance(raw, dict):
         raise ConfigError(f"contexts in {path} is not a mapping of names")
     contexts = {str(name): _context(str(name), value, path) for name, value in raw.items()}
+    from kgroup.cli.env.known_settings import GUARDED
+
     if any(GUARDED & c.properties.keys() for c in contexts.values()):
+        from kgroup.cli.env.exposure import refuse_if_exposed
+
         refuse_if_exposed(path)
     return Config(path, _text(document, "current-context", str(path)), contexts)
 
@@ -171,6 +172,9 @@ def _properties(value: Document, where: str) -> dict[str, str]:
     given = value.get("properties") or {}
     if not isinstance(given, dict):
         raise ConfigError(f"properties of {where} is not a mapping of settings")
+    from kgroup.cli.env.known_settings import KNOWN
+    from kgroup.client.properties.catalogue import ALIASES
+
     properties = {ALIASES.get(str(key), str(key)): _property(given, str(key), where) for key in given}
     properties |= {name: _property(value, key, where) for key, name in _PASSWORD.items() if key in value}
     strange = sorted(properties.keys() - KNOWN)
@@ -182,12 +186,10 @@ def _properties(value: Document, where: str) -> dict[str, str]:
 def _property(given: Document, key: str, where: str) -> str:
     """A setting's value; a command may be a list of its words."""
     found = given.get(key)
-    if (
-        key.endswith(FROM_COMMAND)
-        and isinstance(found, list)
-        and all(isinstance(word, str) for word in found)
-    ):
-        return shlex.join(found)
+    if key.endswith("-command") and isinstance(found, list):
+        import shlex
+
+        return shlex.join(str(word) for word in found)
     return _text(given, key, where) or ""
 
 
@@ -213,6 +215,8 @@ def write_current(config: Config, name: str) -> None:
     changed, count = _CURRENT_LINE.subn(lambda _: line, text, count=1)
     if not count:
         changed = f"{line}\n{text}"
+    if _parse(changed, config.path).get("current-context") != name:
+        raise ConfigError(f"{config.path} has no line to change", f"write current-context: {name} into it")
     temporary = config.path.with_suffix(".tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -5,16 +5,22 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from kgroup.cli.env.setting_names import GUARDED, Resolved
+from kgroup.cli.env.known_settings import GUARDED
+from kgroup.cli.env.setting_names import Resolved
 from kgroup.errors import ConfigError
 
-_KEPT_IN_FILES = (
+_KEYS = (
     "ssl.keystore.location",
+    "ssl.certificate.location",
     "ssl.key.location",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "zookeeper.ssl.certificate.location",
+    "zookeeper.ssl.key.location",
+)
+"""May hold a private key; one with a password may lie about."""
+_KEPT_IN_FILES = (
     "sasl.kerberos.keytab",
     "sasl.oauthbearer.assertion.file",
-    "sasl.oauthbearer.assertion.private.key.file",
-    "zookeeper.ssl.key.location",
 )
 
 
@@ -51,9 +57,19 @@ def _files(resolved: Resolved) -> Iterator[Path]:
         # The settings of a properties file have its path as their origin.
         if name in GUARDED:
             yield Path(setting.origin).expanduser()
-        if name in _KEPT_IN_FILES:
+        if name in _KEPT_IN_FILES or (name in _KEYS and _holds_open_key(setting.value)):
             yield Path(setting.value).expanduser()
         if name == "sasl.oauthbearer.token.endpoint.url" and setting.value.lower().startswith("file:"):
             from urllib.parse import unquote, urlsplit
 
             yield Path(unquote(urlsplit(setting.value).path))
+
+
+def _holds_open_key(location: str) -> bool:
+    """Whether a file has a private key in it that wants no password; PKCS12 and JKS stores have none."""
+    try:
+        with Path(location).expanduser().open("rb") as file:
+            text = file.read(1 << 20)
+    except OSError:
+        return False
+    return b"PRIVATE KEY-----" in text and b"ENCRYPTED" not in text

@@ -6,7 +6,8 @@ password. Two names in one layer contradict each other, which is told where they
 
 from collections.abc import Iterable, Mapping
 
-from kgroup.cli.env.setting_names import SECRETS, Setting
+from kgroup.cli.env.known_settings import SECRETS
+from kgroup.cli.env.setting_names import Setting
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 
 _JAAS = ("sasl.jaas.config",)

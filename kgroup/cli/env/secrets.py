@@ -6,7 +6,8 @@ Asked for when a connection is made, so that a command that needs none opens no 
 import os
 import shlex
 
-from kgroup.cli.env.setting_names import NEVER_IN_ARGV, SECRETS, Resolved
+from kgroup.cli.env.known_settings import NEVER_IN_ARGV, SECRETS
+from kgroup.cli.env.setting_names import Resolved
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.client.properties.given import Given
 from kgroup.errors import ConfigError

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.overruling import without_overruled
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTEXT,
-    KNOWN,
     LOCAL,
-    NEVER_IN_ARGV,
     NOTIFY_SECRET,
     REST,
     REST_PASSWORD,
@@ -26,7 +23,6 @@ from kgroup.cli.env.setting_names import (
     Resolved,
     Setting,
 )
-from kgroup.client.properties.catalogue import ALIASES
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,6 +48,8 @@ _ENVIRONMENT = {
     "KGROUP_REST_PASSWORD": REST_PASSWORD,
     "KGROUP_REST_TOKEN": REST_TOKEN,
 }
+# What has several names, and is told by several layers.
+_SECURED = ("ssl.", "sasl.", "https.", "zookeeper.", "rest.", "notify.")
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
 
 
@@ -76,7 +74,11 @@ def resolve(
         for name, value in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, value, origin, rank))
-    return Resolved(without_overruled(settings), named)
+    if any(setting.rank and name.startswith(_SECURED) for name, setting in settings.items()):
+        from kgroup.cli.env.overruling import without_overruled
+
+        settings = without_overruled(settings)
+    return Resolved(settings, named)
 
 
 def _layers(
@@ -131,10 +133,18 @@ def _file_layer(path: Path) -> _Layer:
 
 
 def _canonical(values: Mapping[str, str]) -> dict[str, str]:
+    if not values:
+        return {}
+    from kgroup.client.properties.catalogue import ALIASES
+
     return {ALIASES.get(key, key): value for key, value in values.items()}
 
 
 def _checked(properties: Mapping[str, str]) -> dict[str, str]:
+    if not properties:
+        return {}
+    from kgroup.cli.env.known_settings import KNOWN, NEVER_IN_ARGV
+
     values = _canonical(properties)
     for name in sorted(values.keys() & NEVER_IN_ARGV):
         variable = f"KGROUP_{name.upper().replace('.', '_')}"

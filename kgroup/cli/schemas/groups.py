@@ -159,14 +159,14 @@ GROUPS: Mapping[str, Schema] = {
     ),
     "cluster topics": record(topics=array(TOPIC)),
     "cluster create-topic": record(topic=TOPIC),
-    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
-    "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
-    "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
     "cluster acl add": record(acls=array(record(**_ACL))),
     "cluster acl list": record(acls=array(record(**_ACL))),
     "cluster acl remove": record(
         acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before")))
     ),
+    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
+    "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
+    "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),

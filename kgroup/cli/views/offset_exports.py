@@ -29,7 +29,7 @@ def result(
     `unseen` says where the export may be incomplete.
     """
     groups = offsets_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
-    told = [{**group, "no_offsets": now[group["group_id"]].no_offsets} for group in groups]
+    told = [{**group, "no_offsets": _none(now[group["group_id"]])} for group in groups]
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
     columns = (
@@ -72,6 +72,11 @@ def result(
         cluster=where,
         main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows),
     )
+
+
+def _none(group: GroupNow) -> str | None:
+    """Why the group has no offsets, where none can be hidden either."""
+    return None if group.unseen else group.no_offsets
 
 
 def document_text(groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:

@@ -22,7 +22,8 @@ def exchange(login: Kerberos, host: str, within_s: float) -> Exchange:
         import gssapi
     except ImportError:
         raise ConfigError(
-            "GSSAPI needs Kerberos's libraries", "pip install 'kgroup[kerberos]' (it wants libkrb5's headers)"
+            "GSSAPI needs Kerberos's libraries",
+            "install the extra: pip install 'kgroup[kerberos]' (it wants libkrb5's headers)",
         ) from None
     target = gssapi.Name(f"{login.service}@{host}", gssapi.NameType.hostbased_service)
     context = within(within_s, lambda: _context(login, target), "Kerberos (the KDC)", _KDC)
@@ -97,6 +98,9 @@ def _failed(error: gssapi.exceptions.GSSError, login: Kerberos, host: str) -> Kg
         hint = "this machine's clock differs from the KDC's (date -u)"
     elif "not found in kerberos database" in lowered:
         hint = f"does the KDC know {login.service}/{host}? check sasl.kerberos.service.name and the address"
+    elif login.keytab and "cache" in lowered:
+        said = f"the keytab {login.keytab} holds no key of {login.principal} that fits"
+        hint = f"klist -k {login.keytab} shows whose keys it holds"
     elif "keytab" in lowered or "key table" in lowered:
         hint = "does the keytab exist, may it be read, and does it hold this principal? klist -k FILE"
     elif "cannot contact any kdc" in lowered or "cannot find kdc" in lowered:

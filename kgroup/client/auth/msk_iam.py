@@ -93,7 +93,9 @@ def signer(login: AwsLogin, host: str) -> Signer:
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.session import Session
     except ImportError:
-        raise ConfigError("AWS_MSK_IAM needs botocore", "pip install 'kgroup[aws]'") from None
+        raise ConfigError(
+            "AWS_MSK_IAM needs botocore", "install the extra: pip install 'kgroup[aws]'"
+        ) from None
     try:
         session = Session(profile=login.profile)
         region = _region(session, host)

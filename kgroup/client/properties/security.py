@@ -62,6 +62,8 @@ def _refuse(given: Given, prefix: str) -> None:
         value = given.get(name)
         if value and name.startswith((prefix, "security.")) and value.strip() not in AS_DEFAULT.get(name, ()):
             raise ConfigError(f"{given.named(name)} cannot be used here", why)
+    if given.get("config.providers"):
+        _refuse_placeholders(given)
     for name, known in _CLASSES.items():
         value = given.get(name)
         if value and name.startswith(prefix) and value.strip().rpartition(".")[2] not in known:
@@ -71,4 +73,14 @@ def _refuse(given: Given, prefix: str) -> None:
             raise ConfigError(
                 f"{given.named(name)} names a Java class that kgroup cannot run",
                 f"known: {', '.join(known)}; for another, {instead}",
+            )
+
+
+def _refuse_placeholders(given: Given) -> None:
+    """ConfigError for a value that a Java class would fill in: sent as it is, it is a wrong password."""
+    for name, value in given.values.items():
+        if name.startswith(("ssl.", "sasl.")) and "${" in value:
+            raise ConfigError(
+                f"{given.named(name)} is filled in by config.providers, Java classes that kgroup cannot run",
+                f"{name}-env=VARIABLE or {name}-command=COMMAND fetches it",
             )

@@ -57,10 +57,11 @@ def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: Co
     # A static member that takes a place over is not in the group under its new id, and yet has its record 5:
     # `take_place` has written it in this batch.
     known = before.member_id in group.members or before.instance_id is not None
-    if after.metadata != before.metadata or not known:
+    said = after.metadata is not before.metadata
+    if (said and after.metadata != before.metadata) or not known:
         write_metadata(step, group.group_id, after)
-    names_changed = set(before.names) != set(after.names)
-    offers_changed = before.metadata.client_assignors != after.metadata.client_assignors
+    names_changed = said and set(before.names) != set(after.names)
+    offers_changed = said and before.metadata.client_assignors != after.metadata.client_assignors
     regex = update_regex(step, group, before, after)
     changed = names_changed or regex is not RegexChange.NONE
     # A pattern that nobody has resolved yet names no topic: the bump comes with its resolution, and one now

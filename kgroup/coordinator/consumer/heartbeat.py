@@ -40,7 +40,8 @@ def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGro
     refuse_if_full(step, group, request.member_id)
     owned = _owned(request)
     before = _member(step, group, request, owned)
-    after = replace(before, metadata=_metadata(step, before, request))
+    metadata = _metadata(step, before, request)
+    after = before if metadata is before.metadata else replace(before, metadata=metadata)
     client_assignor.refuse_if_no_overlap(step, group, after)
     after, epoch = advance(step, group, before, after, owned)
     renew_session(step, group.group_id, after)
@@ -161,6 +162,8 @@ def _all_assigned(owned: Owned, assigned: Epochs) -> bool:
 def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerGroupMemberMetadataValue:
     """What the request says over what was known; client id and host are always the connection's (CP-16)."""
     known, names = before.metadata, request.subscribed_topic_names
+    if _says_nothing_new(step, known, request):
+        return known
     return ConsumerGroupMemberMetadataValue(
         instance_id=known.instance_id if request.instance_id is None else request.instance_id,
         rack_id=known.rack_id if request.rack_id is None else request.rack_id,
@@ -185,6 +188,22 @@ def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerG
             if request.client_assignors is None or not step.config.client_assignors
             else client_assignor.recorded(request.client_assignors)
         ),
+    )
+
+
+def _says_nothing_new(step: Step, known: ConsumerGroupMemberMetadataValue, request: Request) -> bool:
+    """Whether the request leaves all of `known` as it is, as nearly every heartbeat does."""
+    return (
+        request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == UNCHANGED_TIMEOUT
+        and request.server_assignor is None
+        and request.client_assignors is None
+        and request.rack_id is None
+        and (request.instance_id is None or request.instance_id == known.instance_id)
+        and known.classic_member_metadata is None
+        and known.client_id == step.client_id
+        and known.client_host == step.client_host
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
+from typing import NamedTuple
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
@@ -31,8 +31,7 @@ class RegexChange(Enum):
     UPDATED_AND_RESOLVED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriptions:
+class Subscriptions(NamedTuple):
     """The group's subscriptions as they are once a member's change is in: subscribers by name and pattern."""
 
     names: Counter[str]

@@ -24,6 +24,9 @@ from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
+from kgroup.protocol.streams_records import Subtopology, TopicInfo
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import STANDARD_AUTHORIZER
@@ -181,6 +184,52 @@ def test_a_pattern_finds_only_what_may_be_described(
     described: Any = EmbeddedTransport(cluster).request(None, ConsumerGroupDescribeRequest(group_ids=("g",)))
     (member,) = described.groups[0].members
     assert [held.topic_name for held in member.target_assignment.topic_partitions] == ["seen"]
+
+
+def test_a_streams_group_needs_its_topics_and_may_not_create_what_it_may_not(
+    cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    part = Subtopology(
+        subtopology_id="0",
+        source_topics=("seen",),
+        state_changelog_topics=(TopicInfo(name="app-changelog"),),
+    )
+    beat = StreamsGroupHeartbeatRequest(
+        group_id="app",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        topology=Topology(epoch=0, subtopologies=(part,)),
+        active_tasks=(),
+        standby_tasks=(),
+        warmup_tasks=(),
+        process_id="p",
+        client_tags=(),
+    )
+
+    def answer() -> Any:
+        return asked.request(None, beat)
+
+    assert answer().error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    allow(Operation.READ, ResourceType.GROUP, "app")
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "seen")
+    assert answer().error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "app-changelog")
+    told = answer()
+    assert told.error_code == ErrorCode.NONE
+    assert any("Unauthorized to CREATE on topics app-changelog." in one.status_detail for one in told.status)
+    assert "app-changelog" not in cluster.catalog.topics
+    described: Any = asked.request(None, StreamsGroupDescribeRequest(group_ids=("app", "other")))
+    codes = {group.group_id: group.error_code for group in described.groups}
+    assert codes == {"app": ErrorCode.NONE, "other": ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    allow(Operation.CREATE, ResourceType.TOPIC, "app-changelog")
+    answer()
+    assert "app-changelog" in cluster.catalog.topics
+    assert cluster.acls is not None
+    cluster.acls.add([rule(Operation.DESCRIBE, ResourceType.TOPIC, "app-changelog", Permission.DENY)])
+    described = asked.request(None, StreamsGroupDescribeRequest(group_ids=("app",)))
+    (hidden,) = described.groups
+    assert (hidden.error_code, hidden.topology) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 
 
 @pytest.mark.parametrize(("topics", "hangs_up"), [(("seen",), False), (("seen", "hidden"), True)])

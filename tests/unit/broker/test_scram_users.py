@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.alter_user_scram_credentials import (
@@ -9,6 +11,11 @@ from kgroup.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
+)
+from kgroup.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
 )
 from kgroup.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -93,6 +100,33 @@ def test_each_user_is_refused_for_a_reason_of_its_own(transport: EmbeddedTranspo
         "good": ErrorCode.NONE,
     }
     assert set(described(transport)) == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ((), ErrorCode.NONE),
+        ((ComponentData(entity_type="user", match_type=0, match="alice"),), ErrorCode.NONE),
+        ((ComponentData(entity_type="user", match_type=2),), ErrorCode.NONE),
+        ((ComponentData(entity_type="user", match_type=0),), ErrorCode.INVALID_REQUEST),
+        ((ComponentData(entity_type="user", match_type=1, match="x"),), ErrorCode.INVALID_REQUEST),
+        ((ComponentData(entity_type="user", match_type=9),), ErrorCode.INVALID_REQUEST),
+        ((ComponentData(entity_type="", match_type=1),), ErrorCode.INVALID_REQUEST),
+        ((ComponentData(entity_type="rack", match_type=1),), ErrorCode.UNSUPPORTED_VERSION),
+        ((ComponentData(entity_type="user", match_type=1),) * 2, ErrorCode.INVALID_REQUEST),
+        (
+            tuple(ComponentData(entity_type=kind, match_type=1) for kind in ("ip", "user")),
+            ErrorCode.INVALID_REQUEST,
+        ),
+    ],
+)
+def test_nobody_has_quotas(
+    transport: EmbeddedTransport, components: tuple[ComponentData, ...], code: ErrorCode
+) -> None:
+    """kafka-configs asks for them before it shows a user."""
+    answer = transport.request(None, DescribeClientQuotasRequest(components=components))
+    assert isinstance(answer, DescribeClientQuotasResponse)
+    assert (answer.error_code, answer.entries) == (code, None if code else ())
 
 
 def test_who_is_named_twice_is_not_changed(transport: EmbeddedTransport) -> None:

@@ -18,8 +18,17 @@ HEAVY = (
     "platformdirs",
     "confluent_kafka",
     "yaml",
+    "cryptography",
+    "jwt",
+    "botocore",
+    "gssapi",
+    "urllib.parse",
 )
 LATER = (
+    "kgroup.client.auth.credentials",
+    "kgroup.client.properties.security",
+    "kgroup.client.stores.values",
+    "kgroup.client.stores.context",
     "kgroup.admin.read.findings",
     "kgroup.admin.read.offsets",
     "kgroup.admin.change.journal",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import ssl
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +187,38 @@ def test_a_certificate_for_another_name(pki: Pki) -> None:
     assert caught.value.hint is not None
     assert "ssl.endpoint.identification.algorithm" in caught.value.hint
     assert reach(pki.server("other.test"), **trust, ssl_endpoint_identification_algorithm="none")
+
+
+@pytest.mark.parametrize(
+    ("shift", "words"), [(timedelta(days=-2), "has expired"), (timedelta(days=2), "is not yet valid")]
+)
+def test_a_certificate_out_of_its_time_tells_of_the_clock(pki: Pki, shift: timedelta, words: str) -> None:
+    begins = datetime.now(UTC) + shift
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued = pki.authority.issue_cert("127.0.0.1", not_before=begins, not_after=begins + timedelta(days=1))
+    issued.configure_cert(context)
+    with pytest.raises(Unreachable, match=words) as caught:
+        reach(context, ssl_ca_location=str(pki.ca))
+    assert caught.value.hint is not None and "clock" in caught.value.hint
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_a_delegation_token_is_signed_as_one(mechanism: str) -> None:
+    """The proof of RFC 5802 made again over a message that says tokenauth=true (KIP-48)."""
+    algorithm = "sha256" if mechanism.endswith("256") else "sha512"
+    client = passwords.exchange(Password(mechanism, "id", "hmac", is_token=True))
+    first = next(client).decode()
+    assert first.startswith("n,,n=id,r=") and first.endswith(",tokenauth=true")
+    nonce = first.partition("r=")[2].partition(",")[0] + "more"
+    server_first = f"r={nonce},s={b64encode(b'saltsaltsalt').decode()},i=4096"
+    final = client.send(server_first.encode()).decode()
+    bare, _, proof = final.partition(",p=")
+    message = f"{first.removeprefix('n,,')},{server_first},{bare}".encode()
+    key = hmac.digest(
+        hashlib.pbkdf2_hmac(algorithm, b"hmac", b"saltsaltsalt", 4096), b"Client Key", algorithm
+    )
+    signature = hmac.digest(hashlib.new(algorithm, key).digest(), message, algorithm)
+    assert bytes(a ^ b for a, b in zip(key, signature, strict=True)) == b64decode(proof)
 
 
 def test_tls_to_a_plain_port_is_said(pki: Pki) -> None:

@@ -150,6 +150,15 @@ def test_java_classes_of_ones_own_are_refused(name: str) -> None:
         security_of(Given(given))
 
 
+def test_what_a_config_provider_would_fill_in_is_not_sent_as_it_is() -> None:
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    given["sasl.password"] = "${env:KAFKA_PASSWORD}"
+    assert security_of(Given(given)).credentials == Password("PLAIN", "u", "${env:KAFKA_PASSWORD}")
+    with pytest.raises(ConfigError, match=r"sasl.password is filled in by config.providers") as caught:
+        security_of(Given({**given, "config.providers": "env"}))
+    assert "sasl.password-env=VARIABLE" in (caught.value.hint or "")
+
+
 def test_nothing_is_read_for_plaintext() -> None:
     given = {"security.protocol": "PLAINTEXT", "ssl.engine.factory.class": "x", "sasl.mechanism": "FOO"}
     assert security_of(Given(given)).protocol == "PLAINTEXT"

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import respx
 
-from kgroup.cli.env.setting_names import shown
+from kgroup.cli.env.known_settings import shown
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
 from kgroup.rest.api import Login, place_of

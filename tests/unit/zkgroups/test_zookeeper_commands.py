@@ -13,7 +13,7 @@ import pytest
 
 from kgroup.cli.app import run
 from kgroup.cli.env import zookeeper
-from kgroup.cli.env.setting_names import shown
+from kgroup.cli.env.known_settings import shown
 from kgroup.cli.schemas import schema_for
 from kgroup.client import legacy_groups
 from kgroup.client.legacy_groups import ToldGroup

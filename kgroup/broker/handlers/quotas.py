@@ -1,0 +1,60 @@
+"""DescribeClientQuotas: there are none here, and Kafka's own tools ask before they show a user.
+
+What is asked is checked as Kafka's ClientQuotasImage does.
+"""
+
+from __future__ import annotations
+
+from kgroup.broker.call import Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+ENTITIES = frozenset({"user", "client-id", "ip"})
+EXACT, DEFAULT, SPECIFIED = range(3)
+MATCHES = {EXACT: "MATCH_TYPE_EXACT", DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: "MATCH_TYPE_SPECIFIED"}
+
+
+def describe(broker: Dispatcher, call: Call[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
+    """No entries: nobody is held back here. INVALID_REQUEST for a filter that makes no sense."""
+    seen: set[str] = set()
+    for component in call.body.components:
+        kind = component.entity_type
+        if not kind:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Invalid empty entity type.")
+        if kind in seen:
+            text = f"Entity type {kind} cannot appear more than once in the filter."
+            raise Refused(ErrorCode.INVALID_REQUEST, text)
+        if kind not in ENTITIES:
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+        _check_match(component.match_type, component.match)
+        seen.add(kind)
+    if "ip" in seen and len(seen) > 1:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid entity filter component combination. IP filter component should not be used with "
+            "user or clientId filter component.",
+        )
+    return DescribeClientQuotasResponse()
+
+
+def _check_match(match_type: int, match: str | None) -> None:
+    if match_type not in MATCHES:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {match_type}")
+    if match_type == EXACT and match is None:
+        text = f"Request specified {MATCHES[EXACT]}, but set match string to null."
+        raise Refused(ErrorCode.INVALID_REQUEST, text)
+    if match_type != EXACT and match is not None:
+        text = f"Request specified {MATCHES[match_type]}, but also specified a match string."
+        raise Refused(ErrorCode.INVALID_REQUEST, text)
+
+
+def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
+
+
+APIS = (Api(DescribeClientQuotasRequest, describe, refuse),)

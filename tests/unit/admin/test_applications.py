@@ -1,0 +1,62 @@
+"""Groups whose members commit nothing: when that is said, and what may be changed of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.change.offset_plans import refusal_of
+from kgroup.protocol.messages import describe_groups as dg
+from tests.embedded_written import connect_assignment, connect_metadata
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group
+
+WORKER = dg.DescribedGroupMember(
+    member_id="w",
+    client_id="c",
+    client_host="/h",
+    member_metadata=connect_metadata(2, "http://h:1/", 3, (("s", -1),)),
+    member_assignment=connect_assignment(2),
+)
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    return FakeCluster(topics={"orders": 4, "__consumer_offsets": 50})
+
+
+@pytest.fixture
+def groups(fake: FakeCluster) -> Groups:
+    made = Groups(fake).add(classic_group("connect", WORKER, protocol_type="connect"))
+    made.committed["connect"] = {}
+    return made
+
+
+def test_that_there_are_none_is_said_only_where_all_can_be_seen(fake: FakeCluster, groups: Groups) -> None:
+    """Others may have committed in its name, for a topic that this principal may not see."""
+    admin = Admin(fake, retry=fake.retry())
+    (group,) = admin.describe(["connect"]).groups
+    assert (group.errors, group.no_offsets is not None) == ((), True)
+    fake.allowed_topics = {"__consumer_offsets"}
+    (group,) = admin.describe(["connect"]).groups
+    assert ([error.code for error in group.errors], group.no_offsets) == (
+        ["TOPIC_AUTHORIZATION_FAILED"],
+        None,
+    )
+    now = admin.look(["connect"])["connect"]
+    assert now.unseen is not None
+    refusal = refusal_of(now)
+    assert refusal is not None and refusal[0].startswith("connect is no group to commit in: Connect workers")
+
+
+def test_offsets_that_are_there_all_the_same_are_shown_and_may_be_changed(
+    fake: FakeCluster, groups: Groups
+) -> None:
+    """Left by somebody who used the name for consumers before."""
+    groups.committed["connect"] = {"orders:0": 4}
+    groups.ends = {"orders:0": 9}
+    admin = Admin(fake, retry=fake.retry())
+    (group,) = admin.describe(["connect"]).groups
+    assert ([row.lag for row in group.offsets], group.no_offsets) == ([5], None)
+    refusal = refusal_of(admin.look(["connect"])["connect"])
+    assert refusal is not None and "its members own the offsets" in refusal[0]
