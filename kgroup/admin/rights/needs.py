@@ -141,9 +141,6 @@ COMMANDS: dict[str, Needs] = {
     "cluster acl add": _of(_RULES),
     "cluster acl list": _of(Need(DESCRIBE, CLUSTER)),
     "cluster acl remove": _of(_RULES),
-    "cluster user add": _of(Need(ALTER, CLUSTER)),
-    "cluster user list": _of(Need(DESCRIBE, CLUSTER)),
-    "cluster user remove": _of(Need(ALTER, CLUSTER)),
     "member run": _of(_CHANGED, Need(DESCRIBE, TOPIC, THE_TOPIC)),
 }
 """By what is typed behind `kgroup`, for one group. A pattern needs what `list` needs as well."""
