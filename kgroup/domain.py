@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 Document: TypeAlias = dict[str, object]
 """A JSON object; what is in one that was read is looked at before it is used."""
+JsonObject: TypeAlias = Mapping[str, object]
+"""One that is only read."""
 
 ZERO_UUID = bytes(16)
 NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = -1

@@ -24,7 +24,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.transport import Transport
 from kgroup.client.retry import Retry
-from kgroup.domain import TopicPartition
+from kgroup.domain import JsonObject, TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -384,10 +384,6 @@ class Admin:
         return self._journal
 
     def _change(
-        self,
-        command: str,
-        plan: Mapping[str, object],
-        before: Mapping[str, object],
-        items: Sequence[Mapping[str, object]],
+        self, command: str, plan: JsonObject, before: JsonObject, items: Sequence[JsonObject]
     ) -> AbstractContextManager[Change]:
         return self.journal.change(command, self._cluster.cluster_id(), plan, before, items)

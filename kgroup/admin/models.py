@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from kgroup.admin.results import ChangeStatus as ChangeStatus
+from kgroup.admin.results import GroupResult as GroupResult
+from kgroup.admin.results import ItemResult as ItemResult
 from kgroup.domain import MemberStatus
 
 if TYPE_CHECKING:
@@ -275,52 +277,6 @@ class Description:
 
     groups: tuple[GroupDescription, ...]
     errors: tuple[ItemError, ...] = ()
-
-
-class ChangeStatus(StrEnum):
-    """What a plan means to do with an item, or what became of it."""
-
-    PLANNED = "planned"
-    UNCHANGED = "unchanged"
-    """What was wanted was there already."""
-    DONE = "done"
-    REMOVED = "removed"
-    DELETED = "deleted"
-    NOT_FOUND = "not_found"
-    REFUSED = "refused"
-    """By a check, before or by the coordinator: the item is as it was."""
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class ItemResult:
-    """One member of a removal: result is planned, removed, not_found or failed."""
-
-    instance_id: str | None
-    member_id: str | None
-    result: ChangeStatus
-    error_code: str | None = None
-    effect: str = ""
-
-    @property
-    def planned(self) -> bool:
-        """Whether it is still to be done."""
-        return self.result == ChangeStatus.PLANNED
-
-
-@dataclass(frozen=True, slots=True)
-class GroupResult:
-    """One group of a deletion: result is planned, deleted, not_found or failed."""
-
-    group_id: str
-    result: ChangeStatus
-    error_code: str | None = None
-    effect: str = ""
-
-    @property
-    def planned(self) -> bool:
-        """Whether it is still to be done."""
-        return self.result == ChangeStatus.PLANNED
 
 
 @dataclass(frozen=True, slots=True)

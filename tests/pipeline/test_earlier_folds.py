@@ -12,6 +12,7 @@ import pytest
 from kgroup.errors import StorageError
 from kgroup.history.fold.events import Event
 from kgroup.history.fold.folding import Fold
+from kgroup.history.items import Item
 from kgroup.pipeline.tables.folding import unpickled
 from tests.unit.history.incidents import log_of
 from tests.unit.history.logs import items
@@ -20,16 +21,20 @@ pytestmark = pytest.mark.spark
 FOLDS = sorted((Path(__file__).resolve().parents[1] / "data" / "folds").glob("*.fold"))
 
 
+def apply(fold: Fold, log: list[Item]) -> list[Event]:
+    return [event for item in log for event in fold.apply(item)]
+
+
 @pytest.mark.parametrize("path", FOLDS, ids=lambda path: path.stem)
 def test_a_fold_of_an_earlier_version_goes_on(path: Path) -> None:
     name, cut = path.stem.split(".")
     log = items(log_of(name).files[0].read_bytes())
     whole, first = Fold(0), Fold(0)
-    expected: list[Event] = whole.apply_all(log) + whole.finish()
-    before = first.apply_all(log[: int(cut)])
+    expected = apply(whole, log) + whole.finish()
+    before = apply(first, log[: int(cut)])
     stored = unpickled(path.read_bytes())
     assert stored.seq == len(before)
-    assert before + stored.fold.apply_all(log[int(cut) :]) + stored.fold.finish() == expected
+    assert before + apply(stored.fold, log[int(cut) :]) + stored.fold.finish() == expected
 
 
 def test_what_was_a_member_in_the_first_version_of_the_packages_is_a_members_state() -> None:

@@ -1,0 +1,52 @@
+"""What became of each item of a change, as JSON documents and the journal have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ChangeStatus(StrEnum):
+    """What a plan means to do with an item, or what became of it."""
+
+    PLANNED = "planned"
+    UNCHANGED = "unchanged"
+    """What was wanted was there already."""
+    DONE = "done"
+    REMOVED = "removed"
+    DELETED = "deleted"
+    NOT_FOUND = "not_found"
+    REFUSED = "refused"
+    """By a check, before or by the coordinator: the item is as it was."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult:
+    """One member of a removal: result is planned, removed, not_found or failed."""
+
+    instance_id: str | None
+    member_id: str | None
+    result: ChangeStatus
+    error_code: str | None = None
+    effect: str = ""
+
+    @property
+    def planned(self) -> bool:
+        """Whether it is still to be done."""
+        return self.result == ChangeStatus.PLANNED
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """One group of a deletion: result is planned, deleted, not_found or failed."""
+
+    group_id: str
+    result: ChangeStatus
+    error_code: str | None = None
+    effect: str = ""
+
+    @property
+    def planned(self) -> bool:
+        """Whether it is still to be done."""
+        return self.result == ChangeStatus.PLANNED
