@@ -26,6 +26,7 @@ from kgroup.cli.lazy import CONTEXT_SETTINGS, walk
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.settings import STANDARD_AUTHORIZER
 from tests.cli.conftest import Kgroup, Ran
 from tests.cli.damage import INCIDENTS
 from tests.cli.live import Client, served, served_with_coordinators
@@ -37,12 +38,12 @@ OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
     r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|pip install"
-    r"|user add alice --local"
+    r"|user add alice --local|--rest "
 )
-"""What needs Spark, a process of its own for the cluster, ZooKeeper, somebody who types, or is played by
-tests/simulation.
+"""What needs Spark, a process of its own for the cluster, ZooKeeper, a REST proxy, somebody who types, or is
+played by tests/simulation.
 
-With ZooKeeper they are played by tests/interop/zookeeper.
+With ZooKeeper they are played by tests/interop/zookeeper, with REST by tests/unit/rest.
 """
 ENDLESS = re.compile(
     r"kgroup (watch (?!.*--until)|serve|member run|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
@@ -52,7 +53,7 @@ ENDLESS = re.compile(
 SHELL = re.compile(r"[|>~$\n]|&&")
 CHANGES = re.compile(
     r"--execute|--for empty|execute |create-topic|--restore|--undo|context use"
-    r"|capture|remove-members --plan|journal|cluster status|cluster user"
+    r"|capture|remove-members --plan|journal|cluster status|cluster user|cluster acl"
 )
 """What leaves the world another one, or needs one of its own."""
 
@@ -61,6 +62,8 @@ ENDS = {
     "kgroup regex check '(?!test).*' --offline": 8,
     # Nobody takes the posts, and the interrupted watch says so.
     "kgroup watch orders --events --notify https://hooks.local/kafka": 5,
+    # Some rights nobody tells: only a change would show whether they are there.
+    "kgroup doctor orders --rights": 5,
 }
 """What ends with another code than 0 (130 where it is interrupted), and why it is right to."""
 
@@ -84,6 +87,12 @@ BEFORE = {
     ],
     "kgroup cluster user remove alice --mechanism": [
         "kgroup cluster user add alice --password-file alice.txt --mechanism SCRAM-SHA-256 -b broker:9092"
+    ],
+    "kgroup cluster acl remove --principal User:bob --topic": [
+        "kgroup cluster acl add --principal User:bob --operation Read --topic orders -b broker:9092"
+    ],
+    "kgroup cluster acl remove --principal User:bob --local": [
+        "kgroup cluster acl add --principal User:bob --operation Read --topic orders --local"
     ],
     "kgroup cluster status --local ./data": ["kgroup cluster create-topic t --local ./data"],
     "kgroup cluster status --local": ["kgroup cluster create-topic t --local"],
@@ -211,8 +220,11 @@ class World:
                 self.stirring[group] = self.client.consumer_member(group, group, "stirring")
 
 
-def made(folder: Path, *, members: bool, legacy: bool = False) -> Iterator[World]:
+def made(folder: Path, *, members: bool, legacy: bool = False, rules: bool = False) -> Iterator[World]:
     settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.migration.policy": "bidirectional"}
+    if rules:
+        settings |= {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+        Cluster(folder / "data" / "kgroup" / "cluster", config=settings, offsets_partitions=1).close()
     cluster = Cluster(config=settings, offsets_partitions=4)
     with ExitStack() as stack:
         where: tuple[str, str]
@@ -243,7 +255,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     line: str = request.getfixturevalue("line")
     if CHANGES.search(line) or ENDLESS.match(line):
         members = not ALONE.search(line) and not line.startswith("kgroup watch")
-        world = made(tmp_path, members=members, legacy="--legacy 127" in line)
+        legacy, rules = "--legacy 127" in line, "cluster acl" in line
+        world = made(tmp_path, members=members, legacy=legacy, rules=rules)
     else:
         world = iter([request.getfixturevalue("idle" if ALONE.search(line) else "shared")])
     for here in world:

@@ -116,7 +116,7 @@ COMMANDS = (
     Row(("delete", IDLE, "--execute", "--yes"), {**DELETED_ALONE}),
     Row(
         ("coordinator", IDLE),
-        {"a_leaderless_offsets_partition": LATE, "no_right_to_list": RIGHTS},
+        {"a_leaderless_offsets_partition": LATE, "no_right_to_list": RIGHTS, **NO_TOPICS},
     ),
     Row(("doctor", "g-*"), {**HIDES_GROUPS, **NOT_HEALTHY, "members_not_told": PARTIAL}),
     Row(("doctor", READER), {**NO_TOPICS, **NOT_HEALTHY}),
