@@ -63,7 +63,7 @@ class TestList:
     @pytest.mark.parametrize(
         ("argv", "names"),
         [
-            (["s*", "i*"], ["idle", "shop"]),
+            (["sh*", "id*"], ["idle", "shop"]),
             (["--regex", "^sh[aeiou]p$"], ["shop"]),
             (["shop", "idle", "--state", "stable,dead"], ["shop"]),
             (["shop", "idle", "--type", "consumer"], []),
