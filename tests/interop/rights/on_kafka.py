@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from kgroup.client.auth.credentials import Password
+from kgroup.client.security import Security
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
@@ -32,10 +34,7 @@ def worlds(broker: Secured) -> Iterator[World]:
     """A running broker, asked as a super user and as bob."""
     secured = ConnectionSettings(
         parse_bootstrap(broker.address("SASL_PLAINTEXT")),
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_username="bob",
-        sasl_password=USERS["bob"],
+        security=Security(credentials=Password("PLAIN", "bob", USERS["bob"])),
     )
     plain = ConnectionSettings(parse_bootstrap(broker.bootstrap))
     with SocketTransport(plain) as boss, SocketTransport(secured) as asker:

@@ -314,7 +314,7 @@ def test_tokens_are_judged_alike(both: tuple[Locked, Locked]) -> None:
     assert theirs["{}"] == {
         "answer": "SaslAuthenticateResponse",
         "error_code": 0,
-        "error_message": None,
+        "error_message": "",
         "token": False,
         "session": True,
     }
