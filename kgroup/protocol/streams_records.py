@@ -14,20 +14,20 @@ class StreamsKey(RecordKey):
 
 
 @message
+class KeyValue(Struct):
+    """A client tag, a setting of an internal topic, or one that a target assignment was computed with."""
+
+    key: String = ""
+    value: String = ""
+
+
+@message
 class StreamsGroupMetadataKey(StreamsKey):
     """A streams group."""
 
     TYPE = 17
 
     group_id: String
-
-
-@message
-class LastAssignmentConfig(Struct):
-    """A setting that the last target assignment was computed with."""
-
-    key: String = ""
-    value: String = ""
 
 
 @message
@@ -43,9 +43,7 @@ class StreamsGroupMetadataValue(RecordValue):
     epoch: Int32
     metadata_hash: Int64 = 0
     validated_topology_epoch: Annotated[Int32, Tagged(0)] = -1
-    last_assignment_configs: Annotated[tuple[LastAssignmentConfig, ...] | None, Tagged(1), Absent(None)] = (
-        None
-    )
+    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tagged(1), Absent(None)] = None
 
 
 @message
@@ -64,14 +62,6 @@ class Endpoint(Struct):
 
     host: String = ""
     port: UInt16 = 0
-
-
-@message
-class KeyValue(Struct):
-    """A client tag."""
-
-    key: String = ""
-    value: String = ""
 
 
 @message
@@ -189,21 +179,13 @@ class StreamsGroupTopologyKey(StreamsKey):
 
 
 @message
-class TopicConfig(Struct):
-    """A setting of an internal topic."""
-
-    key: String = ""
-    value: String = ""
-
-
-@message
 class TopicInfo(Struct):
     """An internal topic; 0 partitions or replicas leave the number to the coordinator or the cluster."""
 
     name: String = ""
     partitions: Int32 = 0
     replication_factor: Int16 = 0
-    topic_configs: tuple[TopicConfig, ...] = ()
+    topic_configs: tuple[KeyValue, ...] = ()
 
 
 @message

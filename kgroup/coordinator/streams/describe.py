@@ -11,12 +11,9 @@ from kgroup.protocol import streams_records as r
 from kgroup.protocol.messages.streams_group_describe import (
     Assignment,
     DescribedGroup,
-    Endpoint,
-    KeyValue,
     Member,
     Subtopology,
     TaskIds,
-    TopicInfo,
     Topology,
 )
 
@@ -57,21 +54,12 @@ def _subtopologies(parts: Iterable[r.Subtopology]) -> tuple[Subtopology, ...]:
     )
 
 
-def _topics(infos: Iterable[r.TopicInfo]) -> tuple[TopicInfo, ...]:
-    return tuple(
-        TopicInfo(
-            name=info.name,
-            partitions=info.partitions,
-            replication_factor=info.replication_factor,
-            topic_configs=tuple(KeyValue(key=c.key, value=c.value) for c in info.topic_configs),
-        )
-        for info in sorted(infos, key=lambda info: info.name)
-    )
+def _topics(infos: Iterable[r.TopicInfo]) -> tuple[r.TopicInfo, ...]:
+    return tuple(sorted(infos, key=lambda info: info.name))
 
 
 def _member(group: StreamsGroup, member: StreamsMember) -> Member:
     metadata, held = member.metadata, member.current.assigned
-    endpoint = metadata.user_endpoint
     return Member(
         member_id=member.member_id,
         member_epoch=member.epoch,
@@ -81,8 +69,8 @@ def _member(group: StreamsGroup, member: StreamsMember) -> Member:
         client_host=metadata.client_host,
         topology_epoch=metadata.topology_epoch,
         process_id=metadata.process_id,
-        user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
-        client_tags=tuple(KeyValue(key=tag.key, value=tag.value) for tag in metadata.client_tags),
+        user_endpoint=metadata.user_endpoint,
+        client_tags=metadata.client_tags,
         assignment=_assignment(held.active, held.standby, held.warmup),
         target_assignment=_target(group.target_of(member.member_id)),
     )

@@ -67,9 +67,7 @@ def write_group(
         epoch=epoch,
         metadata_hash=metadata_hash,
         validated_topology_epoch=validated_topology_epoch,
-        last_assignment_configs=tuple(
-            r.LastAssignmentConfig(key=key, value=configs[key]) for key in sorted(configs)
-        ),
+        last_assignment_configs=tuple(r.KeyValue(key=key, value=configs[key]) for key in sorted(configs)),
     )
     step.write(r.StreamsGroupMetadataKey(group_id=group_id), value)
 

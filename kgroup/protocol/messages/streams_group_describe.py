@@ -7,8 +7,9 @@ INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZ
 """
 
 from kgroup.protocol.codec import Message
+from kgroup.protocol.streams_records import Endpoint, KeyValue, TopicInfo
 from kgroup.protocol.structs import Struct, message
-from kgroup.protocol.types import Bool, Int16, Int32, Int64, String, UInt16
+from kgroup.protocol.types import Bool, Int16, Int32, Int64, String
 
 
 @message
@@ -19,24 +20,6 @@ class StreamsGroupDescribeRequest(Message):
 
     group_ids: tuple[String, ...] = ()
     include_authorized_operations: Bool = False
-
-
-@message
-class KeyValue(Struct):
-    """A client tag or topic setting."""
-
-    key: String = ""
-    value: String = ""
-
-
-@message
-class TopicInfo(Struct):
-    """An internal topic as the topology wants it."""
-
-    name: String = ""
-    partitions: Int32 = 0
-    replication_factor: Int16 = 0
-    topic_configs: tuple[KeyValue, ...] = ()
 
 
 @message
@@ -52,12 +35,6 @@ class Subtopology(Struct):
 class Topology(Struct):
     epoch: Int32 = 0
     subtopologies: tuple[Subtopology, ...] | None = None
-
-
-@message
-class Endpoint(Struct):
-    host: String = ""
-    port: UInt16 = 0
 
 
 @message
