@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember, target_value
+from kgroup.coordinator.streams.timers import initial_delay
 from kgroup.coordinator.tasks.values import TaskSet
 from kgroup.protocol import streams_records as r
 
@@ -80,8 +81,9 @@ def remove_member(step: Step, group_id: str, member_id: str) -> None:
 
 
 def forget_streams_group(step: Step, group: StreamsGroup) -> None:
-    """Tombstones of all the group's records, in the order replay asks for."""
+    """Tombstones of all its records, in the order replay asks for; its first assignment is not due any more."""
     group_id = group.group_id
+    step.cancel(initial_delay(group_id))
     for member_id in group.members:
         step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
     for member_id in group.members:
