@@ -81,7 +81,7 @@ def remove_member(step: Step, group_id: str, member_id: str) -> None:
 
 
 def forget_streams_group(step: Step, group: StreamsGroup) -> None:
-    """Tombstones of all its records, in the order replay asks for; its first assignment is not due any more."""
+    """Tombstones of all its records, in the order replay asks for; no first assignment is due any more."""
     group_id = group.group_id
     step.cancel(initial_delay(group_id))
     for member_id in group.members:
