@@ -8,6 +8,7 @@ SPARK := $(VENV)/.spark
 LOOPS := $(VENV)/.loops
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
+CASES ?= 10000
 SECONDS ?= 60
 FIRST ?= 1
 SEED ?= 0
@@ -40,10 +41,10 @@ $(LOOPS): $(wildcard kgroup/history/decode/[a-z]*.py) setup.py $(STAMP)
 	@touch $@
 
 .PHONY: spark
-spark: $(SPARK) ## Add PySpark, a Java for machines without one, and matplotlib
+spark: $(SPARK) ## Add PySpark, its client of Spark Connect, a Java for machines without one, pictures, notebooks
 
 $(SPARK): $(STAMP)
-	$(PIP) '.[spark,plot]'
+	$(PIP) '.[spark,sql,connect,plot,notebook]'
 	@touch $@
 
 .PHONY: demo
@@ -52,7 +53,7 @@ demo: setup ## A tour: embedded cluster, real consumers, a bounce, a removal
 
 .PHONY: test
 test: setup ## All tests that need nothing but Python
-	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not release"
+	$(BIN)/pytest -q -n 2 -m "not interop and not spark and not hadoop and not release"
 
 .PHONY: check
 check: setup spark ## Style, types (those of PySpark too), layers
@@ -81,6 +82,12 @@ foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, 
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
 
+.PHONY: security
+security: export KGROUP_SECURITY = full
+security: setup kerberos ## Every lock with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
+	@$(BIN)/python -m tests.interop.toolchain
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/security tests/interop/test_rights_matrix.py
+
 .PHONY: versions
 versions: export KGROUP_VERSIONS = $(VERSIONS)
 versions: setup ## Every command at brokers from 2.3 to 4.3; VERSIONS=record writes docs/broker-versions.md of it
@@ -92,9 +99,13 @@ versions: setup ## Every command at brokers from 2.3 to 4.3; VERSIONS=record wri
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000 STREAMS=1
 	@$(BIN)/python -m tests.differential --first $(FIRST) --seeds $(SEEDS) $(if $(STREAMS),--streams)
 
+.PHONY: differential-tasks
+differential-tasks: setup ## Made-up streams groups on Kafka's own task assignor and on ours: make differential-tasks CASES=10000
+	@$(BIN)/python -m tests.differential.tasks --first $(FIRST) --cases $(CASES)
+
 .PHONY: simulate
-simulate: setup ## Many simulated nights: make simulate SEEDS=10000
-	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2
+simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1
+	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2 $(if $(STREAMS),--first 2000000)
 
 .PHONY: damage
 damage: setup ## Every file of a data folder damaged in every way: make damage PLACES=100
@@ -110,7 +121,12 @@ hostile: setup ## Strangers at a server beside real clients: make hostile SECOND
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline
-	$(BIN)/pytest -q -m spark tests/pipeline
+	$(BIN)/pytest -q --durations=20 -m spark tests/pipeline
+
+.PHONY: hadoop
+hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 17, Maven)
+	@$(BIN)/python -m tests.hadoop.minicluster
+	$(BIN)/pytest -q -m hadoop tests/hadoop
 
 .PHONY: dist
 dist: setup ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/

@@ -15,10 +15,15 @@ BENCHES = {
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
     "legacy_failover": "what thousands of consumers that come back cost a coordinator of the ZooKeeper era",
+    "large_cluster": "commands about 10,000 groups on three brokers, beside kafka-consumer-groups",
+    "many_groups": "memory a group and time to load 100,000 of them, beside Kafka (Java, Maven)",
     "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
+    "skew": "the Spark pipeline over one large group, 100,000 groups, and four times as much",
+    "follow": "runs over a live topic that grows, beside a query of Structured Streaming",
     "pipeline": "the Spark pipeline by size and cores; needs a folder of segments",
+    "storage": "the same segments from a disk and from S3 on loopback; needs a folder of them",
 }
-NEED_ARGUMENTS = {"decode", "pipeline"}
+NEED_ARGUMENTS = {"decode", "pipeline", "storage"}
 
 
 def main(arguments: list[str]) -> None:

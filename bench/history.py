@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -17,6 +19,24 @@ HISTORY = ROOT / ".cache" / "bench" / "history.jsonl"
 WORSE = 1.2  # times the median of the runs before
 LOOKED_AT = 5  # runs before, the newest
 ENOUGH = 3  # runs before, to judge one by
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ours to theirs over alternating rounds: of the medians, and of the rounds one by one."""
+
+    middle: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
+        """The ratio of two series that were measured in turns; ValueError where they are not as long."""
+        each = [mine / other for mine, other in zip(ours, theirs, strict=True)]
+        return cls(median(ours) / median(theirs), min(each), max(each))
+
+    def __str__(self) -> str:
+        return f"{self.middle:.3f} ({self.least:.3f}..{self.most:.3f})"
 
 
 def keep(name: str, ratio: float, history: Path = HISTORY) -> str:

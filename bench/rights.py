@@ -1,18 +1,21 @@
 """What do rights cost? Processor time per request of our broker, without an authorizer and with 1,000 rules.
 
     python -m bench rights [heartbeat|consumer|commit|fetch …] [requests=20000] [rounds=9]
+    python -m bench rights instructions [heartbeat|consumer|commit|fetch …] [requests=1000] [rounds=5]
 
 The same requests as in server_cpu, by a principal that rules allow to make them: it is no super user. Two
-brokers, in turns.
+brokers, in turns. With `instructions` both run under valgrind, and what they execute is counted: that hardly
+depends on what else the machine is doing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from statistics import median
 
-from bench.brokers import connected, create_topic, run, until_ready
+from bench.brokers import Pipeline, connected, create_topic, run, until_ready
+from bench.instructions import START_S, Counted, under_valgrind
 from bench.server_cpu import (
     CONNECTIONS,
     KINDS,
@@ -29,10 +32,14 @@ from kgroup.runtime.settings import STANDARD_AUTHORIZER
 from kgroup.security.acls import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
 from kgroup.security.principals import ANONYMOUS
 from tests.interop.kgroup_server import KgroupServer
-from tests.interop.server import Server
 
 RULES = 1_000
 ON = {"authorizer.class.name": STANDARD_AUTHORIZER}
+PATIENT = {
+    "group.consumer.session.timeout.ms": "1800000",
+    "group.consumer.max.session.timeout.ms": "1800000",
+}
+"""A member that waits for a broker under valgrind is not gone."""
 
 
 def rules() -> Iterator[Acl]:
@@ -67,17 +74,51 @@ class GuardedServer(KgroupServer):
         cluster.close()
 
 
-def compare(servers: dict[str, Server], kind: str, window: int, count: int, rounds: int) -> None:
+class CountedServer(KgroupServer):
+    """Our broker without rights, under valgrind."""
+
+    def command(self) -> list[str]:
+        return under_valgrind(self, super().command())
+
+
+class CountedGuard(GuardedServer):
+    """Our broker with rights, under valgrind."""
+
+    def command(self) -> list[str]:
+        return under_valgrind(self, super().command())
+
+
+Measure = Callable[[str, list[Pipeline]], float]
+
+
+def by_time(servers: dict[str, KgroupServer], count: int) -> Measure:
+    """Microseconds of processor time per request."""
+    return lambda name, connections: measured(servers[name], connections, count)
+
+
+def by_instructions(servers: dict[str, KgroupServer], count: int) -> Measure:
+    """Thousands of instructions per request."""
+    counted = {name: Counted(server) for name, server in servers.items()}
+
+    def measure(name: str, connections: list[Pipeline]) -> float:
+        counted[name].since()
+        run(connections, count // CONNECTIONS)
+        return counted[name].since() / count / 1e3
+
+    return measure
+
+
+def compare(servers: dict[str, KgroupServer], measure: Measure, kind: str, window: int, rounds: int) -> None:
     """Print one line: the medians and the best rounds of both, and what rights add to the median."""
     connections = {name: pipelines(server, kind, window) for name, server in servers.items()}
     for name, opened in connections.items():
-        run(opened, 2_000 // CONNECTIONS)
+        measure(name, opened)
         if told := errors(opened[0].answer()):
             raise RuntimeError(f"{name} refuses {kind}: {sorted(told)}")
     taken: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(rounds):
-        for name, server in servers.items():
-            taken[name].append(measured(server, connections[name], count))
+        for name in servers:
+            taken[name].append(measure(name, connections[name]))
     for opened in connections.values():
         for pipeline in opened:
             pipeline.close()
@@ -91,21 +132,27 @@ def compare(servers: dict[str, Server], kind: str, window: int, count: int, roun
 
 
 def main(arguments: list[str]) -> None:
-    """Print a table of microseconds of processor time per request."""
+    """Print a table of microseconds of processor time, or of thousands of instructions, per request."""
     options = dict(argument.split("=") for argument in arguments if "=" in argument)
-    kinds = [argument for argument in arguments if "=" not in argument] or list(KINDS)
-    count, rounds = int(options.get("requests", 20_000)), int(options.get("rounds", 9))
+    counting = "instructions" in arguments
+    kinds = [name for name in arguments if "=" not in name and name != "instructions"] or list(KINDS)
+    count = int(options.get("requests", 1_000 if counting else 20_000))
+    rounds = int(options.get("rounds", 5 if counting else 9))
     with ExitStack() as stack:
-        servers: dict[str, Server] = {
-            "off": stack.enter_context(KgroupServer()),
-            "on": stack.enter_context(GuardedServer(ON)),
-        }
+        servers = (
+            {"off": CountedServer(PATIENT), "on": CountedGuard({**ON, **PATIENT})}
+            if counting
+            else {"off": KgroupServer(), "on": GuardedServer(ON)}
+        )
         for server in servers.values():
+            stack.callback(server.close)
+            server.start(START_S)
             with connected(server) as transport:
                 create_topic(transport, TOPIC, PARTITIONS)
                 groups = [group_name(k, w, n) for k in kinds for w in WINDOWS for n in range(CONNECTIONS)]
                 until_ready(transport, groups)
+        measure = (by_instructions if counting else by_time)(servers, count)
         print(f"{'':24} {'off':>8} {'on':>8} {'rights':>8}")
         for kind in kinds:
             for window in WINDOWS:
-                compare(servers, kind, window, count, rounds)
+                compare(servers, measure, kind, window, rounds)

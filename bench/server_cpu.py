@@ -13,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 
 from bench.brokers import Pipeline, brokers, connected, cpu_s, create_topic, run, until_ready
-from bench.history import keep
+from bench.history import Ratio, keep
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import uuid_text
 from kgroup.protocol.codec import Message
@@ -176,10 +176,10 @@ def compare(servers: dict[str, Server], kind: str, window: int, count: int, roun
             pipeline.close()
     ours = taken.pop("kgroup")
     for name, theirs in taken.items():
-        ratio = median(ours) / median(theirs)
-        each = f"{median(ours):8.1f}{median(theirs):8.1f}{ratio:8.2f}"
+        ratio = Ratio.of(ours, theirs)
+        each = f"{median(ours):8.1f}{median(theirs):8.1f}  {ratio!s:22}"
         spread = f"{min(ours):5.1f}-{max(ours):<5.1f} / {min(theirs):5.1f}-{max(theirs):<5.1f}"
-        said = keep(f"server_cpu {kind} {window} {name}", ratio)
+        said = keep(f"server_cpu {kind} {window} {name}", ratio.middle)
         print(f"{kind:10}{window:4} in flight  {name:6}{each}    {spread}  {said}", flush=True)
 
 
@@ -196,7 +196,7 @@ def main(arguments: list[str]) -> None:
                     transport,
                     [group_name(k, w, n) for k in kinds for w in WINDOWS for n in range(CONNECTIONS)],
                 )
-        print(f"{'':25}{'peer':6}{'kgroup':>8}{'peer':>8}{'ratio':>8}    spread of both")
+        print(f"{'':25}{'peer':6}{'kgroup':>8}{'peer':>8}  {'ratio':22}    spread of both")
         for kind in kinds:
             for window in WINDOWS:
                 compare(servers, kind, window, count, rounds)

@@ -6,16 +6,58 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 Document: TypeAlias = dict[str, object]
 """A JSON object; what is in one that was read is looked at before it is used."""
 JsonObject: TypeAlias = Mapping[str, object]
 """One that is only read."""
 
+V = TypeVar("V")
+
+
+@dataclass_transform(frozen_default=True)
+def value(cls: type[V]) -> type[V]:
+    """A slotted dataclass, frozen for the type checker alone: for what is made often, or at every start.
+
+    A frozen `__init__` costs four times as much (docs/decisions/0002).
+    """
+    return sharing_methods(dataclass(slots=True, eq=False, repr=False)(cls))
+
+
+def sharing_methods(made: type[V]) -> type[V]:
+    """A dataclass with the comparing, hashing and showing of all others: making its own takes long."""
+    for name, function in (("__eq__", _same), ("__hash__", _hash), ("__repr__", _shown)):
+        if name not in made.__dict__:
+            setattr(made, name, function)
+    return made
+
+
+def _fields(self: object) -> list[object]:
+    return [getattr(self, name) for name in self.__dataclass_fields__]  # type: ignore[attr-defined]
+
+
+def _same(self: object, other: object) -> bool:
+    return _fields(self) == _fields(other) if other.__class__ is self.__class__ else NotImplemented
+
+
+def _hash(self: object) -> int:
+    return hash(tuple(_fields(self)))
+
+
+def _shown(self: object) -> str:
+    names = self.__dataclass_fields__  # type: ignore[attr-defined]
+    pairs = zip(names, _fields(self), strict=True)
+    return f"{type(self).__qualname__}({', '.join(f'{name}={each!r}' for name, each in pairs)})"
+
+
 ZERO_UUID = bytes(16)
-NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = -1
-"""What stands on the wire and in records for the one that is not there."""
+NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = NO_EPOCH = -1
+"""What stands on the wire and in records for the one that is not there.
+
+NO_EPOCH is that of a member without an assignment, a group without targets, a partition without an owner, and
+of a commit that names no member.
+"""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
@@ -77,7 +119,7 @@ class EndMarker:
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OffsetAndMetadata:
     """A committed offset. `leader_epoch` is -1 and `expire_timestamp_ms` is None when unset; times in ms."""
 

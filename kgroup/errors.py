@@ -2,7 +2,11 @@
 
 KgroupError                 everything a user may be shown without a traceback
 ├── DecodeError             bytes that are not what they claim to be
-├── StorageError            a data folder or segment that cannot be used
+├── StorageError            a data folder, segment or object that cannot be used
+│   ├── StorageMissing      there is no such bucket or object
+│   ├── StorageDenied       the store did not let us in
+│   ├── StorageUnreachable  the store did not answer in time
+│   └── StorageChanged      an object became another one while it was read
 ├── ConfigError             an option, file or setting that makes no sense
 ├── Unreachable             no broker answered in time
 ├── SafetyRefused           kgroup itself declines: plan stale, group active, wrong kind of group
@@ -213,7 +217,23 @@ class DecodeError(KgroupError):
 
 
 class StorageError(KgroupError):
-    """A data folder or segment file that cannot be opened, locked, read or written."""
+    """A data folder, segment file or object that cannot be opened, locked, read or written."""
+
+
+class StorageMissing(StorageError):
+    """A bucket, container, folder or object at a URL that is not there."""
+
+
+class StorageDenied(StorageError):
+    """A store at a URL that does not know our credentials, or does not allow this to them."""
+
+
+class StorageUnreachable(StorageError):
+    """A store at a URL that could not be reached, or did not answer before the deadline."""
+
+
+class StorageChanged(StorageError):
+    """An object that was replaced after it was found, so that what was read of it is not one file."""
 
 
 class ConfigError(KgroupError):

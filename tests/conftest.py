@@ -1,12 +1,14 @@
 """What all tests start from."""
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 import kgroup
+from tests.s3 import S3Server, s3_server
 
 settings.register_profile("kgroup", deadline=None)
 settings.load_profile("kgroup")
@@ -24,3 +26,10 @@ def pytest_configure() -> None:
     """A shell that runs us in the background has us ignore Ctrl-C, and the processes under test with us."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """An S3 server on loopback; each test makes buckets of its own."""
+    with s3_server() as server:
+        yield server

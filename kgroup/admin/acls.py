@@ -77,9 +77,7 @@ class Acls:
             )
 
             def ask(left_s: float, request: DescribeAclsRequest = request) -> DescribeAclsResponse:
-                answer = self._cluster.transport.request(None, request, timeout_s=left_s)
-                assert isinstance(answer, DescribeAclsResponse)
-                return answer
+                return self._cluster.ask(None, request, DescribeAclsResponse, timeout_s=left_s)
 
             told = self._cluster.retry.call(ask, idempotent=True)
             check(told.error_code, "describing access rules", told.error_message, (on_cluster(DESCRIBE),))
@@ -118,9 +116,7 @@ class Acls:
         )
 
         def ask(left_s: float) -> CreateAclsResponse:
-            answer = self._cluster.transport.request(self._controller(), request, timeout_s=left_s)
-            assert isinstance(answer, CreateAclsResponse)
-            return answer
+            return self._cluster.ask(self._controller(), request, CreateAclsResponse, timeout_s=left_s)
 
         # the same rule made twice is there once
         for acl, told in zip(acls, self._cluster.retry.call(ask, idempotent=True).results, strict=True):
@@ -134,9 +130,7 @@ class Acls:
         request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
 
         def ask(left_s: float) -> DeleteAclsResponse:
-            answer = self._cluster.transport.request(self._controller(), request, timeout_s=left_s)
-            assert isinstance(answer, DeleteAclsResponse)
-            return answer
+            return self._cluster.ask(self._controller(), request, DeleteAclsResponse, timeout_s=left_s)
 
         gone: list[ListedAcl] = []
         # what is removed twice is told as not there, so that an unknown outcome must stay one

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
-    ChangeStatus,
     ClusterStatus,
     Deletion,
     Description,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
+    from kgroup.admin.change.registering import Registering, RegistrationPlan
     from kgroup.admin.change.remove_members import Selection
     from kgroup.admin.change.reset import Scope, Spec
     from kgroup.admin.diagnose.doctor import Examined
@@ -76,10 +76,16 @@ class Admin:
         return listing.described(self._cluster, found) if count_members else found
 
     def describe(self, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
-        """Groups in full, of whatever type; without offsets, lag and findings when `offsets` is False."""
+        """Groups in full, of whatever type; only with members when `offsets` is False."""
         from kgroup.admin.read.describe import describe
 
-        return describe(self._cluster, group_ids, offsets=offsets)
+        return describe(self._cluster, group_ids, offsets=offsets, expected=offsets)
+
+    def describe_each(self, group_ids: Iterable[str]) -> Iterator[Description]:
+        """Groups in full, round by round in the order given: for more of them than memory should hold."""
+        from kgroup.admin.read.describe import describe_each
+
+        return describe_each(self._cluster, group_ids, expected=True)
 
     def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
         """Each group with its members, without anything about offsets, or why it cannot be described."""
@@ -158,13 +164,16 @@ class Admin:
     def lag(
         self, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
     ) -> LagReport:
-        """How far each group is behind, with `times` in time, with `interval_s` at which rate.
-
-        What cannot be read is in `errors` and in the rows.
-        """
+        """How far each group is behind (`times`: in time); what cannot be read is in `errors` and rows."""
         from kgroup.admin.read.lag_report import measure
 
         return measure(self._cluster, group_ids, times=times, interval_s=interval_s)
+
+    def lag_each(self, group_ids: Iterable[str], *, times: bool = False) -> Iterator[LagReport]:
+        """The lag of groups, round by round in the order given: for more of them than memory should hold."""
+        from kgroup.admin.read.lag_report import measure_each
+
+        return measure_each(self._cluster, group_ids, times=times)
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int]
@@ -238,21 +247,8 @@ class Admin:
     def delete_groups(self, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
         """Delete empty groups with their offsets; the offsets they had are kept in the journal."""
         from kgroup.admin.change import delete
-        from kgroup.admin.change.offset_plans import actor
 
-        wanted = list(dict.fromkeys(group_ids))
-        before = {
-            group_id: str(found)
-            if isinstance(found, KgroupError)
-            else [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in found.items()]
-            for group_id, found in self.committed(wanted).items()
-        }
-        plan = {"groups": wanted, "actor": actor(), "reason": reason}
-        named = [{"group_id": group_id} for group_id in wanted]
-        with self._change("delete", plan, {"offsets": before}, named) as entry:
-            items = delete.execute(self._cluster, wanted)
-            entry.results += map(asdict, items)
-        return Deletion(items, entry.id)
+        return delete.recorded(self._cluster, self.journal, list(dict.fromkeys(group_ids)), reason)
 
     def evidence(self, group_id: str, *, read_log: bool = False) -> Evidence:
         """What is to be known about a group before it is migrated (migrate_evidence.py)."""
@@ -308,16 +304,22 @@ class Admin:
         reason: str | None = None,
     ) -> str:
         """Change settings of a group, all or none, and record it; the id of the journal's entry."""
-        from kgroup.admin.change.offset_plans import actor
-        from kgroup.admin.settings import alter_group
+        from kgroup.admin.change import settings
 
-        plan = {"group_id": group_id, "settings": dict(changes), "actor": actor(), "reason": reason}
-        image = {"settings": [asdict(setting) for setting in before if setting.name in changes]}
-        named = [{"setting": name} for name in changes]
-        with self._change("config set", plan, image, named) as entry:
-            alter_group(self._cluster, group_id, changes)
-            entry.results += [{**item, "result": ChangeStatus.DONE} for item in named]
-        return entry.id
+        change = settings.SettingsChange("config set", group_id, changes, tuple(before), reason)
+        return settings.execute(self._cluster, self.journal, change)
+
+    def plan_registration(self, group_id: str, wanted: Registering) -> RegistrationPlan:
+        """What registering or unregistering instance ids would do; changes nothing (registering.py)."""
+        from kgroup.admin.change.registering import plan
+
+        return plan(self._cluster, group_id, wanted)
+
+    def execute_registration(self, plan: RegistrationPlan, reason: str | None = None) -> str:
+        """Do what a plan says, and record it; the id of the journal's entry."""
+        from kgroup.admin.change.registering import execute
+
+        return execute(self._cluster, self.journal, plan, reason)
 
     def cluster_id(self, *, ask: bool = True) -> str | None:
         """The cluster's id; without `ask` None where no answer has told it so far."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
 from kgroup.admin.refusals import check, refused
+from kgroup.admin.together import together
 from kgroup.admin.transport import Transport
 from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_text
@@ -20,12 +22,15 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
+K = TypeVar("K")
 T = TypeVar("T")
 R = TypeVar("R", bound=Message)
 Answers = dict[str, T | KgroupError]
 FIND_COORDINATOR = 10
 BATCH_VERSION = 4
 GROUP_KEY = 0
+BATCH = 5_000
+"""Groups in one request: brokers bound what a request may hold."""
 
 
 class Ask(Protocol):
@@ -40,6 +45,8 @@ class ClusterView:
     def __init__(self, transport: Transport, retry: Retry | None = None) -> None:
         self.transport = transport
         self.retry = retry or Retry()
+        self.listed_as: dict[str, str] = {}
+        """The type each group was last listed with: a hint which request describes it."""
         self._coordinators: dict[str, Node] = {}
         self._cluster_id: str | None = None
 
@@ -65,6 +72,10 @@ class ClusterView:
         )
         assert isinstance(answer, response)
         return answer
+
+    def at_once(self, works: Mapping[K, Callable[[], T]]) -> dict[K, T | KgroupError]:
+        """What each work returned, or the KgroupError it raised; side by side where the transport allows."""
+        return together(works, concurrent=self.transport.concurrent)
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -139,7 +150,8 @@ class ClusterView:
         served = self.transport.versions(None, FIND_COORDINATOR)
         batches = served is None or served[-1] >= BATCH_VERSION
         failed: Answers[Node] = {}
-        for keys in (tuple(group_ids),) if batches else tuple((group,) for group in group_ids):
+        size = BATCH if batches else 1
+        for keys in (tuple(group_ids[at : at + size]) for at in range(0, len(group_ids), size)):
             request = FindCoordinatorRequest(
                 key="" if batches else keys[0], key_type=GROUP_KEY, coordinator_keys=keys if batches else ()
             )
@@ -201,14 +213,26 @@ class ClusterView:
                 by_node.setdefault(found.id, []).append(group)
             else:
                 answers[group] = found
-        for node, groups in by_node.items():
-            try:
-                told = ask(node, groups, max(deadline - self.retry.clock(), 0.001))
-            except (Unreachable, BrokerRefused) as error:
-                told = dict.fromkeys(groups, error)
-            for group in groups:
-                missing = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", "the broker left it out")
-                answers[group] = told.get(group, missing)
+
+        def ask_for(node: int) -> Mapping[str, T | KgroupError]:
+            told: dict[str, T | KgroupError] = {}
+            for at in range(0, len(by_node[node]), BATCH):
+                groups = by_node[node][at : at + BATCH]
+                try:
+                    told.update(ask(node, groups, max(deadline - self.retry.clock(), 0.001)))
+                except (Unreachable, BrokerRefused) as error:
+                    told.update(dict.fromkeys(groups, error))
+            return told
+
+        for node, told in self.at_once({node: partial(ask_for, node) for node in by_node}).items():
+            if isinstance(told, KgroupError):
+                raise told
+            for group in by_node[node]:
+                if group in told:
+                    answers[group] = told[group]
+                else:
+                    left_out = "the broker left it out"
+                    answers[group] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", left_out)
         return answers
 
 

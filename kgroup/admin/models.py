@@ -6,15 +6,15 @@ Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.results import ChangeStatus as ChangeStatus
 from kgroup.admin.results import GroupResult as GroupResult
 from kgroup.admin.results import ItemResult as ItemResult
-from kgroup.domain import MemberStatus
+from kgroup.domain import MemberStatus, value
 
 if TYPE_CHECKING:
+    from kgroup.admin.streams_models import StreamsProcess, StreamsTopology
     from kgroup.protocol.embedded.connect import ConnectWorker
     from kgroup.protocol.embedded.member import Application
     from kgroup.protocol.embedded.schema_registry import RegistryInstance
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
+NOT_READY = "NotReady"
 REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
 """The states in which a classic group waits for its members, who read nothing meanwhile."""
 STREAM_ASSIGNOR = "stream"
@@ -35,7 +36,7 @@ LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Node:
     """A broker by id and address."""
 
@@ -44,7 +45,7 @@ class Node:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemError:
     """Why one item of a larger answer is missing: `code` is a Kafka error name or UNREACHABLE."""
 
@@ -54,7 +55,7 @@ class ItemError:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GroupListing:
     """One group as ListGroups tells it; None is what is not known.
 
@@ -70,7 +71,7 @@ class GroupListing:
     coordinator: Node | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Listing:
     """The groups that could be seen, by id; `errors` says where there may be more (visibility.py)."""
 
@@ -78,7 +79,7 @@ class Listing:
     errors: tuple[ItemError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TopicAssignment:
     """Partitions of one topic."""
 
@@ -89,7 +90,7 @@ class TopicAssignment:
 Assignment = tuple[TopicAssignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SubtopologyTasks:
     """Tasks of one subtopology of a Streams application, by partition number."""
 
@@ -97,7 +98,7 @@ class SubtopologyTasks:
     partitions: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tasks:
     """What a member of a streams group runs (KIP-1071): active tasks, standby replicas, warm-up replicas."""
 
@@ -106,7 +107,7 @@ class Tasks:
     warmup: tuple[SubtopologyTasks, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Member:
     """One member of a group; None means that the protocol or the broker does not tell.
 
@@ -116,10 +117,11 @@ class Member:
     tasks without a topology; `()` is an assignment of nothing. `raw_metadata` and `raw_assignment` (base64)
     are bytes of another protocol, or that could not be read. `user_data_bytes` is what a custom assignor put
     into the assignment. `instance_id` None is a dynamic member only where `instance_id_known`: brokers before
-    Kafka 2.4 do not tell instance ids. `tasks` are set in streams groups, whose `assignment` is the source
-    partitions of the active ones. `connect`, `streams` (the classic protocol) and `schema_registry` are what
-    such a member's own bytes say, and `undecoded` which of them could not be understood. `session_timeout_ms`
-    and `failed_pings` (in a row) are of a coordinator elected in ZooKeeper; no API of Kafka's tells either.
+    Kafka 2.4 do not tell instance ids. `tasks` and `process` are set in streams groups, whose `assignment` is
+    the source partitions of the active ones. `connect`, `streams` (the classic protocol) and
+    `schema_registry` are what such a member's own bytes say, and `undecoded` which of them could not be
+    understood. `session_timeout_ms` and `failed_pings` (in a row) are of a coordinator elected in ZooKeeper;
+    no API of Kafka's tells either.
     """
 
     member_id: str
@@ -141,6 +143,7 @@ class Member:
     instance_id_known: bool = True
     tasks: Tasks | None = None
     target_tasks: Tasks | None = None
+    process: StreamsProcess | None = None
     session_timeout_ms: int | None = None
     failed_pings: int | None = None
     connect: ConnectWorker | None = None
@@ -170,7 +173,7 @@ class Member:
         return self.assignment is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OffsetRow:
     """A partition's committed offset and who owns it now.
 
@@ -208,7 +211,7 @@ class OffsetRow:
         return self.error_code == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finding:
     """Something the data proves about a group; `code` is stable (findings.py), severity info|warn|error."""
 
@@ -218,7 +221,26 @@ class Finding:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
+class Registration:
+    """Whom a group expects, by its settings (docs/registered-ids-and-standbys.md), and who of them is there.
+
+    `instance_ids` is None where none are registered, `missing` are those that nobody in the group has, and
+    `held` the names of members whose joins wait for them; both are None without registered ids or where
+    nobody tells. `wait_ms` None is the group's rebalance timeout. `active` and `standby` are names of members
+    with and without partitions, None without a `target_size` and while it is not told who has what.
+    """
+
+    instance_ids: tuple[str, ...] | None
+    missing: tuple[str, ...] | None
+    held: tuple[str, ...] | None
+    wait_ms: int | None
+    target_size: int | None
+    active: tuple[str, ...] | None
+    standby: tuple[str, ...] | None
+
+
+@value
 class GroupDescription:
     """One group in full, whichever protocol it speaks.
 
@@ -228,7 +250,9 @@ class GroupDescription:
     unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the rows that say why.
     `errors` names parts that could not be read. `coordinator_epoch` is that of a coordinator elected in
     ZooKeeper (docs/zookeeper-era.md), None elsewhere. `application` is whose classic group it is where it is
-    not one of plain consumers; `no_offsets` is why such a group has none.
+    not one of plain consumers; `no_offsets` is why such a group has none. `topology` is
+    a streams group's, None before its first member brought one. `registration` is None for a group that
+    expects nobody, which is certain where `registration_known`.
     """
 
     group_id: str
@@ -251,6 +275,9 @@ class GroupDescription:
     coordinator_epoch: int | None = None
     application: Application | None = None
     no_offsets: str | None = None
+    topology: StreamsTopology | None = None
+    registration: Registration | None = None
+    registration_known: bool = False
 
     @property
     def known_members(self) -> tuple[Member, ...]:
@@ -271,7 +298,7 @@ class GroupDescription:
         return False if told else None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Description:
     """What `describe` found; `errors` names the groups that could not be described, and why."""
 
@@ -279,7 +306,7 @@ class Description:
     errors: tuple[ItemError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Plan:
     """A removal worked out and not yet done.
 
@@ -298,7 +325,7 @@ class Plan:
     before: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Execution:
     """What an executed plan did, item by item, and the id of its entry in the journal."""
 
@@ -307,7 +334,7 @@ class Execution:
     journal_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Deletion:
     """What deleting groups did, and the id of its entry in the journal."""
 
@@ -315,7 +342,7 @@ class Deletion:
     journal_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GroupLocation:
     """Where a group lives; `offsets_partition` is None while `__consumer_offsets` does not exist."""
 
@@ -324,7 +351,7 @@ class GroupLocation:
     offsets_partition: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Partition:
     """A partition's leader (-1: none) and replicas."""
 
@@ -335,7 +362,7 @@ class Partition:
     isr: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TopicDescription:
     """A topic; `topic_id` in Kafka's text form, "" from brokers before 2.8."""
 
@@ -345,7 +372,7 @@ class TopicDescription:
     partitions: tuple[Partition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ClusterStatus:
     """The cluster as one broker's metadata shows it.
 

@@ -13,7 +13,7 @@ Needs = Sequence[Right]
 
 _ASK_FOR_IT = "kgroup doctor --rights shows what each command needs, as lines of kafka-acls"
 HINTS = {
-    ErrorCode.GROUP_ID_NOT_FOUND: "kgroup list shows the groups there are",
+    ErrorCode.GROUP_ID_NOT_FOUND: "kgroup list shows which groups there are",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: _ASK_FOR_IT,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ASK_FOR_IT,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ASK_FOR_IT,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from kgroup.domain import value
 
 
 class ChangeStatus(StrEnum):
@@ -21,7 +22,7 @@ class ChangeStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemResult:
     """One member of a removal: result is planned, removed, not_found or failed."""
 
@@ -37,7 +38,7 @@ class ItemResult:
         return self.result == ChangeStatus.PLANNED
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GroupResult:
     """One group of a deletion: result is planned, deleted, not_found or failed."""
 

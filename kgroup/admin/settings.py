@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.refusals import refused
 from kgroup.errors import BrokerRefused, ErrorCode
 from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group
 
+if TYPE_CHECKING:
+    from kgroup.protocol.messages.incremental_alter_configs import AlterableConfig
+
 BROKER, GROUP = 4, 32
-SET, DELETE = 0, 1
+SET, DELETE, APPEND, SUBTRACT = range(4)
 GROUP_SETTINGS = (
     "consumer.session.timeout.ms",
     "consumer.heartbeat.interval.ms",
@@ -31,6 +35,18 @@ class Setting:
     origin: str
 
 
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A change of a setting that is a list: these put into it, or taken out, whatever else it has by then."""
+
+    names: tuple[str, ...]
+    added: bool
+
+
+Wanted = str | Items | None
+"""What becomes of a setting: a value, a change of its list, or None for the broker's own again."""
+
+
 def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
     """A group's settings by name, those of the consumer protocol first; the group need not exist.
 
@@ -47,6 +63,36 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
             ErrorCode.UNSUPPORTED_VERSION, said, hint=f"Kafka {GROUP_SETTINGS_SINCE} and later have"
         ) from None
     return tuple(sorted(found, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
+
+
+def settings_of_groups(
+    cluster: ClusterView, group_ids: Sequence[str], names: tuple[str, ...]
+) -> Answers[dict[str, str]]:
+    """Those of the settings that are told, of each group, or why they cannot be read: one request for all."""
+    from kgroup.protocol.messages.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+        DescribeConfigsResponse,
+    )
+
+    resources = tuple(
+        DescribeConfigsResource(resource_type=GROUP, resource_name=name, configuration_keys=names)
+        for name in group_ids
+    )
+
+    def ask(left_s: float) -> DescribeConfigsResponse:
+        request = DescribeConfigsRequest(resources=resources)
+        return cluster.ask(None, request, DescribeConfigsResponse, timeout_s=left_s)
+
+    answers: Answers[dict[str, str]] = {}
+    for told in cluster.retry.call(ask, idempotent=True).results:
+        name = told.resource_name
+        if told.error_code:
+            needs = [on_group(DESCRIBE_CONFIGS, name)]
+            answers[name] = refused(told.error_code, f"settings of {name}", told.error_message, needs)
+        else:
+            answers[name] = {c.name: c.value for c in told.configs if c.name in names and c.value is not None}
+    return answers
 
 
 def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
@@ -80,31 +126,36 @@ def _describe(
 
 
 def alter_group(
-    cluster: ClusterView, group_id: str, changes: Mapping[str, str | None], *, validate_only: bool = False
+    cluster: ClusterView, group_id: str, changes: Mapping[str, Wanted], *, validate_only: bool = False
 ) -> None:
-    """Set a group's settings, None takes one away; all or none. With `validate_only` only asks whether.
+    """Change a group's settings, all or none. With `validate_only` only asks whether.
 
     BrokerRefused with INVALID_CONFIG for unknown names and for values out of the broker's bounds.
     """
     from kgroup.protocol.messages.incremental_alter_configs import (
-        AlterableConfig,
         AlterConfigsResource,
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,
     )
 
-    configs: Iterable[AlterableConfig] = (
-        AlterableConfig(name=name, config_operation=DELETE if value is None else SET, value=value)
-        for name, value in changes.items()
-    )
-    resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=tuple(configs))
+    configs = tuple(_altered(name, wanted) for name, wanted in changes.items())
+    resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
     def ask(left_s: float) -> IncrementalAlterConfigsResponse:
         return cluster.ask(None, request, IncrementalAlterConfigsResponse, timeout_s=left_s)
 
-    # Setting the same values twice is the same as once.
+    # Setting the same values twice is the same as once, and so is a list that has an item, or lacks it.
     for told in cluster.retry.call(ask, idempotent=True).responses:
         if told.error_code:
             needs = [on_group(ALTER_CONFIGS, group_id)]
             raise refused(told.error_code, f"settings of group {group_id}", told.error_message, needs)
+
+
+def _altered(name: str, wanted: Wanted) -> AlterableConfig:
+    from kgroup.protocol.messages.incremental_alter_configs import AlterableConfig
+
+    if isinstance(wanted, Items):
+        operation = APPEND if wanted.added else SUBTRACT
+        return AlterableConfig(name=name, config_operation=operation, value=",".join(wanted.names))
+    return AlterableConfig(name=name, config_operation=DELETE if wanted is None else SET, value=wanted)

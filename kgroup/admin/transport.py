@@ -11,12 +11,18 @@ T = TypeVar("T", bound=Message)
 
 
 class Transport(Protocol):
-    """Requests to the brokers of one cluster, one at a time.
+    """Requests to the brokers of one cluster, one at a time for each broker.
 
-    Every method may raise Unreachable. From `request`, plain Unreachable promises that no broker acted on
-    the request; where one may have, it is the subclass OutcomeUnknown (kgroup.client.retry). An answer with
-    an error code in it is an answer, not an exception.
+    `concurrent` says whether several threads may ask at once. Every method may raise Unreachable. From
+    `request`, plain Unreachable promises that no broker acted on the request; where one may have, it is the
+    subclass OutcomeUnknown (kgroup.client.retry). An answer with an error code in it is an answer, not an
+    exception.
     """
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether threads may use it side by side; else it is for one alone."""
+        ...
 
     def request(
         self,

@@ -58,9 +58,8 @@ class Users:
         request = DescribeUserScramCredentialsRequest(users=asked)
 
         def ask(left_s: float) -> DescribeUserScramCredentialsResponse:
-            answer = self._cluster.transport.request(_controller(self._cluster), request, timeout_s=left_s)
-            assert isinstance(answer, DescribeUserScramCredentialsResponse)
-            return answer
+            node = _controller(self._cluster)
+            return self._cluster.ask(node, request, DescribeUserScramCredentialsResponse, timeout_s=left_s)
 
         if asked is None:
             _refuse_unseen(self._cluster)
@@ -93,7 +92,7 @@ class Users:
         if not password:
             raise ConfigError("the password is empty")
         if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
-            raise ConfigError(f"iterations must lie between {MIN_ITERATIONS} and {MAX_ITERATIONS}")
+            raise ConfigError(f"iterations must be between {MIN_ITERATIONS} and {MAX_ITERATIONS}")
         for mechanism in map(_mechanism, mechanisms):
             salt = secrets.token_bytes(SALT_BYTES)
             change = ScramCredentialUpsertion(
@@ -151,9 +150,8 @@ def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what
     def ask(left_s: float) -> AlterUserScramCredentialsResponse:
         from kgroup.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse
 
-        answer = cluster.transport.request(_controller(cluster), request, timeout_s=left_s)
-        assert isinstance(answer, AlterUserScramCredentialsResponse)
-        return answer
+        node = _controller(cluster)
+        return cluster.ask(node, request, AlterUserScramCredentialsResponse, timeout_s=left_s)
 
     # the same password set twice is set; what is removed twice is told as not there
     for told in cluster.retry.call(ask, idempotent=bool(request.upsertions)).results:
@@ -170,7 +168,7 @@ def _mechanism(spelling: str) -> ScramMechanism:
         return ScramMechanism.named(spelling.upper())
     except ValueError:
         known = ", ".join(each.spelling for each in ScramMechanism)
-        raise ConfigError(f"{spelling} is no mechanism of SCRAM", f"there are {known}") from None
+        raise ConfigError(f"{spelling} is not a SCRAM mechanism", f"there are {known}") from None
 
 
 def _spelling(number: int) -> str:

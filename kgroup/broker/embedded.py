@@ -44,6 +44,8 @@ class EmbeddedTransport:
     `principal`, only what they allow that one.
     """
 
+    concurrent = False
+
     def __init__(self, cluster: Cluster, principal: Principal | None = None) -> None:
         self.cluster = cluster
         self.principal = principal or ANONYMOUS

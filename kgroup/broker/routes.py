@@ -12,8 +12,16 @@ from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.compiler import bounded_reader
 from kgroup.protocol.headers import skip_tags
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kgroup.runtime.memory import Memory
 
 REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
+HEARTBEATS = frozenset(
+    each.API for each in (HeartbeatRequest, ConsumerGroupHeartbeatRequest, StreamsGroupHeartbeatRequest)
+)
+LONGEST_REMEMBERED = 512  # bytes of one
 _HEADER = struct.Struct(">hhih")
 _FRAME = struct.Struct(">ii")
 
@@ -34,6 +42,10 @@ class Route:
     read: Callable[[bytes, int, int], tuple[Message, int]]
     flexible_request: bool
     head: bytes  # room for length and correlation id, and the empty tags of a flexible header
+    requests: Memory[bytes, Message] | None
+    """By their bytes, where clients say the same all day long: nobody changes a request."""
+    answers: Memory[int, tuple[Message, bytes]] | None
+    """By their identity, with their encoding."""
 
 
 class Routes:
@@ -53,11 +65,14 @@ class Routes:
                 return None
             request, response = registry.header_versions(key, version)
             body = registry.request_class(key)
+            repeats = key in HEARTBEATS
             self._routes[index] = found = Route(
                 version,
                 bounded_reader(body, version, version >= body.FLEXIBLE, REQUEST_ITEMS),
                 request == 2,
                 bytes(8 + response),
+                Memory() if repeats else None,
+                Memory() if repeats else None,
             )
         return found
 
@@ -85,16 +100,37 @@ class Routes:
                     pos = skip_tags(frame, pos, REQUEST_ITEMS)
                 else:
                     pos += 1
-            # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
-            body, _ = route.read(frame, pos, len(frame))
+            body = _body(route, frame, pos)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise DecodeError(str(error)) from None
         return route, correlation, client_id, body
 
 
+def _body(route: Route, frame: bytes, pos: int) -> Message:
+    said = b""
+    if route.requests is not None:
+        said = frame[pos:]
+        known = route.requests.get(said)
+        if known is not None:
+            return known
+    # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
+    body, _ = route.read(frame, pos, len(frame))
+    if route.requests is not None and len(said) <= LONGEST_REMEMBERED:
+        route.requests.keep(said, body)
+    return body
+
+
 def encoded(route: Route, correlation: int, answer: Message) -> bytearray:
     """An answer as it goes over the wire; raises whatever there is for one that has no encoding."""
-    out = bytearray(route.head)
-    answer.encode_into(out, route.version)
+    answers = route.answers
+    known = None if answers is None else answers.get(id(answer))
+    # The table holds the answer as well, so that no other can have its identity.
+    if known is not None and known[0] is answer:
+        out = bytearray(known[1])
+    else:
+        out = bytearray(route.head)
+        answer.encode_into(out, route.version)
+        if answers is not None and len(out) <= LONGEST_REMEMBERED:
+            answers.keep(id(answer), (answer, bytes(out)))
     _FRAME.pack_into(out, 0, len(out) - 4, correlation)
     return out

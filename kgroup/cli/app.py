@@ -1,109 +1,31 @@
-"""`kgroup`: entry of the command line; turns anything that ends a command into an exit code."""
+"""`kgroup`: entry of the command line."""
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-# typer vendors click; these classes have no public name there.
-from typer._click.exceptions import ClickException, NoArgsIsHelpError
-from typer.core import TyperOption
-from typer.exceptions import Abort, Exit
-
-import kgroup
-from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.lazy import CONTEXT_SETTINGS, RootGroup
-from kgroup.cli.output.messages import print_error
-from kgroup.cli.running import output_failed
-
-if TYPE_CHECKING:
-    from typer import CallbackParam, Context
-
-DESCRIPTION = """Inspect, repair, migrate and replay Kafka consumer groups.
-
-Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
-"""
-
-
-def _print_version(ctx: "Context", param: "CallbackParam", value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        if ctx.params["verbose"]:
-            from kgroup.cli.build import told
-
-            print(*told(), sep="\n")
-        else:
-            print(f"kgroup {kgroup.__version__}")
-        raise Exit()
-
-
-def root() -> RootGroup:
-    """The command tree; commands are imported when they are looked up."""
-    version = TyperOption(
-        param_decls=["--version"],
-        is_flag=True,
-        expose_value=False,
-        callback=_print_version,
-        help="Show the version and exit; with -v also which loops are compiled, and where kgroup lies.",
-    )
-    # Before --version in whatever order they are typed; of a command it is one of the shared options.
-    verbose = TyperOption(param_decls=["-v", "--verbose"], is_flag=True, is_eager=True, hidden=True)
-    return RootGroup(
-        name="kgroup",
-        help=DESCRIPTION,
-        params=[verbose, version],
-        rich_markup_mode=None,
-        no_args_is_help=True,
-        context_settings=CONTEXT_SETTINGS,
-        epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 partly failed, "
-        "6 not authorised, 7 unreachable, 8 bad verdict, 130 interrupted.",
-    )
-
-
-def expand_local(argv: Sequence[str]) -> list[str]:
-    """Give `--local` its optional DIR: the next word if it looks like a path, else the default folder.
-
-    Without this rule `kgroup list --local 'pay*'` would take the glob for a folder.
-    """
-    out: list[str] = []
-    words = list(argv)
-    while words:
-        word = words.pop(0)
-        if word == "--":
-            return [*out, word, *words]
-        out.append(word)
-        if word == "--local":
-            takes = bool(words) and (words[0] == "." or words[0].startswith("~") or "/" in words[0])
-            out.append(words.pop(0) if takes else "")
-    return out
 
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing but SystemExit from completion leaves it."""
-    if "_KGROUP_COMPLETE" in os.environ:
-        from typer._completion_classes import completion_init
+    from kgroup.cli.offered import answer
 
-        completion_init()
+    said = answer(argv, os.environ)
+    if said is None:
+        from kgroup.cli.light import leave_for_later
+
+        # Help and completion need a third of typer; a command that runs needs all of it.
+        leave_for_later("typer")
+        from kgroup.cli.tree import run as run_whole
+
+        return run_whole(argv)
     try:
-        result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
+        print(said)
         sys.stdout.flush()
-        return int(result or ExitCode.OK)
-    except NoArgsIsHelpError as error:
-        print(error.format_message())
-        return ExitCode.USAGE
-    except ClickException as error:
-        _print_usage_error(error)
-        return ExitCode.USAGE
     except OSError as error:
+        from kgroup.cli.running import output_failed
+
         return output_failed(error)
-    except (KeyboardInterrupt, Abort):
-        return ExitCode.INTERRUPTED
-
-
-def _print_usage_error(error: ClickException) -> None:
-    ctx = getattr(error, "ctx", None)
-    message = error.format_message().rstrip(".")
-    hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
-    print_error(message[:1].lower() + message[1:], hint)
+    return 0
 
 
 def main() -> None:
@@ -112,6 +34,9 @@ def main() -> None:
         # A closed descriptor: what is said there must not end up among the data.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
+        from kgroup.cli.exit_codes import ExitCode
+        from kgroup.cli.output.messages import print_error
+
         print_error("standard output is closed", "send it to /dev/null to discard it")
         sys.exit(ExitCode.FAILED)
     sys.exit(run(sys.argv[1:]))

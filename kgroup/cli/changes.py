@@ -16,7 +16,7 @@ from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 Execute = Annotated[bool, typer.Option("--execute", help="Make the change; without this nothing changes.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Reason = Annotated[
     str | None,
     typer.Option(

@@ -9,6 +9,9 @@ from kgroup.errors import (
     ErrorCode,
     KgroupError,
     SafetyRefused,
+    StorageDenied,
+    StorageMissing,
+    StorageUnreachable,
     Unreachable,
 )
 
@@ -135,8 +138,12 @@ def of_error(error: KgroupError) -> ExitCode:
         return error.exit_code
     if isinstance(error, BrokerRefused):
         return of_kafka_code(error.code)
-    if isinstance(error, Unreachable):
+    if isinstance(error, Unreachable | StorageUnreachable):
         return ExitCode.UNREACHABLE
+    if isinstance(error, StorageDenied):
+        return ExitCode.NOT_AUTHORISED
+    if isinstance(error, StorageMissing):
+        return ExitCode.NOT_FOUND
     if isinstance(error, SafetyRefused):
         return ExitCode.REFUSED
     if isinstance(error, ConfigError):
@@ -150,8 +157,12 @@ def name_of(error: KgroupError) -> str:
         return error.code
     if isinstance(error, BrokerRefused):
         return error.name
-    if isinstance(error, Unreachable):
+    if isinstance(error, Unreachable | StorageUnreachable):
         return "UNREACHABLE"
+    if isinstance(error, StorageDenied):
+        return "NOT_AUTHORISED"
+    if isinstance(error, StorageMissing):
+        return "NOT_FOUND"
     if isinstance(error, SafetyRefused):
         return "SAFETY_REFUSED"
     if isinstance(error, ConfigError):

@@ -1,7 +1,6 @@
 """`kgroup replay-log --engine spark`: which engine tells a timeline, and telling it on Spark."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
@@ -43,15 +42,24 @@ def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) ->
     return SPARK
 
 
-def tell_on_spark(env: Env, files: Sequence[Path], selection: Selection, master: str | None) -> ExitCode:
+def tell_on_spark(
+    env: Env,
+    files: Sequence[str],
+    selection: Selection,
+    master: str | None,
+    options: Sequence[str] | None = None,
+) -> ExitCode:
     """The timeline that `replay-log` tells, folded by Spark."""
     from kgroup.cli.inputs.pipeline_session import opened_spark
     from kgroup.cli.views.history import show_story
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
+    from kgroup.cli.inputs.pipeline_session import segments_at
     from kgroup.pipeline.ask.replaying import replay_on_spark
 
+    # Copies left out were told of when the files were looked at.
+    segments = segments_at(env, files, options)
     with opened_spark(env, master, sql=False) as context:
-        story = replay_on_spark(context, files, names=selection.names, wanted=selection.wanted)
+        story = replay_on_spark(context, segments, names=selection.names, wanted=selection.wanted)
     return show_story(env, story, selection)

@@ -36,7 +36,7 @@ AcceptUnknown = Annotated[
 Watching = Annotated[
     bool, typer.Option("--watch/--no-watch", help="Then watch the rolling restart of a live group.")
 ]
-Interval = Annotated[str, typer.Option("--interval", metavar="DURATION", help="Time between two looks.")]
+Interval = Annotated[str, typer.Option("--interval", metavar="DURATION", help="Time between two polls.")]
 StuckAfter = Annotated[
     str,
     typer.Option("--stuck-after", metavar="DURATION", help="Exit with 8 after this long without a change."),
@@ -98,10 +98,10 @@ def watch_command(direction: str) -> KgroupCommand:
         with open_admin(env) as admin:
             return follow(env, admin, group, direction, interval, stuck_after)
 
-    watch.__doc__ = f"""Follow a roll to the {NEXT[direction][1]} protocol until all members have moved.
+    watch.__doc__ = f"""Follow a rolling restart to the {NEXT[direction][1]} protocol until all have moved.
 
-    Exit code 0 when done, 8 when nothing has changed for --stuck-after. Time without an owner is bounded by
-    the looks before and after: shorter intervals narrow it down.
+    Exit code 0 when done, 8 when nothing has changed for --stuck-after. How long partitions had no owner
+    is known to within an --interval or two: a shorter one narrows it down.
     """
     stuck = f"kgroup {direction} watch orders --stuck-after 2m -o ndjson"
     examples = (

@@ -59,7 +59,9 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         CommandEntry("serve", LOCAL, "Serve the embedded cluster on TCP."),
         CommandEntry("cluster", LOCAL, "Brokers, topics, users and access rules."),
-        CommandEntry("member", LOCAL, "Run a synthetic group member."),
+        CommandEntry(
+            "member", LOCAL, "Run a synthetic group member; register the members a group waits for."
+        ),
         CommandEntry("config", LOCAL, "Show kgroup's settings; get and set those of a group."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),
         CommandEntry("completion", LOCAL, "Print the completion script for a shell."),

@@ -33,7 +33,7 @@ def _shared(
         typer.Option(
             "--local",
             metavar="[DIR]",
-            help="The embedded cluster in DIR (with a slash, or --local=DIR); by default in the data folder.",
+            help="The embedded cluster in DIR (with a slash, or --local=DIR); the data folder by default.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
@@ -53,7 +53,7 @@ def _shared(
         typer.Option(
             "--command-config",
             metavar="FILE",
-            help="A Java properties file, as Kafka's own tools take.",
+            help="A Java properties file, as Kafka's own tools use.",
             rich_help_panel=_HOW,
         ),
     ] = None,
@@ -62,7 +62,7 @@ def _shared(
         typer.Option(
             "-X",
             metavar="KEY=VALUE",
-            help="A client's setting, by Java's or librdkafka's name; repeatable.",
+            help="A client setting under its Java or librdkafka name; repeatable.",
             rich_help_panel=_HOW,
         ),
     ] = None,
@@ -106,7 +106,7 @@ def _shared(
         bool, typer.Option("-q", "--quiet", help="Print only data and errors.", rich_help_panel=_OUTPUT)
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Say more on stderr.", rich_help_panel=_OUTPUT)
+        bool, typer.Option("-v", "--verbose", help="Print more detail to stderr.", rich_help_panel=_OUTPUT)
     ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of a failure.", rich_help_panel=_OUTPUT)

@@ -120,7 +120,7 @@ class Link:
     def _encrypt(self, deadline: float) -> None:
         import ssl
 
-        from kgroup.client.stores.context import client_context
+        from kgroup.client.tls.context import client_context
 
         assert self._settings.security.tls is not None
         context = client_context(self._settings.security.tls)
@@ -136,7 +136,8 @@ class Link:
             ) from None
 
     def _tls_failed(self, error: ssl.SSLError) -> Unreachable:
-        from kgroup.client.stores.context import hint_for, reason
+        from kgroup.client.tls.context import hint_for
+        from kgroup.keystores.loading import reason
 
         return Unreachable(f"{self.peer}: TLS failed: {reason(error)}", hint_for(error))
 

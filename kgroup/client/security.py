@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     # Every command imports this, and most reach a cluster that wants neither.
     from kgroup.client.auth.credentials import Credentials
-    from kgroup.client.stores.values import Tls
+    from kgroup.client.tls.values import Tls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from kgroup.client.link import Link
@@ -19,8 +21,11 @@ class SocketTransport:
     """The admin layer's Transport over TCP, TLS and SASL.
 
     Nothing is opened before the first request. A request is never sent twice: a connection found closed
-    before anything was sent is replaced, everything else is left to the caller's retry.
+    before anything was sent is replaced, everything else is left to the caller's retry. Threads may share it:
+    a connection serves one of them at a time.
     """
+
+    concurrent = True
 
     def __init__(self, settings: ConnectionSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
@@ -29,6 +34,8 @@ class SocketTransport:
         self._nodes: dict[int, tuple[str, int]] = {}
         self._until = float("inf")
         self._login: Login | None = None
+        self._turns: dict[tuple[str, int], Lock] = {}
+        self._login_made = Lock()
 
     def end_within(self, seconds: float) -> None:
         """Let no request take longer than until so many seconds from now, whatever its own time."""
@@ -45,20 +52,21 @@ class SocketTransport:
     ) -> Message:
         """The response from broker `node`, or from any, within `timeout_s` (default: the settings')."""
         deadline = self._deadline(timeout_s)
-        link = self._link(node, deadline)
-        version = link.connection.pick_version(message, min_version, max_version)
-        try:
-            return link.call(message, version, deadline)
-        except BaseException as error:
-            # Also on Ctrl-C: an answer still under way would be taken for the next request's.
-            self._drop(link)
-            if isinstance(error, Unreachable) and node is not None:
-                self._nodes.pop(node, None)
-            raise
+        with self._link(node, deadline) as link:
+            version = link.connection.pick_version(message, min_version, max_version)
+            try:
+                return link.call(message, version, deadline)
+            except BaseException as error:
+                # Also on Ctrl-C: an answer still under way would be taken for the next request's.
+                self._drop(link)
+                if isinstance(error, Unreachable) and node is not None:
+                    self._nodes.pop(node, None)
+                raise
 
     def versions(self, node: int | None, api_key: int) -> range | None:
         """The versions of an API that the broker serves; None when it does not serve it."""
-        return self._link(node, self._deadline(None)).connection.served.get(api_key)
+        with self._link(node, self._deadline(None)) as link:
+            return link.connection.served.get(api_key)
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
         """The brokers alive now, as any broker's Metadata tells."""
@@ -80,9 +88,13 @@ class SocketTransport:
         own = self.settings.request_timeout_s if timeout_s is None else timeout_s
         return min(self._clock() + own, self._until)
 
-    def _link(self, node: int | None, deadline: float) -> Link:
+    @contextmanager
+    def _link(self, node: int | None, deadline: float) -> Iterator[Link]:
+        """A connection to broker `node`, or to any, for this thread alone meanwhile."""
         if node is None:
-            return self._any_link(deadline)
+            with self._any_link(deadline) as link:
+                yield link
+            return
         if node not in self._nodes:
             self._learn_nodes(deadline)
         address = self._nodes.get(node)
@@ -91,11 +103,24 @@ class SocketTransport:
                 f"broker {node} is not among the brokers alive ({_listed(self._nodes)})",
                 "it may be down or restarting; try again",
             )
+        with self._turn(address, deadline):
+            try:
+                link = self._fresh(address) or self._open(address, deadline)
+            except Unreachable:
+                self._nodes.pop(node, None)
+                raise
+            yield link
+
+    @contextmanager
+    def _turn(self, address: tuple[str, int], deadline: float) -> Iterator[None]:
+        """The connection to an address is this thread's; Unreachable when another has it until `deadline`."""
+        lock = self._turns.setdefault(address, Lock())
+        if not lock.acquire(timeout=max(deadline - self._clock(), 0.001)):
+            raise Unreachable(f"{address_text(*address)}: the requests before this one took too long")
         try:
-            return self._fresh(address) or self._open(address, deadline)
-        except Unreachable:
-            self._nodes.pop(node, None)
-            raise
+            yield
+        finally:
+            lock.release()
 
     def _learn_nodes(self, deadline: float) -> None:
         from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -107,20 +132,26 @@ class SocketTransport:
         assert isinstance(answer, MetadataResponse)
         self._nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
 
-    def _any_link(self, deadline: float) -> Link:
+    @contextmanager
+    def _any_link(self, deadline: float) -> Iterator[Link]:
         for address in tuple(self._links):
-            link = self._fresh(address)
-            if link:
-                return link
+            with self._turn(address, deadline):
+                if link := self._fresh(address):
+                    yield link
+                    return
         addresses = tuple(dict.fromkeys((*self.settings.bootstrap, *self._nodes.values())))
         failures: list[KgroupError] = []
         for number, address in enumerate(addresses):
             now = self._clock()
             share = (deadline - now) / (len(addresses) - number)
-            try:
-                return self._open(address, now + share)
-            except (Unreachable, DecodeError) as error:
-                failures.append(error)
+            with self._turn(address, deadline):
+                try:
+                    link = self._fresh(address) or self._open(address, now + share)
+                except (Unreachable, DecodeError) as error:
+                    failures.append(error)
+                    continue
+                yield link
+                return
         raise _none_reached(failures)
 
     def _fresh(self, address: tuple[str, int]) -> Link | None:
@@ -131,10 +162,11 @@ class SocketTransport:
         return link
 
     def _open(self, address: tuple[str, int], deadline: float) -> Link:
-        if self._login is None and self.settings.security.credentials is not None:
-            from kgroup.client.auth.login import Login
+        with self._login_made:
+            if self._login is None and self.settings.security.credentials is not None:
+                from kgroup.client.auth.login import Login
 
-            self._login = Login(self.settings.security.credentials)
+                self._login = Login(self.settings.security.credentials)
         link = Link(address, self.settings, deadline, self._clock, self._login)
         self._links[address] = link
         return link

@@ -15,9 +15,10 @@ handed out. It changes at once in classic groups, and through `Step.defer` where
 next timer is due and `wake` fires it. The same seed and calls give the same bytes, which is what the
 simulator, the differential test against Kafka's own coordinator and `replay-log` stand on.
 
-**The rooms.** `classic` (KIP-345) and `consumer` (KIP-848, KIP-1251) know nothing of each other; `migration`
-stands above both, for groups that change their type and classic members inside a consumer group. `offsets`
-commits, fetches, deletes and expires for groups of both; `assignors` are pure functions. One `Coordinator`
-serves one partition of `__consumer_offsets`. A figure of the states is in docs/architecture.md, checked by a
-test.
+**The rooms.** `classic` (KIP-345), `consumer` (KIP-848, KIP-1251) and `streams` (KIP-1071) know nothing of
+each other; `migration` stands above them, for groups that change their type and classic members inside a
+consumer group. `offsets` commits, fetches, deletes and expires for groups of every type; `assignors` and
+`tasks` are pure functions: who gets which partitions, and which tasks. One `Coordinator` serves one
+partition of `__consumer_offsets`. The states of a group are drawn in docs/states.md, and a test holds the
+figure to the code.
 """

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from kgroup.coordinator.metrics import Counters
+from kgroup.domain import NO_EPOCH
 from kgroup.errors import Refused
 
-NO_EPOCH = -1
 MEMBER_EPOCHS_SINCE = 9
 """OffsetCommit: the version from which members with epochs can commit."""
 

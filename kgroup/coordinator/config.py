@@ -37,7 +37,7 @@ class GroupConfig:
     max_session_timeout_ms: int = _setting("group.max.session.timeout.ms", 1_800_000)
     initial_rebalance_delay_ms: int = _setting("group.initial.rebalance.delay.ms", 3000, 0)
     max_size: int = _setting("group.max.size", INT32_MAX)
-    new_member_timeout_ms: int = 300_000
+    new_member_timeout_ms: int = 300_000  # a constant of Kafka's, and no setting
     offset_metadata_max_bytes: int = _setting("offset.metadata.max.bytes", 4096, 0)
     offsets_retention_minutes: int = _setting("offsets.retention.minutes", 10080)
     retention_check_interval_ms: int = _setting("offsets.retention.check.interval.ms", 600_000)

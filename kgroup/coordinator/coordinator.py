@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kgroup.coordinator import deletion, describe
+from kgroup.coordinator import deletion, describe, group_settings
 from kgroup.coordinator.checks import refuse_if_no_group_id
-from kgroup.coordinator.classic import rebalance
+from kgroup.coordinator.classic import rebalance, standby
+from kgroup.coordinator.classic.answers import refused_join
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.heartbeat import heartbeat
 from kgroup.coordinator.classic.join import join
 from kgroup.coordinator.classic.leave import leave
 from kgroup.coordinator.classic.sync import sync
+from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer import client_assignor, subscription, timers
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -32,6 +34,7 @@ from kgroup.coordinator.offsets.fetch import fetch
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.replay import replay
+from kgroup.coordinator.roster import registered_in
 from kgroup.coordinator.state import State, Step
 from kgroup.coordinator.streams import timers as streams_timers
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -130,14 +133,35 @@ class Coordinator:
                 # is all there is to go by.
                 group.note_subscriptions()
                 for member in group.members.values():
-                    rebalance.renew_session(step, group, member)
-                if len(group.members) > step.config.max_size:
+                    renew_session(step, group, member)
+                if len(group.members) > step.config.max_size or standby.has_orphans(step, group):
                     rebalance.prepare(step, group)
             elif isinstance(group, ConsumerGroup):
                 timers.arm_after_load(step, group)
             else:
                 streams_timers.arm_after_load(step, group)
         expiry.arm_sweep(step)
+        step.commit()
+        return _outcome(step)
+
+    def group_settings_changed(self, group_id: str, settings: dict[str, str], now_ms: int) -> Outcome:
+        """Replace a group's dynamic settings, as checked before; they act from its next request on.
+
+        Members whose instance ids are registered no more are removed at once, in one batch (SM-81, OC-06).
+        """
+        before = registered_in(self.state.group_configs.get(group_id, {}))
+        group_settings.put(self.state.group_configs, group_id, settings)
+        registered = registered_in(settings)
+        gone = tuple(
+            MemberIdentity(member_id="", group_instance_id=instance_id)
+            for instance_id in before
+            if instance_id not in registered
+        )
+        step = Step(self.state, now_ms)
+        try:
+            _roster_changed(step, self.state.groups.get(group_id), gone)
+        except Refused:
+            step.drop()
         step.commit()
         return _outcome(step)
 
@@ -176,18 +200,29 @@ def _outcome(step: Step) -> Outcome:
     return Outcome(step.records, step.replies, step.producer, step.marker)
 
 
+def _roster_changed(step: Step, group: Group | None, gone: tuple[MemberIdentity, ...]) -> None:
+    if isinstance(group, ConsumerGroup):
+        classic_members.leave(step, group, gone)
+    elif isinstance(group, ClassicGroup):
+        leave(step, group, gone)
+        rebalance.roster_changed(step, group)
+
+
 def _join(step: Step, request: JoinGroupRequest) -> Message | None:
     refuse_if_no_group_id(request.group_id)
     config = step.config
+    # Limits of the broker's: too short, and heartbeats overrun it; too long, and a dead member is waited for
+    # (SM-23).
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
-        return rebalance.refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        return refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
     group = step.state.groups.get(request.group_id)
     if group is None or isinstance(group, ClassicGroup):
         return join(step, group, request)
     if group.is_empty:
         return make_way(step, group, request)
+    # Nothing of a topology could be told to it, and Kafka converts no streams group with members.
     if isinstance(group, StreamsGroup):
-        return rebalance.refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+        return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     return _join_consumer_group(step, group, request)
 
 
@@ -197,7 +232,7 @@ def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupReq
         return classic_members.join(step, group, request)
     except Refused as refused:
         step.drop()
-        return rebalance.refused_join(refused.code, "")
+        return refused_join(refused.code, "")
 
 
 def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
@@ -274,6 +309,8 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.join_timer_fired(step, group, what)
             case TimerKind.CLASSIC_SYNC:
                 rebalance.sync_timer_fired(step, group, what)
+            case TimerKind.CLASSIC_HOLD:
+                rebalance.hold_timer_fired(step, group)
             case TimerKind.CLASSIC_SESSION:
                 rebalance.session_timer_fired(step, group, key.member_id)
     elif isinstance(group, ConsumerGroup):
@@ -296,7 +333,8 @@ def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -
         subscription.resolve(step, group, *what)
         return
     member = group.members.get(key.member_id)
-    # A member that moved on since has revoked in time; the limit of its next revocation is another timer.
+    # A timer may outlive its member, or its group's type: conversions and places taken over do not look for
+    # every one. A member that moved on since has revoked in time; its next revocation has another timer.
     if member is None or (key.kind == TimerKind.CONSUMER_REVOCATION and member.epoch != what):
         return
     if key.kind in MEMBER_KINDS:

@@ -21,9 +21,11 @@ def delete_groups(step: Step, request: DeleteGroupsRequest) -> DeleteGroupsRespo
         code = ErrorCode.NONE
         if group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
+        # Members would go on with a group of this name that knows none of them (KIP-229).
         elif not group.is_empty:
             code = ErrorCode.NON_EMPTY_GROUP
         else:
+            # Offsets before the group, in one batch: a restart finds all of it, or nothing.
             forget_all(step, group_id)
             forget_group(step, group)
         results.append(DeletableGroupResult(group_id=group_id, error_code=code))

@@ -36,6 +36,10 @@ from kgroup.protocol.messages.streams_group_describe import (
 
 NOT_FOUND_SINCE = 6
 EVERY_GROUP_OPERATION = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""READ, DELETE, DESCRIBE and the two of configs: without an authorizer whoever asks may do all (KIP-430).
+
+What an asker of less may be told is not the machine's business: see `kgroup.broker.rights.groups`.
+"""
 NOT_ASKED = -(1 << 31)
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
@@ -85,6 +89,8 @@ def _classic(step: Step, group_id: str, operations: int) -> DescribedGroup:
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
             error_message=f"Group {group_id} {missing}.",
         )
+    # While it rebalances no protocol is chosen, so no subscription can be picked from a member's; the
+    # assignments shown are still those of the last generation, as in Kafka.
     stable = group.state is ClassicState.STABLE
     protocol = group.protocol if stable else None
     return DescribedGroup(
@@ -92,7 +98,7 @@ def _classic(step: Step, group_id: str, operations: int) -> DescribedGroup:
         group_state=group.state,
         protocol_type=group.protocol_type or "",
         protocol_data=protocol or "",
-        members=tuple(_classic_member(m, protocol) for m in group.members.values()),
+        members=tuple(_classic_member(m, protocol) for m in (*group.members.values(), *group.held.values())),
         authorized_operations=operations,
     )
 
@@ -165,6 +171,7 @@ def _consumer(step: Step, group_id: str, operations: int) -> DescribedConsumerGr
 
 def _consumer_member(image: TopicImage, group: ConsumerGroup, member: ConsumerMember) -> Member:
     current = member.current
+    # What is being revoked is still the member's: nobody else has it.
     held: dict[bytes, set[int]] = {}
     for partitions in (current.assigned, current.revoking):
         for topic_id, numbers in partitions.items():

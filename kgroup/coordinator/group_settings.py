@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kgroup.coordinator import roster
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.state import State
 from kgroup.errors import ErrorCode, Refused
@@ -69,6 +70,9 @@ def check(config: GroupConfig, settings: dict[str, str]) -> None:
     """Refuse settings a group may not have: unknown names, no numbers, out of the broker's bounds."""
     known = bounds(config)
     for name, text in settings.items():
+        if name in roster.SETTINGS:
+            roster.check(name, text)
+            continue
         if name not in known:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
         _, least, most = known[name]
@@ -92,6 +96,14 @@ def check(config: GroupConfig, settings: dict[str, str]) -> None:
                 ErrorCode.INVALID_CONFIG,
                 f"{silence} ({session}) must be more than {beats} ({heartbeat})",
             )
+
+
+def put(configs: dict[str, dict[str, str]], group_id: str, settings: dict[str, str]) -> None:
+    """Replace what a group has set for itself; a group without settings of its own is not listed."""
+    if settings:
+        configs[group_id] = settings
+    else:
+        configs.pop(group_id, None)
 
 
 def session_timeout_ms(state: State, group_id: str) -> int:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 class Counters:
     """Totals since birth; gauges are computed from the state when asked (coordinator.describe).
 
+    Offsets count by partition, those of a transaction when they are written, not when it commits. A completed
+    rebalance is a classic group that reached Stable; the other two count bumps of the group epoch, but for
+    those that a member's leaving makes (CP-60).
+
     The last two are of consumer groups, one for each partition as `offset_commit` is: commits at an older
     epoch than the member's that KIP-1251's check accepted, and those that it refused for their epoch. The
     strict check before it refused both.

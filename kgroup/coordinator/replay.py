@@ -12,13 +12,15 @@ from typing import Any, TypeAlias, TypeVar
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current, no_metadata
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metadata
 from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams import replay as streams
 from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch_removed
+from kgroup.domain import NO_EPOCH
 from kgroup.protocol import group_records as r
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
@@ -112,9 +114,7 @@ def _group_epoch(
     if value is not None:
         group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
         return
-    # The order in which Kafka deletes: anything left would be adopted by the next group of this name.
-    if group.members or group.targets or group.assignment_epoch != NO_EPOCH:
-        raise InconsistentLog(f"group {key.group_id} is deleted before its members and targets are")
+    refuse_if_not_last(group)
     del state.groups[key.group_id]
 
 
@@ -131,18 +131,11 @@ def _member(
     key: r.ConsumerGroupMemberMetadataKey,
     value: r.ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    member = group.members.get(key.member_id)
-    if value is not None:
-        before = member or ConsumerMember(key.member_id, value)
-        group.put_member(replace(before, metadata=value))
+    if value is None:
+        member_removed(group, key.member_id)
         return
-    if member is None:
-        return
-    if member.epoch != NO_EPOCH or key.member_id in group.targets:
-        raise InconsistentLog(
-            f"member {key.member_id} of group {key.group_id} is removed before its assignment and target are"
-        )
-    group.drop_member(key.member_id)
+    before = group.members.get(key.member_id) or ConsumerMember(key.member_id, value)
+    group.put_member(replace(before, metadata=value))
 
 
 def _target_epoch(
@@ -150,15 +143,11 @@ def _target_epoch(
     key: r.ConsumerGroupTargetAssignmentMetadataKey,
     value: r.ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    if value is not None:
-        group.assignment_epoch, group.assignment_timestamp_ms = (
-            value.assignment_epoch,
-            value.assignment_timestamp,
-        )
+    if value is None:
+        target_epoch_removed(group)
         return
-    if group.targets:
-        raise InconsistentLog(f"the target epoch of group {key.group_id} is removed before its targets are")
-    group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
+    group.assignment_epoch = value.assignment_epoch
+    group.assignment_timestamp_ms = value.assignment_timestamp
 
 
 def _target(

@@ -13,6 +13,7 @@ from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offset_store import OffsetStore
 from kgroup.coordinator.outcome import Producer, Record, Reply, Request, Ticket
+from kgroup.coordinator.roster import Hold
 from kgroup.coordinator.tasks.sticky import AssignTasks
 from kgroup.coordinator.tasks.sticky import assign as assign_tasks
 from kgroup.domain import EndMarker, Topic, TopicImage
@@ -33,6 +34,7 @@ class State:
 
     `computations` and `refused_epochs` belong to client-side assignors, by group; soft.
     `converted` holds the soft half of groups that a step turns classic, until their record is replayed.
+    `holds` are targets of consumer groups that wait for members, by group; soft.
     `missing_topics` are internal topics of streams groups that somebody has yet to create, by group; soft.
     """
 
@@ -50,6 +52,7 @@ class State:
     computations: dict[str, Computation] = field(default_factory=dict)
     refused_epochs: dict[str, int] = field(default_factory=dict)
     converted: dict[str, ClassicGroup] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
     missing_topics: dict[str, tuple[TopicInfo, ...]] = field(default_factory=dict)
 
 
@@ -136,11 +139,16 @@ class Step:
         self.timer_edits.append((key, self.now_ms + after_ms, what))
 
     def cancel(self, key: TimerKey) -> None:
-        """Have `key` forgotten, if it is armed."""
+        """Have `key` forgotten, if it is armed: a cancelled timer never fires.
+
+        Whoever is gone has its timers cancelled; where that would be laborious, as in a place taken over, the
+        old one fires, finds no member of its id, and does nothing (`Coordinator.wake`).
+        """
         self.timer_edits.append((key, None, None))
 
     def is_armed(self, key: TimerKey) -> bool:
         """Whether `key` will fall due, with what this step has decided so far."""
+        # The latest edit counts, as it will in `commit`.
         for edited, deadline_ms, _ in reversed(self.timer_edits):
             if edited == key:
                 return deadline_ms is not None

@@ -13,6 +13,7 @@ class TimerKind(StrEnum):
     CLASSIC_SESSION = "classic-session"
     CLASSIC_JOIN = "classic-join"
     CLASSIC_SYNC = "classic-sync"
+    CLASSIC_HOLD = "classic-hold"
     CONSUMER_SESSION = "consumer-session"
     CONSUMER_REVOCATION = "consumer-revocation"
     CONSUMER_JOIN = "consumer-join"

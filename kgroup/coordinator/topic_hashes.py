@@ -34,7 +34,10 @@ def hash_of(state: State, names: Iterable[str]) -> int:
 
 
 def topic_hash(topic: Topic) -> int:
-    """The signed 64-bit hash of a topic's id, name, partition count and the racks of each partition."""
+    """The signed 64-bit hash of a topic's id, name, partition count and the racks of each partition.
+
+    Racks count though Kafka's assignors look at none: one of the user's own may (KIP-881, KIP-1101).
+    """
     data = bytearray(MAGIC)
     data += topic.topic_id[7::-1]
     data += topic.topic_id[:7:-1]

@@ -118,7 +118,7 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class OtherRecord:
-    """A record of a group of a kind kgroup does not decode (streams, share); `alive`: it is no tombstone."""
+    """A record of a group of a kind kgroup does not decode (share); `alive`: it is no tombstone."""
 
     group: str
     type: int

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import partitions_text
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, SHARE, UNDECODED, GroupState
+from kgroup.history.fold.state import GroupState
+from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, STREAMS
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
 """One object of JSON as `kgroup describe` writes it."""
@@ -33,19 +36,22 @@ def differences(state: GroupState | None, said: Said) -> Iterator[str]:
     if said["type"] and said["type"] != kind:
         yield f"type: replayed {kind}, the cluster says {said['type']}"
         return
-    if kind in UNDECODED:
+    if view.unread:
         if kind != SHARE:  # what a share group has read is in another topic (KIP-932, share coordinator)
             yield from _offsets(state, said)
         return
     if said["state"] not in REBALANCING:
-        shown = view.state if view.kind in (CLASSIC, CONSUMER) else "Empty"
+        shown = view.state if view.kind in KINDS else "Empty"
         pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
         # Whose members ask for none has the broker's default (CP-47), which is in no record.
         if view.members and view.assignor is not None:
             pairs.append(("assignor", view.assignor, said["assignor"]))
         yield from _unlike("", pairs)
         yield from _members(state, said)
-    if kind == CONSUMER:
+    if view.streams is not None and said["topology"] is not None:
+        pair = (_recorded(view.streams.topology), _topology(said["topology"]))
+        yield from _unlike("", [("topology", *pair)])
+    if kind in (CONSUMER, STREAMS):
         epochs = (("group_epoch", view.epoch), ("assignment_epoch", view.assignment_epoch))
         yield from _unlike("", [(name, mine, said[name]) for name, mine in epochs if said[name] is not None])
     yield from _offsets(state, said)
@@ -55,7 +61,7 @@ def uncompared(state: GroupState | None, said: Said) -> list[str]:
     """What of a group cannot be compared, because the records or the broker do not tell it, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None or kind == SHARE else [f"offsets: {hidden}"]
-    if kind in UNDECODED:
+    if state is not None and state.unread:
         rest = "all but the type" if kind == SHARE else "all but type and offsets"
         return [f"{rest}: the records of {kind} groups are not decoded", *found]
     if state is None:
@@ -67,17 +73,26 @@ def uncompared(state: GroupState | None, said: Said) -> list[str]:
 
 def hidden_positions(said: Said) -> str | None:
     """Why the cluster may have positions of this group that it does not tell; None where it tells all."""
+    error = hiding_error(said)
+    return None if error is None else str(error["message"])
+
+
+def hiding_error(said: Said) -> Said | None:
+    """The error that keeps positions of this group from being told; None where all are told."""
     told = _committed(said)
     for error in said["errors"]:
         # An error about the ends of logs goes by the same name, but then positions were read.
         if error["item"] == said["group_id"] or error["item"] == "offsets" and not told:
-            return str(error["message"])
+            found: Said = error
+            return found
     return None
 
 
 def _untold(said: Sequence[Said] | None) -> list[str]:
     members = said or ()
     found = ["members: the broker does not tell them"] if said is None else []
+    # Of members of streams groups the tasks are told, whatever partitions these read.
+    members = [m for m in members if m.get("tasks") is None]
     untold = {
         "instance ids": any(not m.get("instance_id_known", True) for m in members),
         "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
@@ -108,8 +123,14 @@ def _members(state: GroupState, said: Said) -> Iterator[str]:
             ("protocol", ours.protocol, theirs["protocol"]),
             ("regex", ours.regex, theirs["subscribed_regex"]),
         ]
+        if theirs.get("member_epoch") is not None and state.kind in (CONSUMER, STREAMS):
+            pairs.append(("epoch", ours.epoch, theirs["member_epoch"]))
         if theirs.get("instance_id_known", True):
             pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))
+        if ours.streams is not None:
+            pairs += _streams(ours.streams, theirs)
+            yield from _unlike(f"member {ours.label}, ", pairs)
+            continue
         if theirs["subscribed_topics"] is not None:
             pairs.append(("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])))
         if theirs["assignment"] is not None:
@@ -123,9 +144,61 @@ def _members(state: GroupState, said: Said) -> Iterator[str]:
         if theirs.get("target_assignment") is not None and ours.target is not None:
             target = partitions_text(_flat(theirs["target_assignment"]))
             pairs.append(("target", partitions_text(ours.target), target))
-        if theirs.get("member_epoch") is not None and state.kind == CONSUMER:
-            pairs.append(("epoch", ours.epoch, theirs["member_epoch"]))
         yield from _unlike(f"member {ours.label}, ", pairs)
+
+
+def _streams(client: StreamsClient, theirs: Said) -> list[tuple[str, object, object]]:
+    """What the members of streams groups have: by task, as both sides tell them."""
+    pairs: list[tuple[str, object, object]] = []
+    if theirs["tasks"] is not None:
+        pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
+    if theirs["target_tasks"] is not None:
+        pairs.append(("target tasks", client.target.text, _tasks(theirs["target_tasks"]).text))
+    if (process := theirs["process"]) is not None:
+        tags = tuple((tag["key"], tag["value"]) for tag in process["client_tags"])
+        pairs += [
+            ("process", client.process_id, process["process_id"]),
+            ("topology epoch", client.topology_epoch, process["topology_epoch"]),
+            ("endpoint", client.endpoint, process["endpoint"]),
+            ("client tags", tuple(sorted(client.tags)), tags),
+        ]
+    return pairs
+
+
+def _tasks(said: Said) -> TaskSets:
+    def of(entries: Sequence[Said]) -> frozenset[Task]:
+        return frozenset(Task(e["subtopology_id"], n) for e in entries for n in e["partitions"])
+
+    return TaskSets(of(said["active"]), of(said["standby"]), of(said["warmup"]))
+
+
+def _recorded(topology: StreamsGroupTopologyValue | None) -> str:
+    """A topology by its epoch and the names of its topics, in order."""
+    if topology is None:
+        return "none"
+    parts = [
+        _part(
+            part.subtopology_id,
+            part.source_topics,
+            (topic.name for topic in part.repartition_source_topics),
+            (topic.name for topic in part.state_changelog_topics),
+        )
+        for part in sorted(topology.subtopologies, key=lambda part: part.subtopology_id)
+    ]
+    return f"epoch {topology.epoch}: {'; '.join(parts)}"
+
+
+def _topology(said: Said) -> str:
+    parts = [
+        _part(p["subtopology_id"], p["source_topics"], p["repartition_topics"], p["changelog_topics"])
+        for p in said["subtopologies"]
+    ]
+    return f"epoch {said['epoch']}: {'; '.join(parts)}"
+
+
+def _part(name: str, sources: Iterable[str], repartition: Iterable[str], changelogs: Iterable[str]) -> str:
+    lists = (("reads", sources), ("repartitions", repartition), ("keeps", changelogs))
+    return f"{name} " + ", ".join(f"{what} {' '.join(sorted(names))}" for what, names in lists)
 
 
 def _offsets(state: GroupState, said: Said) -> Iterator[str]:

@@ -13,6 +13,7 @@ from enum import Enum
 from kgroup.coordinator.assignors.client_side import ClientAssignor, MemberSubscription
 from kgroup.domain import Topic, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode
+from kgroup.members.asking import AGAIN, MOVED, Asking
 from kgroup.members.commits import NAMES_UNTIL, all_failed, commit_errors, commit_request
 from kgroup.members.effects import (
     Assigned,
@@ -25,7 +26,6 @@ from kgroup.members.effects import (
     NeedTopics,
     Revoke,
     Send,
-    WakeAt,
     sorted_partitions,
 )
 from kgroup.members.leading import Led, assign, subscribed_topics, subscriptions_of
@@ -49,8 +49,6 @@ PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 INSTANCE_IDS_FROM = 5
 E = ErrorCode
-_MOVED = {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE}
-_AGAIN = {E.COORDINATOR_LOAD_IN_PROGRESS, E.REQUEST_TIMED_OUT}
 _THROWN_OUT = {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION}
 
 
@@ -78,8 +76,8 @@ class ClassicTimings:
     retry_backoff_ms: int = 100
 
 
-class ClassicMember:
-    """See `Member`. `assignors` in order of preference; cooperative only if all of them are."""
+class ClassicMember(Asking):
+    """See `GroupMember`. `assignors` in order of preference; cooperative only if all of them are."""
 
     def __init__(
         self,
@@ -91,6 +89,7 @@ class ClassicMember:
         rack: str | None = None,
         timings: ClassicTimings | None = None,
     ) -> None:
+        super().__init__()
         self.group_id = group_id
         self.member_id = ""
         self.instance_id = instance_id
@@ -108,15 +107,13 @@ class ClassicMember:
         self._led_by: Led | None = None
         self._protocol: str | None = None
         self._target: frozenset[TopicPartition] = frozenset()
-        self._in_flight: Message | None = None
-        self._wake_ms: int | None = None
 
     def start(self, now_ms: int) -> list[Effect]:
-        """See `Member.start`."""
+        """See `GroupMember.start`."""
         return self._rejoin(now_ms)
 
     def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
-        """See `Member.receive`."""
+        """See `GroupMember.receive`."""
         if isinstance(request, OffsetCommitRequest) and isinstance(response, OffsetCommitResponse):
             return self._on_commit(request, response, now_ms)
         if request is not self._in_flight:
@@ -136,7 +133,7 @@ class ClassicMember:
                 raise TypeError(f"{type(response).__name__} is no answer to a classic member")
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
-        """See `Member.unanswered`. A join or sync is started over, a heartbeat sent again."""
+        """See `GroupMember.unanswered`. A join or sync is started over, a heartbeat sent again."""
         if isinstance(request, OffsetCommitRequest):
             return [Committed(all_failed(request, E.REQUEST_TIMED_OUT))]
         if request is not self._in_flight:
@@ -148,10 +145,9 @@ class ClassicMember:
         return [CoordinatorMoved(), *self._retry(now_ms)]
 
     def wake(self, now_ms: int) -> list[Effect]:
-        """See `Member.wake`."""
-        if self._wake_ms is None or now_ms < self._wake_ms or self._in_flight is not None:
+        """See `GroupMember.wake`."""
+        if not self._is_woken(now_ms):
             return []
-        self._wake_ms = None
         if self.phase is Phase.WAITING:
             return self._join(now_ms)
         if self.phase in (Phase.STABLE, Phase.REVOKING):
@@ -159,7 +155,7 @@ class ClassicMember:
         return []
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """See `Member.update_topics`. A leader whose topics changed joins again, to assign anew."""
+        """See `GroupMember.update_topics`. A leader whose topics changed joins again, to assign anew."""
         self._known = topics
         if self.phase is Phase.ASSIGNING:
             return self._assign()
@@ -169,7 +165,7 @@ class ClassicMember:
         return [] if before in (None, self._led_by) else self._rejoin(now_ms)
 
     def revoked(self, now_ms: int) -> list[Effect]:
-        """See `Member.revoked`."""
+        """See `GroupMember.revoked`."""
         if self.phase is not Phase.REVOKING:
             return []
         if not self._cooperative:
@@ -180,12 +176,12 @@ class ClassicMember:
         return [*self._take_on_target(), *self._join(now_ms)]
 
     def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
-        """See `Member.commit`."""
+        """See `GroupMember.commit`."""
         request = commit_request(self.group_id, self.generation, self.member_id, self.instance_id, offsets)
         return [Send(request, min_version=2, max_version=NAMES_UNTIL)]
 
     def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
-        """See `Member.leave`. A static member that does not leave for good just falls silent."""
+        """See `GroupMember.leave`. A static member that does not leave for good just falls silent."""
         given_up = self._give_up_all()
         self._wake_ms = None
         if not self.member_id or (self.instance_id is not None and not for_good) or self.phase is Phase.DONE:
@@ -352,7 +348,7 @@ class ClassicMember:
 
     def _on_error(self, code: int, now_ms: int) -> list[Effect]:
         """What any refusal means: join again, ask again, or give up."""
-        if code in _MOVED:
+        if code in MOVED:
             return [CoordinatorMoved(), *self._retry(now_ms)]
         if code == E.REBALANCE_IN_PROGRESS:
             return self._rejoin(now_ms)
@@ -360,7 +356,7 @@ class ClassicMember:
             if code == E.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
             return [*self._lose_all(), *self._join(now_ms)]
-        if code in _AGAIN:
+        if code in AGAIN:
             return self._retry(now_ms)
         return self._fail(code, E.name_of(code))
 
@@ -384,11 +380,3 @@ class ClassicMember:
         self.phase = Phase.DONE
         self._wake_ms = None
         return [*lost, Failed(int(code), message)]
-
-    def _send(self, request: Message, min_version: int = 0) -> Send:
-        self._in_flight = request
-        return Send(request, min_version)
-
-    def _wake_at(self, ms: int) -> list[Effect]:
-        self._wake_ms = ms
-        return [WakeAt(ms)]

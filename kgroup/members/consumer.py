@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import TypedDict, Unpack
 
 from kgroup.domain import Topic, TopicPartition
-from kgroup.errors import ErrorCode
+from kgroup.members.beating import COMMITS_FROM, LEAVE_EPOCH, BeatingMember, Phase
 from kgroup.members.client_assignor import OfferedAssignor, compute, offer
-from kgroup.members.commits import NAMES_UNTIL, all_failed, commit_errors, commit_request
+from kgroup.members.commits import NAMES_UNTIL, commit_request
 from kgroup.members.effects import (
     Assigned,
-    Committed,
-    CoordinatorMoved,
     Effect,
-    Failed,
-    Left,
-    Lost,
     NeedTopics,
     Revoke,
     Send,
-    WakeAt,
     sorted_partitions,
 )
 from kgroup.protocol.codec import Message
@@ -42,31 +35,10 @@ from kgroup.protocol.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
     ConsumerGroupPrepareAssignmentResponse,
 )
-from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
-COMMITS_FROM = 9
 REGEX_FROM = 1
-RETRY_BACKOFF_MS = 100
-E = ErrorCode
-_MOVED = {E.NOT_COORDINATOR, E.COORDINATOR_NOT_AVAILABLE}
-_AGAIN = {E.COORDINATOR_LOAD_IN_PROGRESS, E.REQUEST_TIMED_OUT}
-_FENCED = {E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID}
 Ids = frozenset[tuple[bytes, int]]
-
-
-class Phase(Enum):
-    """Where a member is; `REVOKING` waits for the host, `ACKNOWLEDGING` has news for the coordinator."""
-
-    IDLE = "idle"
-    JOINING = "joining"
-    REVOKING = "revoking"
-    ACKNOWLEDGING = "acknowledging"
-    STABLE = "stable"
-    LEAVING = "leaving"
-    DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +70,8 @@ class Introduction(TypedDict, total=False):
 _BY_DEFAULT = Introduction(rack=None, server_assignor=None, client_assignors=(), rebalance_timeout_ms=300_000)
 
 
-class ConsumerMember:
-    """See `Member`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life.
+class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
+    """See `GroupMember`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life.
 
     `assignor_error` and `assignor_metadata` (version, bytes) are what a client-side assignor last told
     this member.
@@ -115,11 +87,10 @@ class ConsumerMember:
         instance_id: str | None = None,
         **introduction: Unpack[Introduction],
     ) -> None:
+        super().__init__()
         self.group_id = group_id
         self.member_id = member_id
         self.instance_id = instance_id
-        self.epoch = JOIN_EPOCH
-        self.phase = Phase.IDLE
         self.assignor_error = 0
         self.assignor_metadata = (0, b"")
         self._introduction = _BY_DEFAULT | introduction
@@ -131,19 +102,12 @@ class ConsumerMember:
         self._giving_up: Ids = frozenset()
         self._told = _Told()
         self._sent = _Told()
-        self._in_flight: Message | None = None
         self._interval_ms = 0
-        self._wake_ms: int | None = None
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """See `Member.owned`."""
+        """See `GroupMember.owned`."""
         return frozenset(self._named(self._owned))
-
-    def start(self, now_ms: int) -> list[Effect]:
-        """See `Member.start`."""
-        self.phase = Phase.JOINING
-        return self._heartbeat()
 
     def subscribe(self, topics: Iterable[str], regex: str | None, now_ms: int) -> list[Effect]:
         """Want something else from now on; told to the coordinator with a heartbeat at once."""
@@ -151,51 +115,25 @@ class ConsumerMember:
         return self._beat_soon(now_ms)
 
     def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
-        """See `Member.receive`."""
-        if isinstance(response, OffsetCommitResponse):
-            return [Committed(commit_errors(response))]
+        """See `GroupMember.receive`."""
         if request is self._computation:
             return self._on_computation(response, now_ms)
-        if request is not self._in_flight:
-            return []
-        self._in_flight = None
-        if not isinstance(response, ConsumerGroupHeartbeatResponse):
-            raise TypeError(f"{type(response).__name__} is no answer to a consumer-protocol member")
-        if self.phase is Phase.LEAVING:
-            return self._gone()
-        if response.error_code:
-            return self._on_error(response.error_code, response.error_message, now_ms)
-        return self._on_heartbeat(response, now_ms)
+        return super().receive(request, response, now_ms)
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
-        """See `Member.unanswered`. The next heartbeat repeats everything, so that either outcome is fine."""
-        if isinstance(request, OffsetCommitRequest):
-            return [Committed(all_failed(request, E.REQUEST_TIMED_OUT))]
+        """See `GroupMember.unanswered`."""
         if request is self._computation:
             self._computation = None
-        if request is not self._in_flight:
-            return []
-        self._in_flight = None
-        if self.phase is Phase.LEAVING:
-            return self._gone()
-        self._told = _Told()
-        return [CoordinatorMoved(), *self._wake_at(now_ms + RETRY_BACKOFF_MS)]
-
-    def wake(self, now_ms: int) -> list[Effect]:
-        """See `Member.wake`."""
-        if self._wake_ms is None or now_ms < self._wake_ms or self._in_flight is not None:
-            return []
-        self._wake_ms = None
-        return self._heartbeat()
+        return super().unanswered(request, now_ms)
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """See `Member.update_topics`. Goes on with the reconciliation that waited for names."""
+        """See `GroupMember.update_topics`. Goes on with the reconciliation that waited for names."""
         for topic in topics.values():
             self._names[topic.topic_id] = topic.name
         return self._reconcile(now_ms)
 
     def revoked(self, now_ms: int) -> list[Effect]:
-        """See `Member.revoked`. Takes what the target adds and tells the coordinator at once."""
+        """See `GroupMember.revoked`. Takes what the target adds and tells the coordinator at once."""
         if self.phase is not Phase.REVOKING:
             return []
         self._owned -= self._giving_up
@@ -203,12 +141,12 @@ class ConsumerMember:
         return self._reconcile(now_ms)
 
     def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
-        """See `Member.commit`."""
+        """See `GroupMember.commit`."""
         request = commit_request(self.group_id, self.epoch, self.member_id, self.instance_id, offsets)
         return [Send(request, min_version=COMMITS_FROM, max_version=NAMES_UNTIL)]
 
     def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
-        """See `Member.leave`. A static member that does not leave for good sends epoch -2."""
+        """See `GroupMember.leave`. A static member that does not leave for good sends epoch -2."""
         given_up, self._owned = self.owned, frozenset()
         effects: list[Effect] = [Revoke(sorted_partitions(given_up))] if given_up else []
         if self.phase in (Phase.IDLE, Phase.DONE):
@@ -228,7 +166,7 @@ class ConsumerMember:
         )
 
     def _heartbeat(self) -> list[Effect]:
-        """Tell what the coordinator does not know yet; everything when joining or after a lost answer."""
+        """See `BeatingMember`: everything when joining or after a lost answer."""
         told = self._told
         everything = not told.full
         names, regex = self._subscription_news()
@@ -328,42 +266,22 @@ class ConsumerMember:
             return []
         return self._heartbeat()
 
-    def _on_error(self, code: int, message: str | None, now_ms: int) -> list[Effect]:
-        """What a refusal means: join again, ask again, or give up."""
+    def _understood(self, response: Message) -> ConsumerGroupHeartbeatResponse:
+        if not isinstance(response, ConsumerGroupHeartbeatResponse):
+            raise TypeError(f"{type(response).__name__} is no answer to a consumer-protocol member")
+        return response
+
+    def _tell_all_again(self) -> None:
         self._told = _Told()
-        if code in _FENCED:
-            lost = self._lose_all()
-            self.phase = Phase.JOINING
-            return [*lost, *self._heartbeat()]
-        if code in _MOVED:
-            return [CoordinatorMoved(), *self._wake_at(now_ms + RETRY_BACKOFF_MS)]
-        if code in _AGAIN:
-            return self._wake_at(now_ms + RETRY_BACKOFF_MS)
-        lost = self._lose_all()
-        self.phase = Phase.DONE
-        self._wake_ms = None
-        return [*lost, Failed(code, message or E.name_of(code))]
 
-    def _lose_all(self) -> list[Effect]:
-        lost = sorted_partitions(self.owned)
-        self.epoch = JOIN_EPOCH
+    def _drop_all(self) -> None:
         self._owned = self._target = self._giving_up = frozenset()
-        return [Lost(lost)] if lost else []
-
-    def _gone(self) -> list[Effect]:
-        self.phase = Phase.DONE
-        return [Left()]
 
     def _named(self, partitions: Ids) -> list[TopicPartition]:
         return [TopicPartition(self._names[topic_id], partition) for topic_id, partition in partitions]
 
-    def _send(self, request: Message) -> Send:
-        self._in_flight = request
-        return Send(request, min_version=0 if self._subscribed.regex is None else REGEX_FROM)
-
-    def _wake_at(self, ms: int) -> list[Effect]:
-        self._wake_ms = ms
-        return [WakeAt(ms)]
+    def _send(self, request: Message, min_version: int = 0) -> Send:
+        return super()._send(request, min_version if self._subscribed.regex is None else REGEX_FROM)
 
 
 def _flat(assignment: Assignment) -> Ids:

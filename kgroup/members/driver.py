@@ -14,9 +14,9 @@ from kgroup.members.effects import (
     CoordinatorMoved,
     Effect,
     Failed,
+    GroupMember,
     Left,
     Lost,
-    Member,
     NeedTopics,
     Revoke,
     Send,
@@ -70,7 +70,7 @@ class Driver:
 
     def __init__(
         self,
-        member: Member,
+        member: GroupMember,
         transport: Transport,
         *,
         clock_ms: Callable[[], int],

@@ -89,7 +89,7 @@ Effect: TypeAlias = (
 )
 
 
-class Member(Protocol):
+class GroupMember(Protocol):
     """A member of one group, from `start` to `Left` or `Failed`. Times are in milliseconds."""
 
     @property

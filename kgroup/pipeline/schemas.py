@@ -23,6 +23,25 @@ def _schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
 
 
+_SPAN = pa.struct(
+    [
+        pa.field("part", pa.int32()),
+        pa.field("source", pa.string()),
+        *(
+            pa.field(name, pa.int64())
+            for name in (
+                "first_offset",
+                "last_offset",
+                "records",
+                "missing",
+                "complete_from",
+                "complete_from_ms",
+                "last_ms",
+            )
+        ),
+    ]
+)
+
 _KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
 
 COMMITS = _schema(
@@ -171,6 +190,28 @@ COVERAGE = _schema(
     bad_ranges=pa.int64(),
 )
 """Derived: what was read of a partition, and from where on nothing is missing."""
+
+RUNS = _schema(
+    run=pa.int64(),
+    kind=pa.string(),
+    token=pa.string(),
+    ended=STAMP,
+    format=pa.int32(),
+    kgroup_version=pa.string(),
+    buckets=pa.int32(),
+    cluster_id=pa.string(),
+    bytes_read=pa.int64(),
+    sources=pa.list_(pa.string()),
+    files=pa.list_(pa.string()),
+    versions=pa.list_(pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])),
+    spans=pa.list_(_SPAN),
+    names=pa.list_(pa.struct([pa.field("id", pa.string()), pa.field("name", pa.string())])),
+)
+"""One row a run: its commit record. `versions` of the other tables belong together, `spans` say what was read
+of each partition up to here, `names` which topic ids the run learned; `kind` is run or compaction."""
+
+FOLDS = _schema(part=pa.int32(), bucket=pa.int32(), state=pa.binary())
+"""One row a share of a partition: where its fold stopped, for the next run."""
 
 TABLES: dict[str, pa.Schema] = {
     "commits": COMMITS,

@@ -46,7 +46,7 @@ _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
 
 
-class EndMarker(NamedTuple):
+class TransactionEnd(NamedTuple):
     """The end of a transaction, as the one record of a control batch says it."""
 
     committed: bool
@@ -181,7 +181,7 @@ class Batch:
         return DecodeError(f"batch at byte {self.position} (offset {self.base_offset}): {what}")
 
     @property
-    def end_marker(self) -> EndMarker | None:
+    def end_marker(self) -> TransactionEnd | None:
         """The end-of-transaction marker this batch is, None for data and other control batches."""
         if not self.attributes & _CONTROL:
             return None
@@ -195,7 +195,7 @@ class Batch:
             _, epoch = _MARKER_VALUE.unpack_from(record.value or b"")
         except struct.error:
             raise DecodeError(f"control record at offset {record.offset} is too short") from None
-        return EndMarker(kind == 1, epoch)
+        return TransactionEnd(kind == 1, epoch)
 
     def __repr__(self) -> str:
         return f"Batch(offsets {self.base_offset}..{self.last_offset}, {self.size} bytes)"

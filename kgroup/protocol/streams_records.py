@@ -210,6 +210,11 @@ class Subtopology(Struct):
     copartition_groups: tuple[CopartitionGroup, ...] = ()
 
 
+def sources_of(part: Subtopology) -> tuple[str, ...]:
+    """The topics that a subtopology reads, repartition topics last."""
+    return (*part.source_topics, *(topic.name for topic in part.repartition_source_topics))
+
+
 @message
 class StreamsGroupTopologyValue(RecordValue):
     """What the application reads, keeps and writes."""

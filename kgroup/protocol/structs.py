@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from kgroup.domain import sharing_methods
+
 NEVER_FLEXIBLE = 1 << 15
 T = TypeVar("T")
 
@@ -16,7 +18,7 @@ def message(cls: type[T]) -> type[T]:
 
     Not frozen at run time: a frozen `__init__` costs four times as much (docs/decisions/0002).
     """
-    made = dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+    made = sharing_methods(dataclass(slots=True, kw_only=True, eq=False, repr=False)(cls))
     made.CODECS = {}  # type: ignore[attr-defined]
     return made
 

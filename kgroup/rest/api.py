@@ -69,7 +69,7 @@ def place_of(url: str) -> Place:
     before, _, behind = parts.path.rstrip("/").partition("/v3")
     words = [word for word in behind.split("/") if word]
     if behind and (not behind.startswith("/") or len(words) != 2 or words[0] != "clusters"):
-        raise ConfigError(f"--rest names {parts.path}, which is no part of the REST API v3", hint)
+        raise ConfigError(f"--rest names {parts.path}, which is not part of the REST API v3", hint)
     base = f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{before}/v3/"
     return Place(base, words[1] if words else None)
 

@@ -50,7 +50,7 @@ class Document:
 
     def _fields(self) -> Mapping[str, object]:
         if not isinstance(self.value, dict):
-            raise KgroupError(f"{self.url} holds something that is no object", "is it a REST API v3?")
+            raise KgroupError(f"{self.url} holds something that is not an object", "is it a REST API v3?")
         return self.value
 
     def _not(self, name: str, kind: str) -> KgroupError:
@@ -62,7 +62,7 @@ def page_of(value: object, url: str) -> tuple[list[Document], str | None]:
     page = value if isinstance(value, dict) else {}
     data, metadata = page.get("data"), page.get("metadata")
     if not isinstance(data, list) or not isinstance(metadata, dict):
-        raise KgroupError(f"{url} is no collection of the REST API v3", "is it the address of one?")
+        raise KgroupError(f"{url} is not a collection of the REST API v3", "is it the address of one?")
     following = metadata.get("next")
     return [Document(each, url) for each in data], following if isinstance(
         following, str

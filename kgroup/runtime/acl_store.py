@@ -6,20 +6,20 @@ it nobody could tell what is allowed, and "no rules" may mean that everything is
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
 from kgroup.domain import Document
 from kgroup.errors import StorageError
-from kgroup.log.files import ACLS, replace_file
+from kgroup.log.files import ACLS
 from kgroup.runtime.catalog import Catalog
+from kgroup.runtime.kept_file import KeptFile
 from kgroup.runtime.settings import BrokerSettings, split_principals
 from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from kgroup.security.authorizer import Authorizer
 
-FORMAT = 1
+NOT_IT = "is not a file of access rules"
+HINT = "restore it from a backup; nothing is served without it, as everything might be allowed"
 
 
 def access_rules(
@@ -46,16 +46,13 @@ class AclStore:
     def __init__(
         self, folder: Path | None, cluster_id: str, settings: BrokerSettings, *, known: bool
     ) -> None:
-        self._path = folder / ACLS if folder else None
-        self._cluster_id = cluster_id
+        path = folder / ACLS if folder else None
+        self._file = KeptFile(path, cluster_id, "acls", NOT_IT, HINT) if path else None
         acls: Iterable[Acl] = ()
-        if self._path and self._path.exists():
-            acls = self._read(self._path)
-        elif self._path and known:
-            raise StorageError(
-                f"{self._path} is missing: it holds the cluster's access rules",
-                hint="restore it from a backup; nothing is served without it, as everything might be allowed",
-            )
+        if self._file and self._file.path.exists():
+            acls = self._file.read(_read)
+        elif self._file and known:
+            raise StorageError(f"{path} is missing: it holds the cluster's access rules", hint=HINT)
         else:
             self._save(())
         super_users = split_principals(settings.super_users)
@@ -77,44 +74,12 @@ class AclStore:
         for acl in gone:
             self.authorizer.remove(acl)
 
-    def _read(self, path: Path) -> list[Acl]:
-        try:
-            found = json.loads(path.read_bytes())
-            if found["format"] != FORMAT:
-                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
-            if found.pop("checksum") != _checksum(found):
-                raise ValueError("its checksum is wrong")
-            if found["cluster_id"] != self._cluster_id:
-                raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self._cluster_id}")
-            return [_read(entry) for entry in found["acls"]]
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StorageError(
-                f"{path} is not a file of access rules: {error}",
-                hint="restore it from a backup; nothing is served without it, as everything might be allowed",
-            ) from None
-
     def _save(self, acls: Iterable[Acl]) -> None:
-        if self._path is None:
-            return
-        content: Document = {
-            "format": FORMAT,
-            "cluster_id": self._cluster_id,
-            "acls": [_written(acl) for acl in sorted(acls)],
-        }
-        content["checksum"] = _checksum(content)
-        try:
-            replace_file(self._path, json.dumps(content, indent=1) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
+        if self._file is not None:
+            self._file.write([_written(acl) for acl in sorted(acls)])
 
 
-def _checksum(content: Document) -> int:
-    return zlib.crc32(json.dumps(content).encode())
-
-
-def _written(acl: Acl) -> dict[str, str]:
+def _written(acl: Acl) -> Document:
     return {
         "resource_type": acl.resource_type.name,
         "name": acl.name,

@@ -184,7 +184,7 @@ class Cluster:
         for group_id, settings in changes.of_groups.items():
             shard = self.shards[offsets_partition_of(group_id, len(self.shards))]
             if shard is not None:
-                shard.group_config_changed(group_id, settings)
+                changes.replies += shard.group_config_changed(group_id, settings, self.clock.now_ms())
         if changes.of_topics:
             changes.replies += self._topics_changed()
 
@@ -272,7 +272,7 @@ class Cluster:
             shard = Shard(partition, found, self.group_config, seed, self.catalog.image, telemetry)
             for group_id, settings in self.catalog.group_configs.items():
                 if offsets_partition_of(group_id, len(self.shards)) == partition:
-                    shard.group_config_changed(group_id, settings)
+                    shard.group_config_changed(group_id, settings, started_ms)
             shard.load(now_ms)
         except Exception as error:
             log.error(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kgroup.domain import Document
-from kgroup.errors import StorageError
-from kgroup.log.files import CREDENTIALS, replace_file
+from kgroup.log.files import CREDENTIALS
+from kgroup.runtime.kept_file import KeptFile
 from kgroup.security.scram import ScramCredential, ScramMechanism
 
-FORMAT = 1
+NOT_IT = "does not hold the users of this cluster"
+HINT = "restore it from a backup; without it, all SCRAM users have to be added again"
 Key: TypeAlias = tuple[str, ScramMechanism]
 
 
@@ -26,11 +25,11 @@ class Credentials:
     """
 
     def __init__(self, folder: Path | None, cluster_id: str = "") -> None:
-        self._path = folder / CREDENTIALS if folder else None
-        self._cluster_id = cluster_id
+        path = folder / CREDENTIALS if folder else None
+        self._file = KeptFile(path, cluster_id, "users", NOT_IT, HINT) if path else None
         self._known: dict[Key, ScramCredential] = {}
-        if self._path and self._path.exists():
-            self._read(self._path)
+        if self._file and self._file.path.exists():
+            self._known = dict(self._file.read(_read))
 
     @property
     def known(self) -> Mapping[Key, ScramCredential]:
@@ -49,55 +48,28 @@ class Credentials:
                 known.pop(key, None)
             else:
                 known[key] = credential
-        if self._path is not None:
-            self._write(self._path, known)
+        if self._file is not None:
+            self._file.write([_written(*each) for each in sorted(known.items())], private=True)
         self._known = known
 
-    def _write(self, path: Path, known: Mapping[Key, ScramCredential]) -> None:
-        users = [
-            {
-                "user": user,
-                "mechanism": mechanism.spelling,
-                "salt": b64encode(credential.salt).decode(),
-                "stored_key": b64encode(credential.stored_key).decode(),
-                "server_key": b64encode(credential.server_key).decode(),
-                "iterations": credential.iterations,
-            }
-            for (user, mechanism), credential in sorted(known.items())
-        ]
-        content: Document = {"format": FORMAT, "cluster_id": self._cluster_id, "users": users}
-        content["checksum"] = _checksum(content)
-        try:
-            replace_file(path, json.dumps(content, indent=1) + "\n", private=True)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
-    def _read(self, path: Path) -> None:
-        try:
-            found = json.loads(path.read_bytes())
-            if found["format"] != FORMAT:
-                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
-            if found.pop("checksum") != _checksum(found):
-                raise ValueError("its checksum is wrong")
-            if found["cluster_id"] != self._cluster_id:
-                raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self._cluster_id}")
-            self._known = {
-                (str(each["user"]), ScramMechanism.named(each["mechanism"])): ScramCredential(
-                    b64decode(each["salt"]),
-                    b64decode(each["stored_key"]),
-                    b64decode(each["server_key"]),
-                    int(each["iterations"]),
-                )
-                for each in found["users"]
-            }
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StorageError(
-                f"{path} does not hold the users of this cluster: {error}",
-                hint="restore it from a backup; without it, all SCRAM users have to be added again",
-            ) from None
+def _written(key: Key, credential: ScramCredential) -> Document:
+    user, mechanism = key
+    return {
+        "user": user,
+        "mechanism": mechanism.spelling,
+        "salt": b64encode(credential.salt).decode(),
+        "stored_key": b64encode(credential.stored_key).decode(),
+        "server_key": b64encode(credential.server_key).decode(),
+        "iterations": credential.iterations,
+    }
 
 
-def _checksum(content: Document) -> int:
-    return zlib.crc32(json.dumps(content).encode())
+def _read(entry: dict[str, Any]) -> tuple[Key, ScramCredential]:
+    key = str(entry["user"]), ScramMechanism.named(entry["mechanism"])
+    return key, ScramCredential(
+        b64decode(entry["salt"]),
+        b64decode(entry["stored_key"]),
+        b64decode(entry["server_key"]),
+        int(entry["iterations"]),
+    )

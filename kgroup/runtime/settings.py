@@ -31,7 +31,7 @@ def _int(text: str, kind: Kind) -> int:
     except ValueError:
         raise ConfigError(f"{kind.key}={text}: not a whole number") from None
     if not kind.low <= value <= kind.high:
-        raise ConfigError(f"{kind.key}={text}: must lie between {kind.low} and {kind.high}")
+        raise ConfigError(f"{kind.key}={text}: must be between {kind.low} and {kind.high}")
     return value
 
 
@@ -43,7 +43,7 @@ def _bool(text: str, kind: Kind) -> bool:
 
 def _authorizer(text: str, kind: Kind) -> str:
     if text not in ("", STANDARD_AUTHORIZER):
-        raise ConfigError(f"{kind.key}={text}: the one there is here is {STANDARD_AUTHORIZER}")
+        raise ConfigError(f"{kind.key}={text}: the only one here is {STANDARD_AUTHORIZER}")
     return text
 
 

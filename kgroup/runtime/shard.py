@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.group_settings import put
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
@@ -109,12 +110,15 @@ class Shard:
             return False, self._start_over(None, now_ms, error)
         return True, []
 
-    def group_config_changed(self, group_id: str, settings: dict[str, str]) -> None:
-        """Replace a group's dynamic settings; they act from its next request on."""
-        if settings:
-            self._group_configs[group_id] = settings
-        else:
-            self._group_configs.pop(group_id, None)
+    def group_config_changed(self, group_id: str, settings: dict[str, str], now_ms: int) -> list[Reply]:
+        """Replace a group's dynamic settings; they act from its next request on.
+
+        Returns the replies this released. A shard that is not loaded yet has them when it is.
+        """
+        if self._coordinator is None:
+            put(self._group_configs, group_id, settings)
+            return []
+        return self._settle(self.coordinator.group_settings_changed(group_id, settings, now_ms), now_ms)
 
     def abandon(self) -> list[Reply]:
         """Give the shard up: every parked request is answered NOT_COORDINATOR."""

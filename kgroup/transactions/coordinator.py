@@ -8,6 +8,7 @@ coordinator that is loaded again goes on where the last one ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, Refused
@@ -18,7 +19,13 @@ from kgroup.transactions.config import TransactionConfig
 from kgroup.transactions.outcome import Outcome
 from kgroup.transactions.state import Status, Transaction, replayed
 
-TIMEOUT, EXPIRY, RETRY = "timeout", "expiry", "retry"
+
+class TimerKind(StrEnum):
+    """What the timers of a transactional id are for: its transaction, the id, markers still to be written."""
+
+    TIMEOUT = "timeout"
+    EXPIRY = "expiry"
+    RETRY = "retry"
 
 
 class TransactionCoordinator:
@@ -49,12 +56,15 @@ class TransactionCoordinator:
         """
         if not transactional_id:
             raise Refused(ErrorCode.INVALID_REQUEST)
+        # A transaction holds up whoever reads committed data: the broker has a say in for how long.
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise Refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         known = self._transactions.get(transactional_id)
         last_epoch = self._last_epochs.get(transactional_id, -1)
         if known is not None:
             producers.refuse_if_other(known, expected)
+            # Of a process that died: it is aborted, or readers of committed data would wait for it for ever
+            # (KIP-98).
             if known.status is Status.ONGOING:
                 return self._fence(known, now_ms, ErrorCode.CONCURRENT_TRANSACTIONS)
         started = producers.next_producer(
@@ -119,7 +129,7 @@ class TransactionCoordinator:
 
     def markers_delayed(self, transactional_id: str, now_ms: int) -> None:
         """Some marker could not be written; a later `wake` asks for them again."""
-        self._timers.arm(TimerKey(RETRY, transactional_id), now_ms + self.config.marker_retry_ms)
+        self._timers.arm(TimerKey(TimerKind.RETRY, transactional_id), now_ms + self.config.marker_retry_ms)
 
     def wake(self, now_ms: int) -> Outcome:
         """Fire the one timer that fell due first; nothing if none has. Call until `next_wake_ms` is later."""
@@ -128,11 +138,12 @@ class TransactionCoordinator:
         if due is None or known is None:
             return Outcome()
         kind = due[0].kind
-        if kind == TIMEOUT and known.status is Status.ONGOING:
+        # Each looks at the status anew: a timer that a later record made needless does nothing.
+        if kind == TimerKind.TIMEOUT and known.status is Status.ONGOING:
             return self._fence(known, now_ms, ErrorCode.NONE)
-        if kind == EXPIRY and known.status.idle:
+        if kind == TimerKind.EXPIRY and known.status.idle:
             return Outcome([known.tombstone()])
-        if kind == RETRY and known.status.prepared:
+        if kind == TimerKind.RETRY and known.status.prepared:
             return Outcome(markers=[ending.markers_of(known)])
         return Outcome()
 
@@ -151,11 +162,12 @@ class TransactionCoordinator:
         if value is None:
             self._transactions.pop(name, None)
             self._last_epochs.pop(name, None)
-            for kind in (TIMEOUT, EXPIRY, RETRY):
+            for kind in TimerKind:
                 self._timers.cancel(TimerKey(kind, name))
             return
         now = self._transactions[name] = replayed(key, value)
-        timeout, expiry = TimerKey(TIMEOUT, name), TimerKey(EXPIRY, name)
+        timeout, expiry = TimerKey(TimerKind.TIMEOUT, name), TimerKey(TimerKind.EXPIRY, name)
+        # From the start of the transaction, not from its last record: adding partitions wins no time.
         if now.status is Status.ONGOING:
             self._timers.arm(timeout, now.started_ms + now.timeout_ms + 1)
         else:
@@ -180,6 +192,7 @@ class TransactionCoordinator:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if known.producer_epoch != producer.epoch:
             raise Refused(ErrorCode.PRODUCER_FENCED)
+        # The last transaction's markers are on their way: what is added now would be ended by them.
         if known.status.prepared:
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return known

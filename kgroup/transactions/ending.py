@@ -38,6 +38,7 @@ def second_protocol(known: Transaction, producer: ProducerEpoch, committed: bool
 
     They may also abort when nothing was added: they cannot know whether their first batch arrived.
     """
+    # The end it retries used up its epochs, and gave it a new id that it was not told of.
     overflowed = (
         known.previous_producer_id == producer.producer_id
         and producer.epoch == MAX_EPOCH - 1
@@ -47,8 +48,11 @@ def second_protocol(known: Transaction, producer: ProducerEpoch, committed: bool
     if known.producer_id != producer.producer_id and not overflowed:
         raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     current = known.producer_epoch == producer.epoch
+    # An end that is being carried out has raised the epoch: only the retry of that end comes with the one
+    # before.
     if known.status.prepared:
         valid = bumped
+    # Complete: the retry of the end there was, or an end of the transaction that would be next.
     elif known.status in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT):
         valid = bumped or overflowed or current
     else:
@@ -58,6 +62,8 @@ def second_protocol(known: Transaction, producer: ProducerEpoch, committed: bool
     if known.status is Status.ONGOING:
         return _decision(committed)
     if known.status.idle:
+        # A retry is answered as the first time, if it asks for the same end; a commit and an abort of one
+        # transaction cannot both have been meant.
         if bumped or overflowed:
             if known.status is _result(committed):
                 return None
@@ -99,6 +105,7 @@ def _result(committed: bool) -> Status:
 
 
 def _refused(known: Transaction, committed: bool) -> Refused:
+    # Decided as it asks, and under way: it is to ask again. Anything else it asks for can never be.
     if known.status is _decision(committed):
         return Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
     return Refused(ErrorCode.INVALID_TXN_STATE)

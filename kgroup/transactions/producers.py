@@ -32,12 +32,15 @@ class Started(NamedTuple):
 
 def refuse_if_other(known: Transaction, expected: ProducerEpoch | None) -> None:
     """Refuse a producer that is not this id's current one, and any while an end is being carried out."""
+    # It names a producer to go on as (KIP-360): the one of now, the one before if its epochs were used up
+    # (the answer that told of the new id was lost), or any of an id whose epoch nobody was told yet.
     if expected is not None and not (
         known.producer_epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == known.producer_id
         or (expected.producer_id == known.previous_producer_id and is_exhausted(expected.epoch))
     ):
         raise Refused(ErrorCode.PRODUCER_FENCED)
+    # Markers of the last end are on their way: they must be there before anything of a new transaction is.
     if known.status.prepared:
         raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
 
@@ -60,12 +63,15 @@ def next_producer(
         started_ms=NO_TIME,
         updated_ms=now_ms,
     )
+    # Epochs are int16: a new id takes over before they end, where the last one stays free for fencing.
     if known.epoch_exhausted and (expected is None or expected.epoch == known.producer_epoch):
         rotated = replace(fresh, producer_id=new_producer_id(), producer_epoch=0)
         return Started(rotated, NO_PRODUCER_EPOCH if expected is None else known.producer_epoch)
     bumped = known.producer_epoch + 1
+    # A new process: whatever ran under this transactional id before is fenced by the epoch (KIP-98).
     if expected is None:
         return Started(replace(fresh, producer_epoch=bumped), NO_PRODUCER_EPOCH)
+    # The same process goes on after an error that only a new epoch clears (KIP-360).
     if known.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
         return Started(replace(fresh, producer_epoch=bumped), known.producer_epoch)
     if expected.epoch == last_epoch:  # a retry whose first answer was lost: no other producer came between

@@ -77,7 +77,7 @@ def _unsettled(group: GroupDescription, nodes: GroupNodes) -> str:
     if lost:
         parts.append(f"{_some(lost)} with an owner that is not registered")
     said = " and ".join(parts) or "partitions without an owner"
-    return f"{said}: a rebalance goes on, or has failed; ZooKeeper does not tell which"
+    return f"{said}: a rebalance is in progress, or has failed; ZooKeeper does not say which"
 
 
 def _some(partitions: list[TopicPartition]) -> str:

@@ -118,7 +118,7 @@ def consumer_of(thread: bytes) -> str:
     text = _text(thread)
     consumer, dash, number = text.rpartition("-")
     if not dash or not consumer or not number.isdecimal():
-        raise DecodeError(f"it names no thread of a consumer: {_quoted(thread)}")
+        raise DecodeError(f"it does not name a thread of a consumer: {_quoted(thread)}")
     return consumer
 
 

@@ -38,12 +38,13 @@ OWN, LEGACY = "127.0.0.1:9092", "127.0.0.1:9192"
 DEAD_HOOK = "http://127.0.0.1:1/kafka"
 NOT_HERE = re.compile(
     r"kgroup (pipeline (?!package)|demo|simulate --scenario examples/)|--zookeeper|pip install"
-    r"|user add alice --local|--rest "
+    r"|user add alice --local|--rest |(s3|hdfs)://"
 )
-"""What needs Spark, a process of its own for the cluster, ZooKeeper, a REST proxy, somebody who types, or is
-played by tests/simulation.
+"""What needs Spark, a process of its own for the cluster, ZooKeeper, a REST proxy, an S3 server, somebody who
+types, or is played by tests/simulation.
 
-With ZooKeeper they are played by tests/interop/zookeeper, with REST by tests/unit/rest.
+With ZooKeeper they are played by tests/interop/zookeeper, with REST by tests/unit/rest, with S3 by
+tests/cli/test_storage.py.
 """
 ENDLESS = re.compile(
     r"kgroup (watch (?!.*--until)|serve|member run|upgrade (watch|execute (?!.*--(no-watch|read-log)))"
@@ -64,6 +65,8 @@ ENDS = {
     "kgroup watch orders --events --notify https://hooks.local/kafka": 5,
     # Some rights nobody tells: only a change would show whether they are there.
     "kgroup doctor orders --rights": 5,
+    # Nobody is registered in this world.
+    "kgroup member unregister orders --instance-id orders-4,orders-5": 3,
 }
 """What ends with another code than 0 (130 where it is interrupted), and why it is right to."""
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kgroup.cli.app import expand_local
 from kgroup.cli.env import properties
 from kgroup.cli.env.config import LocalTarget, RemoteTarget, load_config, target_of
 from kgroup.cli.env.durations import parse_duration
@@ -13,8 +12,9 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from kgroup.cli.tree import expand_local
 from kgroup.client.auth.credentials import Password
-from kgroup.client.stores.values import Tls
+from kgroup.client.tls.values import Tls
 from kgroup.errors import ConfigError
 
 CONTEXTS = """\

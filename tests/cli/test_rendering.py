@@ -12,6 +12,7 @@ from kgroup.admin.models import (
     Tasks,
     TopicAssignment,
 )
+from kgroup.admin.streams_models import StreamsProcess, StreamsTopology, SubtopologyTopics
 from kgroup.cli.output.tables import Column, Table, cell_text, plain_lines, stacked_lines, too_narrow, wrapped
 from kgroup.cli.output.wording import UNKNOWN, assignment_text, grouped, of_code_name, ranges, short_member_id
 from kgroup.cli.views.description import blocks, member_columns, member_rows
@@ -161,7 +162,9 @@ def test_what_is_not_known_is_not_shown_as_nothing():
     assert "members unknown" in "\n".join(
         map(str, blocks(unknown, ("summary", "members"), "instance", False))
     )
-    assert "does not tell" in "\n".join(map(str, blocks(group(silent), ("summary",), "instance", False)))
+    assert "does not say which are static" in "\n".join(
+        map(str, blocks(group(silent), ("summary",), "instance", False))
+    )
 
 
 def test_a_members_lag_is_unknown_when_that_of_a_partition_is():
@@ -181,3 +184,27 @@ def test_tasks_of_streams_members():
     assert "tasks" in {c.key for c in member_columns((streams,))} - {
         c.key for c in member_columns((group(),))
     }
+
+
+def test_streams_members_by_process_and_what_they_run():
+    def thread(name, process):
+        return member(member_id=name, process=StreamsProcess(process, 3, "10.0.0.2:8080", ()))
+
+    parts = (
+        SubtopologyTopics("0", ("words",), (), ()),
+        SubtopologyTopics("1", (), ("app-again",), ("app-counts-changelog",)),
+    )
+    streams = replace(
+        group(thread("a", "host-2"), thread("b", "host-1"), thread("c", "host-2")),
+        type="streams",
+        topology=StreamsTopology(3, parts),
+    )
+    members, said, topology = [block for block in blocks(streams, ("members",), "instance", False) if block]
+    assert [(row["process"], row["member_id"]) for row in members.rows] == [
+        ("host-1", "b"),
+        ("host-2", "a"),
+        ("host-2", "c"),
+    ]
+    assert {row["endpoint"] for row in members.rows} == {"10.0.0.2:8080"}
+    assert said == "topology of epoch 3"
+    assert [row["changelog_topics"] for row in topology.rows] == [(), ("app-counts-changelog",)]

@@ -301,7 +301,7 @@ class TestUndo:
         assert seen == [2, 1, 4]
         assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
         ran = on_cluster("reset-offsets", "--undo", "j-0001")
-        assert "undone already, by j-0006" in ran.err
+        assert "already been undone, by j-0006" in ran.err
 
     def test_entries_that_are_not_there(self, on_cluster, group):
         assert on_cluster("reset-offsets", "--undo", "j-9999").code == ExitCode.NOT_FOUND

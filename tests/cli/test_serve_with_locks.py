@@ -200,7 +200,7 @@ def test_users_come_and_go(tmp_path: Path) -> None:
         (("--password-file", "-"), "the password of alice is empty"),
         (("--password-file", "/nowhere"), "cannot read the password in /nowhere"),
         (("--password-file", "-", "--password-env", "HOME"), "both name a password"),
-        (("--password-env", "HOME", "--mechanism", "PLAIN"), "PLAIN is no mechanism of SCRAM"),
+        (("--password-env", "HOME", "--mechanism", "PLAIN"), "PLAIN is not a SCRAM mechanism"),
         (("--password-env", "HOME", "--iterations", "17000"), "between 4096 and 16384"),
         (("--password-file", "{open}"), "holds a password and others may read it"),
     ],

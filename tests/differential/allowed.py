@@ -86,7 +86,7 @@ def _crash_in_a_rebalance(_: Difference, player: Player) -> bool:
 
 
 def _unreadable_subscription(_: Difference, player: Player) -> bool:
-    """Kafka fails in the midst of an operation at subscription bytes that are cut short."""
+    """Kafka fails in the middle of an operation at subscription bytes that are cut short."""
     event = player.event
     failed = f"{event.get('failed', '')} {event.get('said', '')}"
     return any(part in failed for part in UNREADABLE)

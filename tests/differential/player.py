@@ -76,6 +76,7 @@ class Player:
         self.asked: dict[int, tuple[str, int]] = {}
         self.step = 0
         self.request: Any = None
+        self.said: dict[tuple[str, int, str], Any] = {}
         self.patterns_seen = self.two_instances = False
         self.refused_at = -1
         self.stale_timers: dict[str, int] = {}
@@ -130,7 +131,11 @@ class Player:
         kind, now, op = event["kind"], event["now"], event.get("op", {})
         machine = self.coordinator
         if kind in REQUESTS:
-            body = REQUESTS[kind].decode(bytes.fromhex(event["request"]), event["version"])
+            said = kind, event["version"], event["request"]
+            # As the broker has it: what is said again is the same request.
+            body = self.said.get(said)
+            if body is None:
+                body = self.said[said] = REQUESTS[kind].decode(bytes.fromhex(said[2]), said[1])
             self.request = body
             self._remember(kind, op, body)
             request = Request(body, event["version"], event["client"], HOST)

@@ -131,6 +131,15 @@ def test_no_path_of_a_machine_in_the_repository():
     assert found == []
 
 
+def test_no_merge_is_left_half_way():
+    left = []
+    for path in tracked():
+        text = path.read_bytes()
+        if any(text.startswith(mark) or b"\n" + mark in text for mark in (b"<<<<<<< ", b">>>>>>> ")):
+            left.append(name_of(path))
+    assert left == []
+
+
 def test_missing_extras_are_asked_for_in_one_way():
     """One sentence wherever something is missing, and extras that there are."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -151,6 +160,15 @@ def test_every_module_says_what_it_is():
         for path in modules()
         if path.read_text(encoding="utf-8").strip()
         and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
+    ]
+    assert silent == []
+
+
+def test_every_package_says_what_is_in_it():
+    silent = [
+        name_of(path)
+        for path in modules()
+        if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert silent == []
 

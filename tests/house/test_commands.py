@@ -7,12 +7,12 @@ import pytest
 
 from kgroup.admin.rights.needs import COMMANDS as RIGHTS
 from kgroup.admin.rights.needs import WITHOUT_CLUSTER
-from kgroup.cli.app import expand_local, root
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.generated import files, man_name
 from kgroup.cli.lazy import load, walk
 from kgroup.cli.registry import COMMANDS, PANELS
 from kgroup.cli.schemas import commands, schema_for
+from kgroup.cli.tree import expand_local, root
 from tests.house.repository import ROOT
 
 ALL = walk()
@@ -24,7 +24,8 @@ def test_generated_files_are_those_in_the_repository():
     wanted = files()
     for name, text in wanted.items():
         assert (ROOT / name).read_text(encoding="utf-8") == text, name
-    there = {f"{folder}/{p.name}" for folder in ("man", "completions") for p in (ROOT / folder).iterdir()}
+    folders = ("man", "completions", "kgroup/cli/texts")
+    there = {f"{folder}/{p.name}" for folder in folders for p in (ROOT / folder).iterdir()}
     assert there == set(wanted)
 
 

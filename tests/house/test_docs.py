@@ -27,6 +27,16 @@ def test_generated_tables_are_up_to_date(script, page):
     assert (DOCS / page).read_text(encoding="utf-8") == document()
 
 
+def test_files_that_the_architecture_names_are_there():
+    """In backticks, by the end of their path: `consumer/target.py` is in the room where the sentence is."""
+    text = re.sub(r"```.*?```", "", (DOCS / "architecture.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = [name for name in re.findall(r"`([\w./-]+)`", text) if name.endswith((".py", "/"))]
+    tree = [path.relative_to(ROOT) for path in (*ROOT.glob("kgroup/**/*"), *ROOT.glob("tests/**/*"))]
+    ends = [f"/{path.as_posix()}{'/' if (ROOT / path).is_dir() else ''}" for path in tree]
+    assert len(named) > 40
+    assert [name for name in named if not any(end.endswith(f"/{name}") for end in ends)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_relative_links_lead_to_files(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -5,7 +5,7 @@ import runpy
 
 import pytest
 
-from tests.house.repository import ROOT
+from tests.house.repository import ROOT, modules, name_of
 from tests.interop.zookeeper.test_legacy_machine import TAKEN
 from tests.legacy_scenarios import ALL, NEED_NO_TREE, SCENARIOS, scenarios_of
 
@@ -34,6 +34,18 @@ def test_a_requirement_is_shown_by_a_test_or_said_not_to_be_built(family):
     known = COVERAGE["tests_by_id"]().keys() | not_built()
     wanted = [f"{family}-{number:02}" for number in NUMBERS[family]]
     assert [each for each in wanted if each not in known] == []
+
+
+def test_a_reason_that_names_a_requirement_leads_to_what_shows_it():
+    """Comments and docstrings name requirements; a reader finds each in a test, or why it is not built."""
+    known = COVERAGE["tests_by_id"]().keys() | not_built()
+    nowhere = {
+        f"{name_of(path)}: {each}"
+        for path in modules()
+        for each in COVERAGE["ids_in"](path.read_text(encoding="utf-8"))
+        if each not in known
+    }
+    assert nowhere == set()
 
 
 def test_nothing_else_of_the_draft_is_left_out():

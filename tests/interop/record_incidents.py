@@ -30,6 +30,8 @@ from kgroup.history.sources.logs import write_topics_file
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer
 from .server import Server
+from .streams_incident import STREAMS_BROKER as STREAMS
+from .streams_incident import streams_application
 from .waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +45,7 @@ BROKER = {
 }
 RETENTION = {**BROKER, "offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 2000}
 RETENTION |= {"offsets.topic.compression.codec": 4}
+STREAMS_BROKER = {**BROKER, **STREAMS}
 
 
 class Member:
@@ -374,6 +377,7 @@ INCIDENTS: dict[str, tuple[Callable[[Server, str], None], dict[str, object]]] = 
     "deletion": (deletion, BROKER),
     "transactions": (transactions, BROKER),
     "retention-zstd": (retention, RETENTION),
+    "streams-application": (streams_application, STREAMS_BROKER),
 }
 
 
@@ -384,7 +388,7 @@ def group_on(partition: int, name: str) -> str:
 
 def record(names: list[str], kind: type[RealKafka] | type[KgroupServer] = RealKafka) -> None:
     """Run the incidents, one broker of the kind per set of broker settings, and keep their segments."""
-    for settings in (BROKER, RETENTION):
+    for settings in (BROKER, RETENTION, STREAMS_BROKER):
         chosen = [n for n in INCIDENTS if n in names and INCIDENTS[n][1] is settings]
         if not chosen:
             continue

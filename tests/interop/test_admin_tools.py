@@ -133,3 +133,12 @@ def test_features_go_down_and_up(case: Case) -> None:
     assert "only supports versions 0-2" in refused.stdout + refused.stderr
     up = case.server.tool("kafka-features", "upgrade", "--feature", "transaction.version=2").stdout
     assert "transaction.version was upgraded to 2." in up
+
+
+def test_there_are_no_rules_where_nothing_looks_at_them(case: Case) -> None:
+    for asked in (
+        ("--list",),
+        ("--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "t"),
+    ):
+        told = case.server.tool("kafka-acls", *asked, check=False)
+        assert "SecurityDisabledException: No Authorizer is configured" in told.stdout + told.stderr

@@ -69,6 +69,9 @@ NOT_IN_RECORDS = {
     "log_end_offset",
     "log_start_offset",
     "reason",
+    # Settings of a group are not in its log.
+    "registration",
+    "registration_known",
     "total_lag",
     "unknown_partitions",
 }

@@ -16,6 +16,11 @@ from tests.pipeline.made_logs import write_log
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a Spark of their own come first: a process has one, and `spark` stays to the end."""
+    items.sort(key=lambda item: item.path.name != "test_lost_executors.py")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     settings = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}

@@ -6,12 +6,16 @@ from pathlib import Path
 
 from kgroup.domain import uuid_text
 from kgroup.protocol import group_records as r
+from kgroup.protocol import streams_records as s
 from kgroup.protocol.batches import LogRecord, encode_batch, end_marker_record
 from kgroup.protocol.compression import Compression
 from kgroup.protocol.subscription import Assignment, Subscription
 
 START_MS = 1_760_000_000_000
 TOPICS = {f"topic-{i}": bytes([i + 1]) * 16 for i in range(5)}
+TOPOLOGY = s.StreamsGroupTopologyValue(
+    epoch=0, subtopologies=(s.Subtopology(subtopology_id="0", source_topics=("topic-1",)),)
+)
 Pair = tuple[bytes, bytes | None]
 
 
@@ -43,9 +47,9 @@ class World:
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.members: dict[str, list[str]] = {}
         self.epochs: dict[str, int] = {}
-        self.groups = [
-            f"{kind}-{seed % 97}-{i}" for kind in ("classic", "consumer", "simple") for i in range(4)
-        ]
+        # Seeds that found something are odd ones: they keep their groups.
+        kinds = ("classic", "consumer", "simple", *(() if seed % 2 else ("streams",)))
+        self.groups = [f"{kind}-{seed % 97}-{i}" for kind in kinds for i in range(4)]
 
     def commits(self, group: str, ts: int) -> list[Pair]:
         rng, topic = self.rng, self.rng.choice(sorted(TOPICS))
@@ -71,6 +75,8 @@ class World:
         else:
             members.append(f"m{self.rng.randrange(10**6)}")
         self.epochs[group] = self.epochs.get(group, 0) + 1
+        if group.startswith("streams"):
+            return self.streams(group)
         return self.classic(group, ts) if group.startswith("classic") else self.consumer(group)
 
     def classic(self, group: str, ts: int) -> list[Pair]:
@@ -101,6 +107,36 @@ class World:
             members=told,
         )
         return [record(r.GroupMetadataKey(group=group), value)]
+
+    def streams(self, group: str) -> list[Pair]:
+        epoch, members, gid = self.epochs[group], self.members[group], {"group_id": group}
+        ready = self.rng.random() < 0.8
+        about = s.StreamsGroupMetadataValue(
+            epoch=epoch,
+            validated_topology_epoch=0 if ready else -1,
+            last_assignment_configs=(s.KeyValue(key="num.standby.replicas", value=str(epoch % 2)),),
+        )
+        made = [record(s.StreamsGroupMetadataKey(**gid), about)]
+        if epoch == 1:
+            made.append(record(s.StreamsGroupTopologyKey(**gid), TOPOLOGY))
+        for i, m in enumerate(members):
+            key = {**gid, "member_id": m}
+            told = s.StreamsGroupMemberMetadataValue(client_id="c", process_id=f"p{i % 2}", topology_epoch=0)
+            made.append(record(s.StreamsGroupMemberMetadataKey(**key), told))
+            numbers = tuple(p for p in range(6) if ready and p % len(members) == i)
+            given, spare = (s.TargetTaskIds(subtopology_id="0", partitions=n) for n in (numbers, (i % 6,)))
+            target = s.StreamsGroupTargetAssignmentMemberValue(active_tasks=(given,), standby_tasks=(spare,))
+            made.append(record(s.StreamsGroupTargetAssignmentMemberKey(**key), target))
+            now = s.StreamsGroupCurrentMemberAssignmentValue(
+                member_epoch=epoch,
+                previous_member_epoch=epoch - 1,
+                state=self.rng.choice((1, 1, 3)),
+                active_tasks=(s.TaskIds(subtopology_id="0", partitions=numbers),),
+                standby_tasks=(s.TaskIds(subtopology_id="0", partitions=(i % 6,)),),
+            )
+            made.append(record(s.StreamsGroupCurrentMemberAssignmentKey(**key), now))
+        value = s.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
+        return [*made, record(s.StreamsGroupTargetAssignmentMetadataKey(**gid), value)]
 
     def consumer(self, group: str) -> list[Pair]:
         epoch, members = self.epochs[group], self.members[group]

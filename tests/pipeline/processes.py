@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,8 +22,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """A master and workers on loopback; yields the master's URL, and ends every process by its id."""
+def cluster(folder: Path, hosts: Sequence[str] = ("127.0.0.1", "127.0.0.1")) -> Iterator[str]:
+    """A master and a worker at each of `hosts`, on loopback; yields the master's URL.
+
+    Every process is ended by its id.
+    """
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     home = Path(pyspark.__file__).parent
@@ -34,11 +37,11 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
-    common = ["--host", "127.0.0.1", "--webui-port", "0"]
-    commands = [[f"{DEPLOY}.master.Master", *common, "--port", str(port)]]
-    for number in range(workers):
+    page = ["--webui-port", "0"]
+    commands = [[f"{DEPLOY}.master.Master", "--host", "127.0.0.1", *page, "--port", str(port)]]
+    for number, host in enumerate(hosts):
         work = ["--cores", "1", "--memory", "700m", "--work-dir", str(folder / f"worker-{number}")]
-        commands.append([f"{DEPLOY}.worker.Worker", *common, *work, url])
+        commands.append([f"{DEPLOY}.worker.Worker", "--host", host, *page, *work, url])
     started: list[subprocess.Popen[bytes]] = []
     try:
         for number, command in enumerate(commands):

@@ -130,7 +130,7 @@ def test_a_pattern_means_what_it_means_to_every_command(spark, glob):
     [
         ("nonsense", None, None, "no table 'nonsense'"),
         ("coverage", "g", None, "belong to no group"),
-        ("rebalances", None, 5, "no table of a moment"),
+        ("rebalances", None, 5, "not a table of one moment"),
     ],
 )
 def test_questions_that_make_no_sense(name, group, at, message):

@@ -13,11 +13,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow.parquet as pq
 from jsonschema import validate
 
 from kgroup.cli.schemas import schema_for
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
-from kgroup.client.stores import values
+from kgroup.client.tls import values
 from kgroup.errors import ConfigError
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources.live import LiveLog
@@ -78,6 +79,35 @@ def test_runs_over_the_live_topic_go_on(spark, client, tmp_path):
         == commits.select("group_id", "topic", "partition", "offset").distinct().count()
         == 180
     )
+
+
+def test_a_followed_topic_is_readable_while_it_grows(client, tmp_path):
+    """The command itself: what is committed is in the tables of the run behind it, with the events so far."""
+    out = tmp_path / "out"
+    command = ["pipeline", "run", "--out", str(out), "-b", client.bootstrap, "--follow", "--every", "1s"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kgroup", *command, "--master", "local[2]"], stderr=log, stdout=log
+        )
+    try:
+        for rounds in (range(20), range(20, 30), range(30, 45)):
+            grow(client, rounds)
+            while committed(Store(out)) < 2 * rounds.stop:
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.2)
+            assert committed(Store(out)) == 2 * rounds.stop
+            check_equal(Store(out), in_process(client))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def committed(store: Store) -> int:
+    """How many rows of commits are readable."""
+    return sum(pq.ParquetFile(path).metadata.num_rows for path in store.files("commits"))
 
 
 def test_a_killed_stream_goes_on_from_its_checkpoint(spark, client, tmp_path):

@@ -19,11 +19,15 @@ from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served
 from tests.pipeline.made_logs import write_log
+from tests.s3 import S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
-SHELL, PYTHON = (re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.M | re.S) for kind in ("", "python"))
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
+# Those in `sh` want a cluster: tests/hadoop and test_connect have one.
+SHELL, PYTHON = ([text for kind, text in BLOCKS if kind == wanted] for wanted in ("", "python"))
+EARLIER = ROOT / "tests" / "data" / "tables" / "earlier"
 SAID = "broker:9092"
 KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
 CLUSTER = "spark://host:7077"
@@ -73,7 +77,7 @@ def ends_at_its_first_run(command: list[str]) -> None:
 
 def test_the_shell_block(scratch: Path, bootstrap: str) -> None:
     lines = [shlex.split(line, comments=True) for block in SHELL for line in block.splitlines()]
-    assert len(lines) == 8 and lines.pop(0) == ["pip", "install", ".[spark]"]
+    assert len(lines) == 9 and lines.pop(0) == ["pip", "install", ".[spark]"]
     for words in lines:
         assert words.pop(0) == "kgroup"
         command = [*KGROUP, *(word.replace(SAID, bootstrap) for word in words)]
@@ -94,11 +98,19 @@ def test_the_python_block(scratch: Path, bootstrap: str, spark: object) -> None:
     assert names["live"].isStreaming  # type: ignore[attr-defined]
 
 
-def test_the_examples_of_help(scratch: Path, bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_help(
+    scratch: Path, bootstrap: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the order of the commands: what one asks for another has made. The master is one of our own."""
+    s3.bucket(scratch / "backup", "kafka", name="backups")
+    for name, value in s3.options.items():
+        monkeypatch.setenv(name, value)
     shutil.copytree(scratch / "backup", scratch / "history")
     follows = [line for line in EXAMPLES if "--follow" in line]
     for line in (line for line in EXAMPLES if line not in follows):
+        if " convert " in line:
+            line = line.replace("./tables", shlex.quote(str(EARLIER)))
+        line = line.replace("AWS_REGION=eu-west-1", "AWS_REGION=us-east-1")
         words = shlex.split(line.replace(SAID, bootstrap).replace(CLUSTER, "local[1]"))
         done = subprocess.run([*KGROUP, *words[1:]], capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, (line, done.stderr)

@@ -17,11 +17,11 @@ from kgroup.coordinator.classic import leave as classic_leave
 from kgroup.coordinator.classic import rebalance, static
 from kgroup.coordinator.classic import sync as classic_sync
 from kgroup.coordinator.consumer import advance, commit_check, heartbeat, leave, reconcile, target
-from kgroup.coordinator.consumer.member import NO_EPOCH
 from kgroup.coordinator.migration import classic_members, downgrade, upgrade
 from kgroup.coordinator.offsets import accepting, transactions
 from kgroup.coordinator.outcome import Outcome
 from kgroup.coordinator.timer_kinds import TimerKind
+from kgroup.domain import NO_EPOCH
 from kgroup.errors import StorageError
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord

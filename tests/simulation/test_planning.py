@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from kgroup.cli.app import run as kgroup
+from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
 from kgroup.simulation.play.picture import page
-from kgroup.simulation.play.planning import Size, compare, play
+from kgroup.simulation.play.planning import NOBODY, Expecting, Size, compare, expectation, play
 from kgroup.simulation.play.scenario import NAMED, Scenario, ScenarioStep, find, milliseconds, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -162,3 +164,93 @@ def test_command_replays_a_seed_byte_for_byte(capsys):
     assert first == second
     assert first[0] == 0
     assert "every invariant held" in first[1]
+
+
+class TestExpecting:
+    """SM-80 to SM-85: groups that are told of their members before they come, beside groups that are not."""
+
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_ten_more_members_cost_one_assignment_if_their_ids_are_registered(self, protocol):
+        told, untold = Expecting(registered=True), NOBODY
+        size = Size()
+        one, many = (self.played("scale-out-10", size, protocol, True, e) for e in (told, untold))
+        assert (one.assignments, many.assignments) == (1, 10)
+        assert one.partitions_moved < many.partitions_moved
+        assert one.unowned_partition_ms < many.unowned_partition_ms
+
+    @pytest.mark.parametrize("static", [False, True])
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_standbys_take_a_lost_zone_over_and_nobody_else_is_disturbed(self, protocol, static):
+        size = Size(members=6, partitions=24)
+        told, untold = Expecting(target_size=6), NOBODY
+        swapped, spread = (self.played("zone-loss", size, protocol, static, e) for e in (told, untold))
+        lost_with_the_zone = 2 * 4
+        assert (swapped.partitions_moved, swapped.stop_the_world_ms) == (lost_with_the_zone, 0)
+        assert spread.partitions_moved > lost_with_the_zone
+        if protocol == "classic":
+            assert (swapped.rebalances, spread.rebalances) == (0, 2)
+
+    @pytest.mark.parametrize("static", [False, True])
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_a_group_that_waits_for_all_of_its_members_moves_nothing_and_reads_late(self, protocol, static):
+        size = Size(members=20, partitions=40)
+        expecting = expectation(NAMED["rolling-start"], size, protocol, static=static)
+        assert expecting == (Expecting(registered=True) if static else Expecting(target_size=20))
+        waiting, eager = (
+            self.played("rolling-start", size, protocol, static, each) for each in (expecting, NOBODY)
+        )
+        assert (waiting.assignments, waiting.partitions_moved) == (1, 0)
+        assert eager.assignments > 1
+        assert eager.partitions_moved > 0
+        assert waiting.unowned_partition_ms > eager.unowned_partition_ms
+
+    def test_ids_that_are_taken_off_the_list_leave_in_one_rebalance(self):
+        step = ScenarioStep("stop", share=0.5)
+        result = play(Scenario("fewer", (step,)), SMALL, "classic", static=True, expecting=Expecting(True))
+        assert result.rebalances == 1
+
+    def test_each_kind_is_played_twice_where_there_is_something_to_tell(self):
+        results = compare(NAMED["scale-out-10"], SMALL, [*EVERY_KIND, PUSH], expecting=True)
+        told = [(r.protocol, r.static, r.registered, r.target_size) for r in results]
+        assert told == [
+            ("classic", False, False, None),
+            ("classic", True, False, None),
+            ("classic", True, True, None),
+            ("consumer", False, False, None),
+            ("consumer", True, False, None),
+            ("consumer", True, True, None),
+            ("push", False, False, None),
+        ]
+
+    def test_the_same_seed_gives_the_same_result(self):
+        first, second = (
+            compare(NAMED["zone-loss"], SMALL, EVERY_KIND, seed=5, expecting=True) for _ in range(2)
+        )
+        assert first == second
+
+    def test_on_the_command_line(self, capsys):
+        argv = ["simulate", "--scenario", "zone-loss", "--members", "6", "--protocol", "classic", "--static"]
+        assert kgroup([*argv, "--expecting", "-o", "json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        jsonschema.validate(data, schema_for("simulate"))
+        assert [row["target_size"] for row in data["data"]["results"]] == [None, 6]
+        assert kgroup([*argv, "--expecting"]) == 0
+        assert "size 6" in capsys.readouterr().out
+        assert kgroup(argv) == 0
+        assert "EXPECTS" not in capsys.readouterr().out
+
+    def test_in_a_file(self, tmp_path):
+        path = tmp_path / "own.yaml"
+        steps = "steps: [{roll-out: {count: 2, batch: 2, pause: 1s}}, {kill: {share: 0.5, spread: true}}]"
+        path.write_text(f"standbys: 50%\n{steps}\n")
+        scenario = read(path)
+        assert (scenario.standbys, scenario.from_nothing) == (0.5, False)
+        assert scenario.steps[0] == ScenarioStep("roll-out", count=2, batch=2, pause_ms=1_000)
+        assert scenario.steps[1].spread
+        path.write_text("from_nothing: maybe\nsteps: []\n")
+        with pytest.raises(ConfigError, match="neither true nor false"):
+            read(path)
+
+    @staticmethod
+    def played(name, size, protocol, static, expecting):
+        return play(NAMED[name], size, protocol, static=static, expecting=expecting)

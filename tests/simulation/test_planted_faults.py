@@ -2,8 +2,8 @@
 
 import pytest
 
-from kgroup.simulation.play.chaos import WITH_TRANSACTIONS, run
-from tests.simulation import planted
+from kgroup.simulation.play.chaos import WITH_STREAMS, WITH_TRANSACTIONS, run
+from tests.simulation import planted, planted_streams
 
 MOST_SEEDS = 200
 FOUND_BY = {
@@ -17,6 +17,11 @@ FOUND_BY = {
     "no_sessions_after_a_reload": 6,
     "revocation_may_take_for_ever": 45,
     "revocation_not_awaited": 11,
+    "copy_given_beside_the_task": 2_000_006,
+    "streams_commit_of_an_old_epoch": 2_000_027,
+    "streams_epoch_stays_when_a_thread_goes": 2_000_035,
+    "streams_heartbeat_of_an_old_epoch": 2_000_005,
+    "task_revocation_may_take_for_ever": 2_000_015,
     "transactional_commit_of_an_old_generation": 1_000_023,
 }
 """Where to look first for what few runs come across; any other seed will do as well."""
@@ -35,6 +40,16 @@ def test_planted_fault_is_found(plant, monkeypatch):
 def test_planted_fault_in_transactions_is_found(plant, monkeypatch):
     plant(monkeypatch)
     first = WITH_TRANSACTIONS
+    seeds = [FOUND_BY.get(plant.__name__, first), *range(first, first + MOST_SEEDS)]
+    assert any(run(seed).violation is not None for seed in seeds)
+
+
+@pytest.mark.parametrize(
+    "plant", planted_streams.FAULTS, ids=[plant.__name__ for plant in planted_streams.FAULTS]
+)
+def test_planted_fault_in_streams_groups_is_found(plant, monkeypatch):
+    plant(monkeypatch)
+    first = WITH_STREAMS
     seeds = [FOUND_BY.get(plant.__name__, first), *range(first, first + MOST_SEEDS)]
     assert any(run(seed).violation is not None for seed in seeds)
 

@@ -6,6 +6,7 @@ import pytest
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.outcome import Request
+from kgroup.coordinator.streams.group import StreamsState
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.memory import MemoryLog
@@ -13,7 +14,7 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupReque
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.runtime.shard import Shard
 from kgroup.simulation.__main__ import main
-from kgroup.simulation.play.chaos import WITH_TRANSACTIONS, run
+from kgroup.simulation.play.chaos import WITH_STREAMS, WITH_TRANSACTIONS, run
 from kgroup.simulation.world.groups import Kind
 
 CHUNK = 20
@@ -38,12 +39,41 @@ def test_seeds_with_transactions_without_a_violation(first):
         assert result.violation is None, f"seed {seed}, step {result.steps}: {result.violation}"
 
 
+@pytest.mark.parametrize("first", range(WITH_STREAMS, WITH_STREAMS + 100, CHUNK))
+def test_seeds_with_streams_groups_without_a_violation(first):
+    """AE-32: each task has one owner, copies are apart, targets cover all tasks, groups come to rest."""
+    for seed in range(first, first + CHUNK):
+        result = run(seed)
+        assert result.violation is None, f"seed {seed}, step {result.steps}: {result.violation}"
+
+
+def test_seeds_with_streams_groups_are_of_many_kinds():
+    """Several threads a process, standbys, tasks that wait, other topologies, topics that come later."""
+    stable = standbys = 0
+    words, failures, parts = set(), set(), set()
+    for seed in range(WITH_STREAMS, WITH_STREAMS + 12):
+        result = run(seed)
+        group = result.groups[0]
+        known = result.world.brokers.partition_of(group.group_id).shard.coordinator.state.groups.get(
+            group.group_id
+        )
+        parts.add(len(group.shape.topology.subtopologies))
+        words |= {word for fault in result.faults for word in fault.what.split()}
+        failures |= {code for process in group.processes for code in process.failures}
+        if known is not None and known.members:
+            stable += known.state == StreamsState.STABLE
+            standbys += any(member.current.assigned.standby for member in known.members.values())
+    assert stable > 6 and standbys > 0 and len(parts) > 1
+    assert {"topology", "internal"} <= words
+    assert ErrorCode.INVALID_REQUEST in failures  # a changed topology
+
+
 @pytest.mark.parametrize("seed", FAR_SEEDS)
 def test_seeds_of_the_protocols_own_exceptions(seed):
     assert run(seed).violation is None
 
 
-@pytest.mark.parametrize("seed", [3, 12, 27])
+@pytest.mark.parametrize("seed", [3, 12, 27, WITH_STREAMS + 1])
 def test_the_same_seed_writes_the_same_bytes(seed):
     one, other = run(seed), run(seed)
     assert one.fingerprint == other.fingerprint
@@ -57,7 +87,7 @@ def test_runs_are_of_every_kind_and_go_wrong_in_every_way():
         result = run(seed)
         kinds |= {group.kind for group in result.groups}
         faults |= {word for fault in result.faults for word in fault.what.split()}
-    assert kinds == set(Kind)
+    assert kinds == set(Kind) - {Kind.STREAMS}
     expected = {"crashes", "moves", "tears", "fails", "still", "jumps", "killed", "reach", "held", "break"}
     assert expected <= faults
 

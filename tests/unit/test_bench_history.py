@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.history import ENOUGH, LOOKED_AT, keep
+from bench.history import ENOUGH, LOOKED_AT, Ratio, keep
 
 
 @pytest.fixture
@@ -37,3 +37,14 @@ def test_only_the_newest_runs_count(history: Path) -> None:
     for _ in range(LOOKED_AT):
         keep("commit kafka", 0.8, history)
     assert keep("commit kafka", 1.0, history).startswith("SLOWER")
+
+
+def test_a_ratio_has_its_spread() -> None:
+    ratio = Ratio.of([1.0, 3.0, 2.0], [10.0, 10.0, 40.0])
+    assert ratio == Ratio(0.2, 0.05, 0.3)
+    assert str(ratio) == "0.200 (0.050..0.300)"
+
+
+def test_a_ratio_is_of_rounds_in_turns() -> None:
+    with pytest.raises(ValueError):
+        Ratio.of([1.0], [1.0, 2.0])

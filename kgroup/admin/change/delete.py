@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
-from kgroup.admin.change.journal import OUTCOME_UNKNOWN
+from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
+from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import DEAD, EMPTY, ChangeStatus, GroupDescription, GroupResult
+from kgroup.admin.models import DEAD, EMPTY, ChangeStatus, Deletion, GroupDescription, GroupResult
+from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -37,6 +40,24 @@ def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult
         group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
     )
     return tuple(_became(group_id, answer) for group_id, answer in answers.items())
+
+
+def recorded(
+    cluster: ClusterView, journal: Journal, group_ids: Sequence[str], reason: str | None
+) -> Deletion:
+    """Delete the groups as one entry of the journal, which keeps the offsets they had."""
+    before = {
+        group_id: str(found)
+        if isinstance(found, KgroupError)
+        else [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in found.items()]
+        for group_id, found in committed(cluster, group_ids).items()
+    }
+    plan = {"groups": list(group_ids), "actor": actor(), "reason": reason}
+    named = [{"group_id": group_id} for group_id in group_ids]
+    with journal.change("delete", cluster.cluster_id(), plan, {"offsets": before}, named) as entry:
+        items = execute(cluster, group_ids)
+        entry.results += map(asdict, items)
+    return Deletion(items, entry.id)
 
 
 def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from kgroup.admin.change.committing import forget, store
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
@@ -20,6 +20,7 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
+from kgroup.documents import document
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import READ, lacking, on_group, on_topic
@@ -174,6 +175,6 @@ def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:
 
 
 def _result(item: OffsetChange) -> Document:
-    document = asdict(item)
-    del document["before"], document["after"]
-    return document
+    made = document(item)
+    del made["before"], made["after"]
+    return made

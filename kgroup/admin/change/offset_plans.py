@@ -12,7 +12,7 @@ import json
 import socket
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kgroup.admin.discovery import ClusterView
@@ -21,6 +21,7 @@ from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
+from kgroup.documents import document
 from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
@@ -223,7 +224,7 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
     ]
     created_ms = time.time_ns() // 1_000_000
     content = json.dumps(
-        [purpose.command, purpose.spec, purpose.reason, created_ms, [asdict(item) for item in items]]
+        [purpose.command, purpose.spec, purpose.reason, created_ms, [document(item) for item in items]]
     )
     plan_id, who = hashlib.sha256(content.encode()).hexdigest()[:8], actor()
     if purpose.mark:
@@ -272,7 +273,7 @@ def actor() -> str:
 
 def plan_document(plan: OffsetsPlan) -> Document:
     """A plan as a JSON object that `plan_from` reads back."""
-    return asdict(plan)
+    return document(plan)
 
 
 def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:

@@ -184,7 +184,7 @@ def _items(group: GroupDescription, selection: Selection) -> tuple[ItemResult, .
     ]
     heirs = len(members) - len(chosen)
     present = [
-        ItemResult(member.instance_id, member.member_id, ChangeStatus.PLANNED, None, _effect(member, heirs))
+        ItemResult(member.instance_id, member.member_id, ChangeStatus.PLANNED, None, effect_of(member, heirs))
         for member in chosen
     ]
     return (*present, *dict.fromkeys(absent))
@@ -218,7 +218,8 @@ _REJOINS = "if still running it rejoins at once as a new member"
 SHOWN = 5
 
 
-def _effect(member: Member, heirs: int) -> str:
+def effect_of(member: Member, heirs: int) -> str:
+    """What removing a member does, where `heirs` stay in the group."""
     count = member.partition_count
     running = member.connect.running if member.connect is not None else None
     if running is not None:
@@ -228,7 +229,7 @@ def _effect(member: Member, heirs: int) -> str:
         return f"removed now, {runs if heirs or not work else 'nobody is left to run its work'}; {_REJOINS}"
     if count is None:
         size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
-        why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not tell now"
+        why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not say now"
         partitions = f"what it runs is unknown ({why})"
         return f"removed now, {partitions}; {_REJOINS}"
     noun = "partition" if count == 1 else "partitions"

@@ -82,7 +82,7 @@ def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: froze
     if found.cluster_id != cluster_id:
         raise SafetyRefused(f"{entry_id} is of cluster {found.cluster_id}, this one is {cluster_id}")
     if entry_id in undone:
-        raise SafetyRefused(f"{entry_id} is undone already, by {undone[entry_id]}")
+        raise SafetyRefused(f"{entry_id} has already been undone, by {undone[entry_id]}")
     if groups and not groups & _groups_of(found):
         raise ConfigError(f"{entry_id} is not about {', '.join(sorted(groups))}")
     return found

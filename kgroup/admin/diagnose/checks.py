@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
@@ -17,13 +18,15 @@ from kgroup.shell import command, list_item
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
-    from kgroup.history.fold.state import RecordedMember, View
+    from kgroup.history.fold.view import RecordedMember, View
 
 DOCTOR_CODES: dict[str, Meaning] = {
     "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
     "KG111": Meaning(WARN, "The group rebalances repeatedly"),
     "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
     "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
+    "KG114": Meaning(WARN, "Registered instance ids are missing for longer than the group waits"),
+    "KG115": Meaning(WARN, "The group has fewer members than shall be active"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
@@ -53,7 +56,16 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
-    for check in (_stuck, _held_open, _deleted_unread, _flapping, _restless, _slow_restarts, _expiring):
+    for check in (
+        _stuck,
+        _held_open,
+        _deleted_unread,
+        _flapping,
+        _restless,
+        _slow_restarts,
+        _expected,
+        _expiring,
+    ):
         yield from check(facts)
 
 
@@ -271,6 +283,11 @@ def _restless(facts: Facts) -> Iterator[Diagnosis]:
 def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:
     for message, hint, evidence in slow_restarts(facts):
         yield _diagnosis("KG113", message, hint, evidence)
+
+
+def _expected(facts: Facts) -> Iterator[Diagnosis]:
+    for code, message, hint, evidence in expected(facts):
+        yield _diagnosis(code, message, hint, evidence)
 
 
 def _expiring(facts: Facts) -> Iterator[Diagnosis]:

@@ -7,14 +7,15 @@ it unknown; one that the operator leaves out is not missed (docs/decisions/0025-
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
-from kgroup.admin.diagnose.facts import LOOKS, Facts, Unseen, gather
+from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, Unseen, gather, settle
+from kgroup.admin.diagnose.past import Past
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
-from kgroup.admin.read.describe import describe
+from kgroup.admin.read.describe import describe_each
 from kgroup.admin.read.findings import ERROR, INFO, WARN
 
 __all__ = ["DOCTOR_CODES", "LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
@@ -66,19 +67,41 @@ def examine_all(
     `window_ms` is how far back history counts. `left_out` are some of LOOKS not to take. A group that is seen
     rebalancing, or with offsets held open, is looked at again for up to `patience_s`.
     """
-    told = describe(cluster, group_ids)
+    wanted = list(dict.fromkeys(group_ids))
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     without = frozenset(left_out)
-    facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
-    gather(cluster, facts, patience_s)
-    return Examined(tuple(_checkup(each) for each in facts), told.errors)
+    past = Past(cluster, wanted)
+    done: dict[str, Checkup] = {}
+    waiting: list[Facts] = []
+    errors: list[ItemError] = []
+    ordered = wanted if HISTORY in without else past.in_order()
+    for told in describe_each(cluster, ordered, expected=SETTINGS not in without):
+        facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
+        errors += told.errors
+        gather(cluster, facts, past.tell)
+        settled = [each for each in facts if not each.unsettled]
+        waiting += [each for each in facts if each.unsettled]
+        done |= _settled(cluster, settled, patience_s)
+        del told, facts, settled  # their rows are not kept while those of the next round are asked for
+    done |= _settled(cluster, waiting, patience_s)
+    place = {group: number for number, group in enumerate(wanted)}
+    return Examined(
+        tuple(done[group] for group in wanted if group in done),
+        tuple(sorted(errors, key=lambda error: place[error.item])),
+    )
+
+
+def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> dict[str, Checkup]:
+    settle(cluster, facts, patience_s)
+    return {each.group.group_id: _checkup(each) for each in facts}
 
 
 def _checkup(facts: Facts) -> Checkup:
     group = facts.group
     found = sorted(diagnoses(facts), key=lambda finding: (_RANK[finding.severity], finding.code))
     untold = tuple(_unseen(group.group_id, error) for error in group.errors)
-    return Checkup(group, tuple(found), (*untold, *facts.unseen))
+    # The rows have told what they can, and are most of what a group takes.
+    return Checkup(replace(group, offsets=()), tuple(found), (*untold, *facts.unseen))
 
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:

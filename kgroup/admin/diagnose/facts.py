@@ -5,7 +5,7 @@ A look that fails is noted with its reason, for every group it was for: the verd
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -18,14 +18,13 @@ from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import broker_setting, group_settings
-from kgroup.domain import MemberStatus, TopicPartition, offsets_partition_of
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
-    from kgroup.history.sources.live import LiveTopic
 
 HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
 LAG, ASSIGNMENTS = "lag", "assignments"
@@ -35,7 +34,6 @@ SESSION_TIMEOUT = "consumer.session.timeout.ms"
 RETENTION = "offsets.retention.minutes"
 SECOND_LOOK = "a second look"
 INTERVAL_S = 1.0
-FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +87,11 @@ class Facts:
         return bool(self.pending) and 0 < self.patience_s <= self.open_for_s
 
     @property
+    def unsettled(self) -> bool:
+        """Whether a second look may show what one cannot."""
+        return self.rebalances or bool(self.pending)
+
+    @property
     def rebalances(self) -> bool:
         """Whether a classic group waits for its members; a consumer group goes on reading meanwhile."""
         return self.group.type == CLASSIC and self.group.state in REBALANCING
@@ -100,12 +103,22 @@ class Facts:
         self.unseen.append(Unseen(SECOND_LOOK, "SEEN_ONCE", what))
 
 
-def gather(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
-    """Take every look that is not left out, for all groups together, and once more where time tells more."""
+def gather(
+    cluster: ClusterView, facts: Sequence[Facts], tell_history: Callable[[Sequence[Facts]], None]
+) -> None:
+    """Take every look that is not left out, for all of these groups together."""
     for look, take in _LOOKS:
         chosen = [each for each in facts if look not in each.left_out]
-        if chosen:
+        if not chosen:
+            continue
+        if take is None:
+            tell_history(chosen)
+        else:
             take(cluster, chosen)
+
+
+def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
+    """Look once more, at all of them together, where time tells more; then say what is left untold."""
     _look_again(cluster, facts, patience_s)
     for each in facts:
         _untold(each)
@@ -135,7 +148,7 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if isinstance(known, KgroupError):
             each.miss(RETENTION, known)
         elif known is None:
-            each.unseen.append(Unseen(RETENTION, "NOT_TOLD", f"broker {node} does not tell it"))
+            each.unseen.append(Unseen(RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
         each.retention_ms = known if isinstance(known, int) else None
 
 
@@ -187,61 +200,10 @@ def _places(group: GroupDescription) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(row.topic, row.partition) for row in group.offsets)
 
 
-def _history(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """The events of all groups: the topic's metadata once, each of its partitions once."""
-    from kgroup.history.sources.live import LiveTopic
-
-    wanted = [each for each in facts if each.group.type != SHARE]
-    try:
-        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s) if wanted else None
-    except KgroupError as error:
-        for each in wanted:
-            each.miss(HISTORY, error)
-        return
-    if topic is None:
-        return
-    by_partition: dict[int, list[Facts]] = {}
-    for each in wanted:
-        number = offsets_partition_of(each.group.group_id, len(topic.partitions))
-        by_partition.setdefault(number, []).append(each)
-    for number, groups in sorted(by_partition.items()):
-        try:
-            _read(topic, number, groups)
-        except KgroupError as error:
-            for each in groups:
-                each.miss(HISTORY, error)
-
-
-def _read(topic: LiveTopic, partition: int, groups: Sequence[Facts]) -> None:
-    from kgroup.history.replay import replay
-    from kgroup.history.sources.live import LiveLog
-
-    events: dict[str, list[Event]] = {each.group.group_id: [] for each in groups}
-    # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
-    few = len(events) <= FEW
-    story = replay(
-        [LiveLog(topic, partition)],
-        topic_names=topic.topic_names,
-        names=list(events) if few else None,
-        wanted=None if few else events.__contains__,
-    )
-    for event in story.events:
-        if event.group in events:
-            events[event.group].append(event)
-    states = story.folds[partition].states
-    for each in groups:
-        each.history = events[each.group.group_id]
-        each.state = states.get(each.group.group_id)
-        each.restarts = story.folds[partition].restarts(each.group.group_id)
-        if story.bad:
-            what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{partition} could not be read"
-            each.unseen.append(Unseen(HISTORY, "DAMAGED", what))
-
-
 _LOOKS = (
     (SETTINGS, _settings),
     (LOG_STARTS, _log_starts),
-    (HISTORY, _history),
+    (HISTORY, None),
     (TRANSACTIONS, _transactions),
 )
 
@@ -269,7 +231,7 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
     """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
     clock = cluster.retry.clock
     start = clock()
-    waiting = [each for each in facts if each.rebalances or each.pending]
+    waiting = [each for each in facts if each.unsettled]
     rebalanced = [each for each in waiting if each.rebalances]
     failed: dict[str, list[KgroupError]] = {}
     # The first of the looks is taken already.
@@ -281,7 +243,7 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
         for each in waiting:
             name = each.group.group_id
             failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
-        waiting = [each for each in waiting if each.rebalances or each.pending]
+        waiting = [each for each in waiting if each.unsettled]
         untellable = {name for name, errors in failed.items() if any(map(_too_old, errors))}
         if all(not each.rebalances and each.group.group_id in untellable for each in waiting):
             # These would be waited for in vain: their broker never tells what is held open.
@@ -343,7 +305,9 @@ def _held(facts: Facts) -> str:
 
 def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """While a group rebalances nobody tells who owns what: those that are done are described anew."""
-    told = describe(cluster, [each.group.group_id for each in facts]) if facts else Description(())
+    names = [each.group.group_id for each in facts]
+    # What was left out, was left out of all of them.
+    told = describe(cluster, names, expected=SETTINGS not in facts[0].left_out) if facts else Description(())
     groups = {group.group_id: group for group in told.groups}
     for each in facts:
         each.group = groups.get(each.group.group_id, each.group)

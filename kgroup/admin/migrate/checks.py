@@ -195,7 +195,7 @@ def _whose(found: Evidence) -> str:
     """Whose group it is, where its protocol type is not that of consumers."""
     application = found.group.application
     if application is None:
-        return "this is no group of consumers"
+        return "this is not a group of consumers"
     speak = "workers of Kafka Connect" if application.kind == CONNECT else "instances of Schema Registry"
     return f"{speak} share this group, and they have no other protocol than the classic one"
 
@@ -230,7 +230,7 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
     most = found.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, CONSUMER_MAX_SIZE: most}
     if most is None:
-        why = found.settings_error or "the broker does not tell it"
+        why = found.settings_error or "the broker does not report it"
         message = f"{CONSUMER_MAX_SIZE}: {why}"
         yield Check("size", UNKNOWN, message, _NEEDS_CONFIGS, evidence, found.settings_code)
     elif count < most:
@@ -264,7 +264,7 @@ def _embedded(found: Evidence) -> Check:
         return Check("embedded_protocol", BLOCK, message, hint, evidence)
     if len(shown) < len(found.members):
         stable = found.group.state == STABLE
-        why = "this broker does not tell them" if stable else "brokers show those of stable groups only"
+        why = "this broker does not report them" if stable else "brokers show those of stable groups only"
         message = f"subscriptions are shown for {count}: {why}"
         return Check("embedded_protocol", UNKNOWN, message, None, evidence)
     span = "-".join(f"v{version}" for version in sorted({*versions[:1], *versions[-1:]}))

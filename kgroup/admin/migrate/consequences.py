@@ -70,7 +70,7 @@ def _assignor(found: Evidence) -> Check:
 def _static_ids(found: Evidence) -> Check:
     static = [member.instance_id for member in found.members if member.instance_id]
     if not all(member.instance_id_known for member in found.members):
-        message = "unknown: this broker does not tell instance ids (Kafka 2.4 and later do)"
+        message = "unknown: this broker does not report instance ids (Kafka 2.4 and later do)"
         return Check("static_ids", INFO, message, None, {"instance_ids": None, "dynamic": None})
     evidence = {"instance_ids": sorted(static), "dynamic": len(found.members) - len(static)}
     if not static:

@@ -61,7 +61,7 @@ def _size(found: Evidence) -> Iterator[Check]:
     count, most, room = len(members), found.number(MAX_SIZE), found.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
     if most is None or room is None:
-        why = found.settings_error or "the broker does not tell it"
+        why = found.settings_error or "the broker does not report it"
         yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, evidence, found.settings_code)
     elif count > most:
         message = f"{count} members, {MAX_SIZE}={most}: the group stays a consumer group"

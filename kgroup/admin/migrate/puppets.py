@@ -35,7 +35,7 @@ _REJOIN = frozenset(
 )
 
 
-class Coordinator(Protocol):
+class CoordinatorLink(Protocol):
     """Where requests go. An answer may come later: `send` gives a ticket, `answer` what came by now."""
 
     group_id: str
@@ -72,14 +72,14 @@ class ConsumerPuppet:
     def name(self) -> str:
         return self.instance_id or self.member_id
 
-    def join(self, at: Coordinator) -> None:
+    def join(self, at: CoordinatorLink) -> None:
         """Enter the group; Refusal when the coordinator says no."""
         answer = self._heartbeat(at, JOIN_EPOCH)
         if answer.error_code:
             raise Refusal(answer.error_code, answer.error_message)
         self._take(answer)
 
-    def beat(self, at: Coordinator) -> None:
+    def beat(self, at: CoordinatorLink) -> None:
         """One heartbeat, with what it owns."""
         if self.epoch < JOIN_EPOCH:
             return
@@ -90,7 +90,7 @@ class ConsumerPuppet:
         else:
             self._take(answer)
 
-    def leave(self, at: Coordinator) -> None:
+    def leave(self, at: CoordinatorLink) -> None:
         """Stop, as its client does: a static member for now, so that its successor finds the place."""
         self.epoch = LEAVE_EPOCH if self.instance_id is None else LEAVE_FOR_NOW_EPOCH
         request = ConsumerGroupHeartbeatRequest(
@@ -101,7 +101,7 @@ class ConsumerPuppet:
         )
         at.send(request, self.client_id, self.host)
 
-    def _heartbeat(self, at: Coordinator, epoch: int) -> ConsumerGroupHeartbeatResponse:
+    def _heartbeat(self, at: CoordinatorLink, epoch: int) -> ConsumerGroupHeartbeatResponse:
         joins = epoch == JOIN_EPOCH
         listed = tuple(TopicPartitions(topic_id=t, partitions=ps) for t, ps in self.owned.items())
         request = ConsumerGroupHeartbeatRequest(
@@ -157,7 +157,7 @@ class ClassicPuppet:
         except (DecodeError, IndexError):
             return ()
 
-    def join(self, at: Coordinator) -> None:
+    def join(self, at: CoordinatorLink) -> None:
         """Enter the group or rejoin it; the answer may wait for others. Refusal for a no."""
         request = JoinGroupRequest(
             group_id=at.group_id,
@@ -171,7 +171,7 @@ class ClassicPuppet:
         self._joining, self._syncing = at.send(request, self.client_id, self.host), None
         self._proceed(at)
 
-    def beat(self, at: Coordinator) -> None:
+    def beat(self, at: CoordinatorLink) -> None:
         """Go on with a join under way, else a heartbeat, and a new join when that asks for one."""
         if self._joining is not None or self._syncing is not None:
             self._proceed(at)
@@ -188,7 +188,7 @@ class ClassicPuppet:
                 self.member_id, self.assignment = "", Assignment()
             self.join(at)
 
-    def leave(self, at: Coordinator) -> None:
+    def leave(self, at: CoordinatorLink) -> None:
         """Stop, as its client does: a static member just falls silent."""
         if self.instance_id is None:
             request = LeaveGroupRequest(
@@ -196,7 +196,7 @@ class ClassicPuppet:
             )
             at.send(request, self.client_id, self.host)
 
-    def _proceed(self, at: Coordinator) -> None:
+    def _proceed(self, at: CoordinatorLink) -> None:
         if self._joining is not None:
             joined = at.answer(self._joining, JoinGroupResponse)
             if joined is None:
@@ -213,7 +213,7 @@ class ClassicPuppet:
             else:
                 self.assignment = Assignment.decode(synced.assignment) if synced.assignment else Assignment()
 
-    def _joined(self, at: Coordinator, answer: JoinGroupResponse) -> None:
+    def _joined(self, at: CoordinatorLink, answer: JoinGroupResponse) -> None:
         self.member_id = answer.member_id or self.member_id
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED or answer.error_code in _REJOIN:
             self.join(at)
@@ -253,7 +253,7 @@ class ClassicPuppet:
             return protocol
 
 
-def _at_once(at: Coordinator, ticket: int, response: type[R]) -> R:
+def _at_once(at: CoordinatorLink, ticket: int, response: type[R]) -> R:
     """The answer to a heartbeat, which waits for nobody."""
     answer = at.answer(ticket, response)
     assert answer is not None

@@ -42,7 +42,7 @@ class Condition:
             return cls(kind, int(value))
         if kind == "member" and value:
             return cls(kind, name=value)
-        raise ConfigError(f"{text!r} is nothing to wait for", "one of " + ", ".join(KINDS))
+        raise ConfigError(f"{text!r} is not a condition to wait for", "one of " + ", ".join(KINDS))
 
     @property
     def needs_offsets(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -39,16 +39,40 @@ _ANOTHER_TYPE = frozenset(
 )
 
 
-def describe(cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
+def describe(
+    cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool = True, expected: bool = False
+) -> Description:
     """Each group with members, and with offsets, lag and findings unless `offsets` is False.
+
+    With `expected` also whom each group expects, by its settings.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
-    wanted = list(dict.fromkeys(group_ids))
-    answers = groups_only(cluster, wanted)
+    named = list(dict.fromkeys(group_ids))
+    return _look(cluster, named, Topics(cluster) if offsets else None, expected=expected)
+
+
+def describe_each(
+    cluster: ClusterView, group_ids: Iterable[str], *, expected: bool = False
+) -> Iterator[Description]:
+    """The same with offsets, round by round (rounds.py): for more groups than memory should hold."""
+    from kgroup.admin.read.rounds import in_rounds
+
+    topics = Topics(cluster)
+    return in_rounds(group_ids, lambda named: _look(cluster, named, topics, expected=expected))
+
+
+def _look(
+    cluster: ClusterView, group_ids: Sequence[str], topics: Topics | None, *, expected: bool
+) -> Description:
+    answers = groups_only(cluster, group_ids)
     found = [group for group in answers.values() if isinstance(group, GroupDescription)]
-    if offsets:
-        found = _with_offsets(cluster, found)
+    if expected:
+        from kgroup.admin.read.registration import with_registrations
+
+        found = with_registrations(cluster, found)
+    if topics is not None:
+        found = _with_offsets(cluster, found, topics)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )
@@ -70,19 +94,36 @@ def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Group
 
 
 def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
-    """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type."""
+    """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type.
+
+    First as the type it was listed with, if it was: that may have changed since.
+    """
 
     def request(message: Message, response: type[R], /) -> R:
         return cluster.ask(node, message, response, timeout_s=left_s)
 
     answers: Answers[GroupDescription] = {}
     rest = list(groups)
+
+    def try_as(describe: Callable[[Sequence[str]], Answers[GroupDescription]], named: Sequence[str]) -> None:
+        nonlocal rest
+        if named:
+            answers.update(describe(named))
+            rest = [group for group in rest if group not in answers or _is_another_type(answers[group])]
+
+    def as_consumer(named: Sequence[str]) -> Answers[GroupDescription]:
+        return _as_consumer(request, named)
+
+    def as_classic(named: Sequence[str]) -> Answers[GroupDescription]:
+        return _as_classic(request, named, tells_instances(cluster, node))
+
     if cluster.transport.versions(node, CONSUMER_GROUP_DESCRIBE) is not None:
-        answers.update(_as_consumer(request, rest))
-        rest = [group for group in rest if _is_another_type(answers[group])]
-    if rest:
-        answers.update(_as_classic(request, rest, tells_instances(cluster, node)))
-        rest = [group for group in rest if _is_another_type(answers[group])]
+        late = {group for group in rest if cluster.listed_as.get(group) == CLASSIC}
+        try_as(as_consumer, [group for group in rest if group not in late])
+        try_as(as_classic, rest)
+        try_as(as_consumer, [group for group in rest if group in late])
+    else:
+        try_as(as_classic, rest)
     if rest:
         from kgroup.admin.read.describe_listed import as_listed
 
@@ -161,7 +202,9 @@ def _with_application(
     return with_application(group, members, tells_instances)
 
 
-def _with_offsets(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
+def _with_offsets(
+    cluster: ClusterView, groups: Sequence[GroupDescription], topics: Topics
+) -> list[GroupDescription]:
     """The groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
     from kgroup.admin.read.lag import log_ends, log_starts, never_committed
@@ -176,12 +219,33 @@ def _with_offsets(cluster: ClusterView, groups: Sequence[GroupDescription]) -> l
         unread = never_committed(known, group.known_members)
         never |= unread
         relevant |= known.keys() | unread
-    subscribed = {topic for group in groups for topic in _subscribed(group)}
-    wanted = {p.topic for p in relevant} | subscribed | {OFFSETS_TOPIC}
-    topics, all_seen = topics_asked(cluster, wanted) if groups else ({}, True)
-    ends = log_ends(cluster, relevant, topics)
-    seen = _Seen(topics, all_seen, ends, log_starts(cluster, never, ends, topics), _partition_counts(topics))
+    needed = {topic for group in groups for topic in _subscribed(group) | _in_topology(group)}
+    wanted = {p.topic for p in relevant} | needed | {OFFSETS_TOPIC}
+    if groups:
+        topics.learn(wanted)
+    ends = log_ends(cluster, relevant, topics.known)
+    starts = log_starts(cluster, never, ends, topics.known)
+    seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
+
+
+class Topics:
+    """What the cluster told of topics that groups have to do with: each is asked about once."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self.known: Answers[TopicDescription] = {}
+        self.counts: dict[str, int | None] = {}
+        self.all_seen = True
+        self._cluster = cluster
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Ask about those of the topics that were not asked about before, all in one request."""
+        new = set(names) - self.known.keys()
+        if not new:
+            return
+        found, self.all_seen = topics_asked(self._cluster, new)
+        self.known |= found
+        self.counts |= _partition_counts(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +261,11 @@ class _Seen:
 
 def _subscribed(group: GroupDescription) -> set[str]:
     return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+
+
+def _in_topology(group: GroupDescription) -> set[str]:
+    parts = () if group.topology is None else group.topology.subtopologies
+    return {name for part in parts for _, name in part.by_role}
 
 
 def _complete(

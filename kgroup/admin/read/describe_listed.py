@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
-from kgroup.admin.read.members import Sources, described, in_order, share_member, streams_member
+from kgroup.admin.read.members import (
+    Sources,
+    described,
+    in_order,
+    share_member,
+    streams_member,
+    streams_topology,
+)
 from kgroup.admin.refusals import check, describing, not_found, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
@@ -97,20 +104,25 @@ def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Ans
     told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids)), StreamsGroupDescribeResponse).groups
     topics = {group.group_id: _topics_of(group.topology) for group in told}
     sizes = _sizes(cluster, topics.values())
-    return {
-        group.group_id: _refusal(group) or _streams(group, topics[group.group_id], sizes) for group in told
-    }
+    return {group.group_id: _refusal(group) or streams_described(group, sizes) for group in told}
 
 
-def _streams(
-    told: streams_group_describe.DescribedGroup, topics: Topics | None, sizes: Mapping[str, int]
+def streams_described(
+    told: streams_group_describe.DescribedGroup, sizes: Mapping[str, int]
 ) -> GroupDescription:
+    """A group out of StreamsGroupDescribe (KIP-1071).
+
+    `sizes` has the partitions of topics that a subtopology reads beside others.
+    """
+    topics = _topics_of(told.topology)
+    at = told.topology
     sources = _sources(topics or {}, sizes, told.members)
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
     return replace(
         described(told.group_id, STREAMS, STREAMS, told.group_state),
         group_epoch=told.group_epoch,
         assignment_epoch=told.assignment_epoch,
+        topology=None if at is None else streams_topology(at.epoch, at.subtopologies or ()),
         members=in_order(
             streams_member(member, told.assignment_epoch, read, sources) for member in told.members
         ),

@@ -14,6 +14,7 @@ from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
     EMPTY,
+    NOT_READY,
     PREPARING,
     REBALANCING,
     SHARE,
@@ -49,6 +50,7 @@ CODES: dict[str, Meaning] = {
     "KG105": Meaning(INFO, "Members have no partitions"),
     "KG106": Meaning(INFO, "Members share a client id"),
     "KG107": Meaning(INFO, "Static and dynamic members are mixed"),
+    "KG108": Meaning(ERROR, "A streams group lacks topics of its topology: none of its tasks is assigned"),
     "KG201": Meaning(INFO, "Members of a consumer group still speak the classic protocol"),
     "KG211": Meaning(WARN, "Assignments carry user data: the broker will refuse consumer-protocol members"),
     "KG301": Meaning(
@@ -146,7 +148,13 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    idle = [m for m in group.known_members if m.assignment == () and not m.target_assignment]
+    told = group.registration
+    meant = {*(told.held or ()), *(told.standby or ())} if told else set()
+    idle = [
+        m
+        for m in group.known_members
+        if m.assignment == () and not m.target_assignment and m.name not in meant
+    ]
     if group.type != SHARE and group.state == STABLE and idle:
         yield f"{len(idle)} of {len(group.known_members)} members have no partitions: {_names(idle)}", None
 
@@ -163,6 +171,24 @@ def _mixed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if static and len(static) < len(group.known_members):
         dynamic = [m for m in group.known_members if m.instance_id is None]
         yield f"{len(static)} static and {len(dynamic)} dynamic members: {_names(dynamic)} dynamic", None
+
+
+def _not_ready(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    if group.state != NOT_READY:
+        return
+    missing = [
+        f"{role} {topic} (subtopology {part.subtopology_id})"
+        for part in (group.topology.subtopologies if group.topology is not None else ())
+        for role, topic in part.by_role
+        if topic in topics and topics[topic] is None
+    ]
+    if missing:
+        hint = "create the source topics; brokers create the internal ones at the next heartbeat of a member"
+        yield f"no task is assigned, these topics are missing: {', '.join(missing)}", hint
+    else:
+        # KIP-1071: the status of a heartbeat tells which, and only members are told it.
+        hint = "the members' logs say which topics are missing or wrongly partitioned"
+        yield "no task is assigned, although no topic of the topology is known to be missing", hint
 
 
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -208,6 +234,8 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    if group.state == NOT_READY:
+        return  # KG108 tells them, beside the internal ones
     missing = sorted(t for t in _subscribed(group) if t in topics and topics[t] is None)
     if missing:
         yield f"subscribed, but not there: {' '.join(missing)}", None
@@ -254,6 +282,7 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG105": _idle,
     "KG106": _shared_client_ids,
     "KG107": _mixed,
+    "KG108": _not_ready,
     "KG201": _upgrading,
     "KG211": _user_data,
     "KG301": _beyond_end,

@@ -131,36 +131,41 @@ def _row(
     start: ListedOffset | KgroupError | None,
 ) -> OffsetRow:
     log_end = end.offset if isinstance(end, ListedOffset) else None
-    # A log that ends at 0 begins there.
-    log_start = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
-    offset = committed.offset if committed else None
-    lag, reason = _lag(offset, log_start, log_end, _words(end) if isinstance(end, KgroupError) else None)
+    failure = end if isinstance(end, KgroupError) else None
+    words = None if failure is None else _words(failure)
+    lag: int | None
+    reason: str | None
+    log_start: int | None
+    if committed is not None and log_end is not None:
+        # Below zero for a committed offset beyond the end, as Kafka's tool shows it; finding KG301 says why.
+        lag, reason, log_start = log_end - committed.offset, None, None
+    else:
+        # A log that ends at 0 begins there.
+        begins = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
+        lag, reason = _unsure(begins, log_end, words)
+        log_start = begins if committed is None else None
     return OffsetRow(
-        topic=partition.topic,
-        partition=partition.partition,
-        committed_offset=offset,
-        log_end_offset=log_end,
-        lag=lag,
-        leader_epoch=committed.leader_epoch if committed and committed.leader_epoch >= 0 else None,
-        metadata=committed.metadata if committed else None,
-        member_id=owner.member_id if owner else None,
-        instance_id=owner.instance_id if owner else None,
-        error=_words(end) if isinstance(end, KgroupError) else None,
-        log_start_offset=log_start if committed is None else None,
-        reason=reason,
-        error_code=code_name(end) if isinstance(end, KgroupError) else None,
+        partition.topic,
+        partition.partition,
+        None if committed is None else committed.offset,
+        log_end,
+        lag,
+        committed.leader_epoch if committed is not None and committed.leader_epoch >= 0 else None,
+        None if committed is None else committed.metadata,
+        None if owner is None else owner.member_id,
+        None if owner is None else owner.instance_id,
+        words,
+        None,
+        log_start,
+        reason,
+        None if failure is None else code_name(failure),
     )
 
 
-def _lag(
-    offset: int | None, start: int | None, end: int | None, error: str | None
-) -> tuple[int | None, str | None]:
-    """The records between a committed offset and the end, and why that is not known where it is not."""
+def _unsure(start: int | None, end: int | None, error: str | None) -> tuple[int | None, str | None]:
+    """The lag where the end is unknown or nothing is committed, and why it is not known where it is not."""
     if end is None:
         return None, error or "the end of the log is not known"
-    if offset is not None:
-        # Below zero for a committed offset beyond the end, as Kafka's tool shows it; finding KG301 says why.
-        return end - offset, None
     if start is None:
         return None, f"never committed, and where the log begins is not known; it ends at {end}"
     if start >= end:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import COMMIT_UNREAD, Description, GroupDescription, ItemError, OffsetRow
-from kgroup.admin.read.describe import describe
+from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
 from kgroup.admin.refusals import code_name
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, value
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PartitionLag:
     """One partition a group reads or has committed; lag, log start and `reason` as in OffsetRow.
 
@@ -118,6 +118,14 @@ def measure(
     return report_of(told, first, interval_s, _ages(cluster, told.groups) if times else None)
 
 
+def measure_each(
+    cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
+) -> Iterator[LagReport]:
+    """The same without rates, round by round (rounds.py): for more groups than memory should hold."""
+    for told in describe_each(cluster, group_ids):
+        yield report_of(told, {}, None, _ages(cluster, told.groups) if times else None)
+
+
 def report_of(
     told: Description,
     first: Mapping[tuple[str, str, int], OffsetRow],
@@ -174,7 +182,7 @@ def _report(
             age = ages.get(key) if row.lag else 0
         elif times and row.lag == 0:
             age = 0
-        before = first.get((group.group_id, row.topic, row.partition))
+        before = first.get((group.group_id, row.topic, row.partition)) if first else None
         rows.append(_row(row, age, before, interval_s))
     those = counted(rows)
     oldest, all_ages = oldest_of(those)
@@ -196,6 +204,8 @@ def _report(
 
 
 def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: float | None) -> PartitionLag:
+    if age is None and before is None:
+        return _plain_row(row)
     consumed = produced = None
     if before is not None and interval_s:
         consumed = _rate(before.committed_offset, row.committed_offset, interval_s)
@@ -218,6 +228,26 @@ def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: 
         error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
         reason=row.reason or (None if age is None or isinstance(age, int | KgroupError) else age.why),
         log_start_offset=row.log_start_offset,
+    )
+
+
+def _plain_row(row: OffsetRow) -> PartitionLag:
+    """A row without times and rates, of which there may be a million."""
+    return PartitionLag(
+        row.topic,
+        row.partition,
+        row.committed_offset,
+        row.log_end_offset,
+        row.lag,
+        None,
+        None,
+        None,
+        row.instance_id,
+        row.member_id,
+        row.error,
+        row.error_code,
+        row.reason,
+        row.log_start_offset,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
@@ -22,17 +23,17 @@ def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple
     brokers = cluster.brokers()
     groups: dict[str, GroupListing] = {}
     failed: dict[int, KgroupError] = {}
-    for broker in brokers:
-        try:
-            found = _groups_of(cluster, broker)
-        except KgroupError as error:
-            failed[broker.id] = error
+    told = cluster.at_once({broker.id: partial(_groups_of, cluster, broker) for broker in brokers})
+    for node, found in told.items():
+        if isinstance(found, KgroupError):
+            failed[node] = found
         else:
             groups.update((group.group_id, group) for group in found)
     if failed and len(failed) == len(brokers):
         raise next(iter(failed.values()))
     cluster.learn({g.group_id: g.coordinator for g in groups.values() if g.coordinator is not None})
     listed = {broker.id for broker in brokers} - failed.keys()
+    cluster.listed_as.update({g.group_id: g.type for g in groups.values() if g.type is not None})
     errors = [
         *(item_error(f"broker {node}", error) for node, error in failed.items()),
         *unseen_groups(cluster, listed, failed),

@@ -19,10 +19,12 @@ from kgroup.admin.models import (
     Tasks,
     TopicAssignment,
 )
+from kgroup.admin.streams_models import ClientTag, StreamsProcess, StreamsTopology, SubtopologyTopics
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
 
 if TYPE_CHECKING:
+    from kgroup.protocol import streams_records
     from kgroup.protocol.messages import consumer_group_describe, share_group_describe, streams_group_describe
     from kgroup.protocol.messages.describe_groups import DescribedGroupMember
     from kgroup.protocol.subscription import Assignment as Assigned
@@ -154,6 +156,36 @@ def streams_member(
         target_assignment=_read_by(target, sources),
         tasks=tasks,
         target_tasks=target,
+        process=_process(wire),
+    )
+
+
+def _process(wire: streams_group_describe.Member) -> StreamsProcess:
+    at = wire.user_endpoint
+    tags = sorted(wire.client_tags, key=lambda tag: tag.key)
+    return StreamsProcess(
+        process_id=wire.process_id,
+        topology_epoch=wire.topology_epoch,
+        endpoint=None if at is None else f"{at.host}:{at.port}",
+        client_tags=tuple(ClientTag(tag.key, tag.value) for tag in tags),
+    )
+
+
+def streams_topology(
+    epoch: int, parts: Iterable[streams_records.Subtopology | streams_group_describe.Subtopology]
+) -> StreamsTopology:
+    """A topology out of StreamsGroupDescribe or out of record 23, all names in order."""
+    return StreamsTopology(
+        epoch,
+        tuple(
+            SubtopologyTopics(
+                part.subtopology_id,
+                tuple(sorted(part.source_topics)),
+                tuple(sorted(topic.name for topic in part.repartition_source_topics)),
+                tuple(sorted(topic.name for topic in part.state_changelog_topics)),
+            )
+            for part in sorted(parts, key=lambda part: part.subtopology_id)
+        ),
     )
 
 

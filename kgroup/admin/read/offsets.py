@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import TopicDescription
+from kgroup.admin.models import Partition, TopicDescription
 from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
@@ -107,19 +108,19 @@ def _request(
 
 
 def _committed(topics: FetchedTopics) -> Committed | KgroupError:
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in topics:
+        name = topic.name
         for p in topic.partitions:
             if p.error_code:
-                what = f"the committed offset of {topic.name}-{p.partition_index}"
-                return refused(p.error_code, what, needs=[on_topic(DESCRIBE, topic.name)])
-    return {
-        TopicPartition(topic.name, p.partition_index): OffsetAndMetadata(
-            p.committed_offset, p.committed_leader_epoch, p.metadata or ""
-        )
-        for topic in topics
-        for p in topic.partitions
-        if p.committed_offset != NO_OFFSET
-    }
+                what = f"the committed offset of {name}-{p.partition_index}"
+                return refused(p.error_code, what, needs=[on_topic(DESCRIBE, name)])
+            if p.committed_offset != NO_OFFSET:
+                place = TopicPartition(name, p.partition_index)
+                found[place] = OffsetAndMetadata(
+                    p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+                )
+    return found
 
 
 def list_offsets(
@@ -162,14 +163,17 @@ def _list_once(
             found[partition] = leader
         else:
             by_leader.setdefault(leader, {})[partition] = when
-    for leader, asked in by_leader.items():
-        try:
-            told = _ask_leader(cluster, leader, asked, left_s)
-        except (Unreachable, BrokerRefused) as error:
-            told = dict.fromkeys(asked, error)
-        for partition in asked:
-            missing = refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker left it out")
-            found[partition] = told.get(partition, missing)
+    works = {
+        leader: partial(_ask_leader, cluster, leader, asked, left_s) for leader, asked in by_leader.items()
+    }
+    for leader, told in cluster.at_once(works).items():
+        if isinstance(told, KgroupError) and not isinstance(told, Unreachable | BrokerRefused):
+            raise told
+        for partition in by_leader[leader]:
+            answer = told if isinstance(told, KgroupError) else told.get(partition)
+            found[partition] = answer or refused(
+                ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker left it out"
+            )
     return found
 
 
@@ -180,15 +184,22 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
         return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic}")
     if isinstance(topic, KgroupError):
         return topic
-    for known in topic.partitions:
-        if known.partition == partition.partition:
-            leaderless = refused(ErrorCode.LEADER_NOT_AVAILABLE, str(partition), "it has no leader now")
-            return leaderless if known.leader < 0 else known.leader
+    number, all_of_it = partition.partition, topic.partitions
+    for known in all_of_it[number : number + 1] if _numbered(all_of_it, number) else all_of_it:
+        if known.partition == number:
+            if known.leader >= 0:
+                return known.leader
+            return refused(ErrorCode.LEADER_NOT_AVAILABLE, str(partition), "it has no leader now")
     return refused(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         str(partition),
         f"the topic has only {len(topic.partitions)} partitions",
     )
+
+
+def _numbered(partitions: Sequence[Partition], number: int) -> bool:
+    """Whether a partition stands where its number says, as they do unless a broker leaves some out."""
+    return 0 <= number < len(partitions) and partitions[number].partition == number
 
 
 def _ask_leader(

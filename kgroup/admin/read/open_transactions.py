@@ -34,9 +34,9 @@ def unstable(
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[frozenset[TopicPartition]]:
         served = cluster.transport.versions(node, OFFSET_FETCH)
         if served is not None and served[-1] < STABLE_SINCE:
-            old = f"broker {node} does not tell which offsets are stable"
+            old = f"broker {node} does not say which offsets are stable"
             error = BrokerRefused(
-                ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later tell which are"
+                ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later say which are"
             )
             return dict.fromkeys(groups, error)
         told = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)

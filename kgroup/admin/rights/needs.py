@@ -93,6 +93,10 @@ _HIDES_GROUPS = (
 )
 _HIDES_OFFSETS = "brokers leave out offsets of topics that may not be described, without a word"
 
+_REGISTERING = _of(
+    Need(ALTER_CONFIGS, GROUP, THE_GROUP), _GROUP, Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_CONSUMER)
+)
+
 COMMANDS: dict[str, Needs] = {
     "list": _of(_EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
     "describe": _of(_GROUP, _TOPICS, note=_HIDES_OFFSETS),
@@ -117,6 +121,8 @@ COMMANDS: dict[str, Needs] = {
     "delete": _of(Need(DELETE, GROUP, THE_GROUP), _EVERY_TOPIC, note=_HIDES_OFFSETS),
     "config get": _of(Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP)),
     "config set": _of(Need(ALTER_CONFIGS, GROUP, THE_GROUP)),
+    "member register": _REGISTERING,
+    "member unregister": _REGISTERING,
     "regex check": _of(_EVERY_TOPIC),
     "upgrade plan": _of(_GROUP, _TOPICS_OF_PLAN, _OF_LIVE),
     "upgrade execute": _of(_CHANGED, _TOPICS_OF_PLAN, _OF_LIVE),
@@ -161,6 +167,9 @@ WITHOUT_CLUSTER = frozenset(
         "offsets-topic decode",
         "schema",
         "pipeline query",
+        "pipeline sql",
+        "pipeline vacuum",
+        "pipeline convert",
         "pipeline plot",
         "pipeline events",
         "pipeline package",

@@ -10,6 +10,7 @@ from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
 from kgroup.coordinator import group_settings as groups
+from kgroup.coordinator import roster
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -85,7 +86,7 @@ def _group(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], N
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     before = cluster.catalog.group_configs.get(name, {})
-    wanted = _changed(before, resource.configs, lambda key: None)
+    wanted = _changed(before, resource.configs, lambda key: "" if key in roster.LISTS else None)
     groups.check(cluster.group_config, wanted)
     return lambda: cluster.configure_group(name, wanted)
 

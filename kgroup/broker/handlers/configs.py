@@ -8,6 +8,7 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
+from kgroup.coordinator import roster
 from kgroup.coordinator.group_settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_configs import (
@@ -145,6 +146,11 @@ def _group_entries(
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, INT)
+    # Told only where they are made: to everybody else a group has the settings that Kafka knows.
+    for key in roster.SETTINGS:
+        if key in own:
+            layer = Layer(key, own[key], FROM_GROUP)
+            yield _entry(key, layer, [layer], synonyms, LIST if key in roster.LISTS else INT)
 
 
 def _entry(

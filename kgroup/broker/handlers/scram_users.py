@@ -12,7 +12,6 @@ from typing import TypeAlias
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -61,9 +60,12 @@ def describe(
 
 
 def refuse_describe(
-    request: Message, code: ErrorCode, message: str | None
+    request: DescribeUserScramCredentialsRequest, code: ErrorCode, message: str | None
 ) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message)
+    # As many entries as users, and none of them named: DescribeUserScramCredentialsRequest.getErrorResponse.
+    nameless = DescribeUserScramCredentialsResult(user="", error_code=code, error_message=message)
+    results = (nameless,) * len(request.users or ())
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=message, results=results)
 
 
 def alter(

@@ -163,4 +163,4 @@ def open_jwks(url: str, refresh_ms: int) -> FileJwks | UrlJwks:
         raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url} cannot be read: {why}") from None
     except ValueError as error:
         raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: {error}") from None
-    raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: file:// and https:// are read")
+    raise ConfigError(f"sasl.oauthbearer.jwks.endpoint.url={url}: only file:// and https:// can be read")

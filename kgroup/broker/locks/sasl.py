@@ -46,7 +46,7 @@ class _State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SaslStep:
     """The answer to a frame, with its length in front, and what becomes of the connection."""
 
     then: Then
@@ -95,76 +95,80 @@ class Authentication:
         self.session: Session | None = None
         """Who it is, once a step says DONE."""
 
-    def take(self, frame: bytes) -> Step:
+    def take(self, frame: bytes) -> SaslStep:
         """What a frame, without its length, leads to; never raises for what is in it."""
         if self._state is _State.BARE_TOKENS:
             return self._bare_token(frame)
         if self._state is _State.OTHER_MECHANISM:
-            return Step(Then.REFUSED, why=f"it asked for {self._mechanism} in a session of another mechanism")
+            return SaslStep(
+                Then.REFUSED, why=f"it asked for {self._mechanism} in a session of another mechanism"
+            )
         try:
             route, correlation, _, body = self._routes.read(frame, 0)
         except NotServed as error:
             return self._not_served(error)
         except DecodeError as error:
-            return Step(Then.CLOSED, why=f"bytes that are no request ({error})")
+            return SaslStep(Then.CLOSED, why=f"bytes that are no request ({error})")
         if self._state is _State.TOKENS:
             return self._token(route, correlation, body)
         if body.API == API_VERSIONS:
             return self._versions(route, correlation, body)
         if body.API == HANDSHAKE:
             return self._handshake(route, correlation, body)
-        return Step(Then.CLOSED, why=f"{registry.name_of(body.API)} before it was authenticated")
+        return SaslStep(Then.CLOSED, why=f"{registry.name_of(body.API)} before it was authenticated")
 
-    def _not_served(self, error: NotServed) -> Step:
+    def _not_served(self, error: NotServed) -> SaslStep:
         if error.key != API_VERSIONS or self._state is not _State.VERSIONS_OR_HANDSHAKE:
-            return Step(
+            return SaslStep(
                 Then.CLOSED, why=f"{registry.name_of(error.key)} v{error.version} before SASL was done"
             )
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        return Step(Then.MORE, encoded(route, error.correlation, unsupported()))
+        return SaslStep(Then.MORE, encoded(route, error.correlation, unsupported()))
 
-    def _versions(self, route: Route, correlation: int, body: Message) -> Step:
+    def _versions(self, route: Route, correlation: int, body: Message) -> SaslStep:
         if self._state is not _State.VERSIONS_OR_HANDSHAKE:
-            return Step(Then.CLOSED, why="ApiVersions twice")
+            return SaslStep(Then.CLOSED, why="ApiVersions twice")
         asker = self._asker
         call = Call(body, route.version, asker.client_id, asker.client_host, asker.node)
         answer = self._dispatcher.handle(call)
         if not isinstance(answer, Message):
-            return Step(Then.CLOSED, why="ApiVersions, which is not answered now")
+            return SaslStep(Then.CLOSED, why="ApiVersions, which is not answered now")
         if not getattr(answer, "error_code", ErrorCode.NONE):
             self._state = _State.HANDSHAKE
-        return Step(Then.MORE, encoded(route, correlation, answer))
+        return SaslStep(Then.MORE, encoded(route, correlation, answer))
 
-    def _handshake(self, route: Route, correlation: int, body: Any) -> Step:
+    def _handshake(self, route: Route, correlation: int, body: Any) -> SaslStep:
         lock, self._mechanism = self._lock, body.mechanism
         known = self._mechanism in lock.exchanges
         code = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = SaslHandshakeResponse(error_code=code, mechanisms=tuple(lock.exchanges))
         out = encoded(route, correlation, answer)
         if not known and self._before is not None:
-            return Step(Then.CLOSED, why=f"the mechanism {self._mechanism[:40]!r} in a session")
+            return SaslStep(Then.CLOSED, why=f"the mechanism {self._mechanism[:40]!r} in a session")
         if not known:
-            return Step(Then.REFUSED, out, f"the mechanism {self._mechanism[:40]!r}, which is not enabled")
+            return SaslStep(
+                Then.REFUSED, out, f"the mechanism {self._mechanism[:40]!r}, which is not enabled"
+            )
         if self._before is not None and self._before.mechanism != self._mechanism:
             self._state = _State.OTHER_MECHANISM
         else:
             self._exchange = lock.exchanges[self._mechanism]()
             self._state = _State.TOKENS if route.version else _State.BARE_TOKENS
-        return Step(Then.MORE, out)
+        return SaslStep(Then.MORE, out)
 
-    def _token(self, route: Route, correlation: int, body: Any) -> Step:
+    def _token(self, route: Route, correlation: int, body: Any) -> SaslStep:
         if body.API != AUTHENTICATE:
             text = (
                 f"Unexpected Kafka request of type {registry.name_of(body.API)} during SASL authentication."
             )
             refusal = self._dispatcher.apis[body.API].refuse(body, ErrorCode.ILLEGAL_SASL_STATE, text)
-            return Step(Then.REFUSED, encoded(route, correlation, refusal), text)
+            return SaslStep(Then.REFUSED, encoded(route, correlation, refusal), text)
         try:
             said, lifetime_ms = self._step(body.auth_bytes)
         except Denied as denied:
             if denied.silent:
-                return Step(Then.CLOSED, why=str(denied))
+                return SaslStep(Then.CLOSED, why=str(denied))
             again = "re-authentication" if self._before else "authentication"
             told = denied.told or (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
@@ -172,17 +176,17 @@ class Authentication:
             )
             code = ErrorCode.SASL_AUTHENTICATION_FAILED
             refusal = SaslAuthenticateResponse(error_code=code, error_message=told)
-            return Step(Then.REFUSED, encoded(route, correlation, refusal), str(denied))
+            return SaslStep(Then.REFUSED, encoded(route, correlation, refusal), str(denied))
         answer = SaslAuthenticateResponse(error_message="", auth_bytes=said, session_lifetime_ms=lifetime_ms)
         then = Then.DONE if self.session else Then.MORE
-        return Step(then, encoded(route, correlation, answer))
+        return SaslStep(then, encoded(route, correlation, answer))
 
-    def _bare_token(self, frame: bytes) -> Step:
+    def _bare_token(self, frame: bytes) -> SaslStep:
         try:
             said, _ = self._step(frame)
         except Denied as denied:
-            return Step(Then.CLOSED if denied.silent else Then.REFUSED, why=str(denied))
-        return Step(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
+            return SaslStep(Then.CLOSED if denied.silent else Then.REFUSED, why=str(denied))
+        return SaslStep(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
 
     def _step(self, said: bytes) -> tuple[bytes, int]:
         """The mechanism's answer, and for how long (ms) the session holds that it completed, if it ends."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 
-from kgroup.broker.locks.stores import authorities, identity
 from kgroup.errors import ConfigError
+from kgroup.keystores.loading import show, trust
+from kgroup.keystores.values import Pem, PemPair, Store
 
+Setting = Callable[[str], str | None]
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH = {
     "none": ssl.CERT_NONE,
@@ -16,28 +18,56 @@ CLIENT_AUTH = {
 }
 
 
-def server_context(setting: Callable[[str], str | None], client_auth: str, where: str) -> ssl.SSLContext:
+def server_context(setting: Setting, client_auth: str, where: str) -> ssl.SSLContext:
     """A context that shows the listener's certificate and asks clients for theirs as `client_auth` says.
 
     `setting` gives a setting's value by its name. ConfigError names the setting or file that cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version, context.maximum_version = _versions(setting("ssl.enabled.protocols"))
-    identity(setting, where).load_into(context, where)
-    trusted = authorities(setting)
+    show(context, _identity(setting, where))
+    trusted = _trusted(setting)
+    if trusted is not None:
+        trust(context, trusted)
     if client_auth not in CLIENT_AUTH:
-        raise ConfigError(f"ssl.client.auth={client_auth}: none, requested and required are known")
-    if client_auth != "none":
-        if trusted is None:
-            raise ConfigError(
-                f"{where}: ssl.client.auth={client_auth} without certificates to check those of clients",
-                "set ssl.truststore.location or ssl.truststore.certificates",
-            )
-        context.load_verify_locations(cadata=trusted)
-        # a trust store may hold certificates of clients themselves, as Java's do
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        raise ConfigError(f"ssl.client.auth={client_auth}; it must be none, requested or required")
+    if client_auth != "none" and trusted is None:
+        raise ConfigError(
+            f"{where}: ssl.client.auth={client_auth} without certificates to check those of clients",
+            "set ssl.truststore.location or ssl.truststore.certificates",
+        )
     context.verify_mode = CLIENT_AUTH[client_auth]
     return context
+
+
+def _identity(setting: Setting, where: str) -> Store | PemPair:
+    key_password = setting("ssl.key.password")
+    key, chain = setting("ssl.keystore.key"), setting("ssl.keystore.certificate.chain")
+    if key is not None:
+        if chain is None:
+            raise ConfigError(f"{where}: ssl.keystore.key comes with ssl.keystore.certificate.chain")
+        return PemPair(
+            Pem(chain, "ssl.keystore.certificate.chain"), Pem(key, "ssl.keystore.key"), key_password
+        )
+    location = setting("ssl.keystore.location")
+    if location is None:
+        raise ConfigError(
+            f"{where} speaks TLS and has no certificate",
+            "set ssl.keystore.location, or ssl.keystore.key and ssl.keystore.certificate.chain",
+        )
+    kind, password = setting("ssl.keystore.type"), setting("ssl.keystore.password")
+    return Store(location, "ssl.keystore.location", kind, password, key_password)
+
+
+def _trusted(setting: Setting) -> Store | Pem | None:
+    text = setting("ssl.truststore.certificates")
+    if text is not None:
+        return Pem(text, "ssl.truststore.certificates")
+    location = setting("ssl.truststore.location")
+    if location is None:
+        return None
+    kind, password = setting("ssl.truststore.type"), setting("ssl.truststore.password")
+    return Store(location, "ssl.truststore.location", kind, password)
 
 
 def _versions(text: str | None) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 from kgroup.broker.locks.settings import ListenerSettings
 from kgroup.errors import ConfigError
@@ -152,11 +152,10 @@ def _token(claims: Mapping[str, object], subject_claim: str) -> Token:
         raise BadToken(f"the claim {subject_claim} names nobody")
     if not _is_number(expires):
         raise BadToken("it never expires")
-    assert isinstance(expires, int | float)
     return Token(subject, int(expires * 1000))
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1 << 43
 
 

@@ -95,6 +95,8 @@ def describe_consumers(
         groups: Iterable[DescribedGroup] = found.groups
         if call.body.include_authorized_operations:
             groups = with_operations(asker, groups)
+        # Its assignments name topics: without Describe on every one of them the whole group is hidden, as a
+        # part of an assignment would pass for all of it (KIP-848).
         return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
 
     return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)

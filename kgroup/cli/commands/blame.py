@@ -1,12 +1,12 @@
 """`kgroup blame`: what caused a group's last rebalance, rewind or deletion."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ def command(
     env: Env,
     group: Annotated[list[str], typer.Argument(help="Group ids.", metavar="GROUP…")],
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
-            "--files", metavar="PATH", help="Segment files or folders, no broker needed; repeatable."
+            "--files",
+            metavar="PATH",
+            help="Segment files, folders or URLs, no broker needed; repeatable.",
         ),
     ] = None,
     since: Annotated[
@@ -38,6 +40,7 @@ def command(
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="Only what happened up to this time.")
     ] = None,
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """Say what caused the last rebalance, rewind, deletion and protocol change, with the records as evidence.
 
@@ -60,7 +63,7 @@ def command(
     group, files = without_paths(group, files or ())
     selection = Selection.of(groups=group, since=since, until=until)
     note_span(env, selection)
-    with opened(env, files, selection) as source:
+    with opened(env, files, selection, storage_option) as source:
         story = source.replay(selection)
         where = source.cluster
     events = selection.chosen(story.events)

@@ -9,10 +9,11 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
-    from kgroup.history.sources.capture import Capture
+    from kgroup.history.sources.capture import Capture, Keeper
 
 _TELL_S = 10.0
 """How often progress is told; with --verbose after each look that found something."""
@@ -23,42 +24,70 @@ _TELL_S = 10.0
     examples=(
         ("kgroup capture --out ./history -b broker:9092", "record until Ctrl-C; run again to continue"),
         ("kgroup capture --out ./history --once", "what is there now, then stop; for cron"),
+        ("kgroup capture --out s3://backups/history --once", "the same, into an object store"),
     ),
     has_json=False,
 )
 def command(
     env: Env,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to record into.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR|URL", help="Folder, or URL, to record into.")],
     once: Annotated[bool, typer.Option("--once", help="Record what is there now, then stop.")] = False,
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="How often to look; a bare number is ms.")
     ] = "1s",
+    upload_every: Annotated[
+        str,
+        typer.Option(
+            "--upload-every", metavar="DURATION", help="How often objects are put at a URL, at the least."
+        ),
+    ] = "1m",
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """Record the live __consumer_offsets topic, so that compaction cannot take its history.
 
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
-    Kafka's own format. Read them with replay-log --files DIR.
+    Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
     from kgroup.cli.env.durations import parse_duration
     from kgroup.cli.env.session import open_admin
     from kgroup.history.sources.capture import Capture
     from kgroup.history.sources.live import LiveTopic
 
-    pause = max(0.05, parse_duration(every))
+    pause, often = max(0.05, parse_duration(every)), parse_duration(upload_every)
+    keeper = _keeper(env, out, storage_option)
     with open_admin(env) as admin:
-        capture = Capture(LiveTopic(admin.transport, env.settings().timeout_s()), out)
+        capture = Capture(LiveTopic(admin.transport, env.settings().timeout_s()), keeper)
         teller = Teller(env, capture)
         if not once:
             env.note(f"recording {len(capture.parts)} partitions into {out}; Ctrl-C ends it")
+        upload_s = time.monotonic() + often
         try:
             while True:
                 capture.poll()
+                if once or time.monotonic() >= upload_s:
+                    capture.flush()
+                    upload_s = time.monotonic() + often
                 teller.tell()
                 if once:
                     return _code(capture)
                 time.sleep(pause)
+        except KeyboardInterrupt:
+            capture.flush()
+            raise
         finally:
             env.note(teller.summary(out))
+
+
+def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
+    from kgroup.cli.inputs.locations import storage_options
+    from kgroup.storage.location import Location
+
+    place, chosen = Location.parse(out), storage_options(env, options)
+    if place.is_local:
+        return place.local
+    from kgroup.history.sources.uploads import Uploads
+
+    return Uploads(place, chosen)
 
 
 @dataclass
@@ -91,7 +120,7 @@ class Teller:
             self.batches, self.next_s = batches, time.monotonic() + (0 if self.env.verbose else _TELL_S)
             self.env.note(self._text())
 
-    def summary(self, out: Path) -> str:
+    def summary(self, out: str) -> str:
         """What was recorded, and what was not."""
         text = f"{self._text()} of {len(self.capture.parts)} partitions into {out}"
         if self.unread:

@@ -27,24 +27,30 @@ _COLUMNS = (
 )
 Names = list[str] | None
 Principals = Annotated[
-    Names, typer.Option("--principal", metavar="KIND:NAME", help="As User:alice; 'User:*': all. Repeatable.")
+    Names,
+    typer.Option(
+        "--principal", metavar="KIND:NAME", help="Such as User:alice; 'User:*' is everyone. Repeatable."
+    ),
 ]
 Operations = Annotated[
-    Names, typer.Option("--operation", metavar="NAME", help="As Read, DescribeConfigs, All. Repeatable.")
+    Names,
+    typer.Option("--operation", metavar="NAME", help="Such as Read, DescribeConfigs or All. Repeatable."),
 ]
-Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="'*': all topics. Repeatable.")]
-Groups = Annotated[Names, typer.Option("--group", metavar="ID", help="'*': all groups. Repeatable.")]
-Ids = Annotated[Names, typer.Option("--transactional-id", metavar="ID", help="'*': all. Repeatable.")]
+Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="'*' is all topics. Repeatable.")]
+Groups = Annotated[Names, typer.Option("--group", metavar="ID", help="'*' is all groups. Repeatable.")]
+Ids = Annotated[
+    Names, typer.Option("--transactional-id", metavar="ID", help="'*' is all of them. Repeatable.")
+]
 Whole = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
-Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="Of the client. Repeatable.")]
-Deny = Annotated[bool, typer.Option("--deny", help="Rules that forbid.")]
+Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="Address of the client. Repeatable.")]
+Deny = Annotated[bool, typer.Option("--deny", help="Rules that deny.")]
 Allow = Annotated[bool, typer.Option("--allow", help="Only rules that allow.")]
 Pattern = Annotated[
     str | None,
     typer.Option(
         "--pattern",
         metavar="KIND",
-        help="any (the default), literal, prefixed, or match: all rules about a resource of that name.",
+        help="any (the default), literal, prefixed, or match: every rule that applies to that name.",
     ),
 ]
 
@@ -75,14 +81,14 @@ def add(
     transactional_id: Ids = None,
     cluster: Whole = False,
     pattern: Annotated[
-        str, typer.Option("--pattern", metavar="KIND", help="literal or prefixed: what names begin with.")
+        str, typer.Option("--pattern", metavar="KIND", help="literal, or prefixed for names that begin so.")
     ] = "literal",
     host: Hosts = None,
     deny: Deny = False,
 ) -> ExitCode:
-    """Add access rules: every principal with every operation on every resource named.
+    """Add access rules (ACLs): each operation on each resource, for each principal.
 
-    A rule that forbids comes before all that allow. Reading, writing, deleting and altering allow describing.
+    A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe.
     """
     from kgroup.admin.acls import Acls, ListedAcl
     from kgroup.cli.env.session import identity, open_admin
@@ -122,7 +128,7 @@ def list_(
     deny: Deny = False,
     allow: Allow = False,
 ) -> ExitCode:
-    """List access rules: all, or those that the options name."""
+    """List access rules (ACLs): all of them, or those that the options select."""
     from kgroup.admin.acls import Acls
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
@@ -162,9 +168,9 @@ def remove(
     execute: Execute = False,
     yes: Yes = False,
 ) -> ExitCode:
-    """Remove the access rules that the options name; nothing without --execute.
+    """Remove the access rules (ACLs) that the options select; nothing without --execute.
 
-    Of what is shown, exactly those rules go. At least one option must say which are meant.
+    Exactly the rules shown are removed. At least one option must say which are meant.
     """
     from kgroup.admin.acls import Acls
     from kgroup.cli.env.session import identity, open_admin

@@ -37,21 +37,21 @@ def add(
     name: Annotated[str, typer.Argument(help="The user.")],
     password_file: Annotated[
         str | None,
-        typer.Option("--password-file", metavar="FILE", help="Where the password is; - for standard input."),
+        typer.Option("--password-file", metavar="FILE", help="File that holds the password; - is stdin."),
     ] = None,
     password_env: Annotated[
         str | None,
-        typer.Option("--password-env", metavar="NAME", help="The environment variable that holds it."),
+        typer.Option("--password-env", metavar="NAME", help="Environment variable that holds the password."),
     ] = None,
     mechanism: Mechanisms = None,
     iterations: Annotated[
         int, typer.Option("--iterations", metavar="N", help="Rounds of hashing, 4096 to 16384.")
     ] = 8192,
 ) -> ExitCode:
-    """Add a user for SCRAM, or give one another password.
+    """Add a SCRAM user, or change a user's password.
 
-    Without --password-file and --password-env the terminal is asked. The password itself is no option: other
-    users of a machine see those. Brokers are sent a salted hash.
+    Asks for the password unless --password-file or --password-env says where it is. It is no option itself:
+    other users of the machine could see it there. Brokers are sent a salted hash.
     """
     from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
@@ -72,7 +72,7 @@ def add(
 @make(
     "cluster user list",
     examples=(
-        ("kgroup cluster user list --local", "every user of SCRAM"),
+        ("kgroup cluster user list --local", "every SCRAM user"),
         ("kgroup cluster user list alice bob -o json", "these two"),
     ),
 )
@@ -80,7 +80,7 @@ def list_(
     env: Env,
     names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="[NAME]…")] = None,
 ) -> ExitCode:
-    """List the users of SCRAM with their mechanisms; nobody is told their passwords."""
+    """List SCRAM users with their mechanisms; passwords cannot be read back."""
     from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.output.wording import of_seen, shown_errors
@@ -113,7 +113,7 @@ def remove(
     name: Annotated[str, typer.Argument(help="The user.")],
     mechanism: Mechanisms = None,
 ) -> ExitCode:
-    """Remove a user of SCRAM; connections that are there stay until their session ends."""
+    """Remove a SCRAM user; open connections stay until their session ends."""
     from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
 
@@ -170,4 +170,4 @@ def _asked(user: str) -> str:
     return found
 
 
-users = group("user", "Users of SCRAM: add, list, remove.", add, list_, remove)
+users = group("user", "SCRAM users: add, list, remove.", add, list_, remove)

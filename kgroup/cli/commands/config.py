@@ -125,7 +125,7 @@ def set_(
 ) -> ExitCode:
     """Change the settings of a group on the broker, all or none; nothing without --execute.
 
-    Without --execute the broker is asked whether it would take the values. What was before is journalled.
+    Without --execute, asks the broker whether it would accept the values. The old values are journalled.
     """
     from kgroup.cli.changes import Consent
     from kgroup.cli.env.session import identity, open_admin

@@ -34,7 +34,7 @@ def command(
         typer.Option(
             "--partitions",
             min=1,
-            help="Partitions of __consumer_offsets (offsets.topic.num.partitions): computed offline.",
+            help="Partitions of __consumer_offsets (offsets.topic.num.partitions); computes offline.",
         ),
     ] = None,
 ) -> ExitCode:

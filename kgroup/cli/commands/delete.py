@@ -8,11 +8,11 @@ from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.offset_changes import WaitEmpty
 from kgroup.cli.options import command as make
 from kgroup.domain import Document
-from kgroup.errors import ConfigError, SafetyRefused
+from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -53,7 +53,7 @@ def command(
         bool,
         typer.Option(
             "--incomplete-export",
-            help="Even if some committed offsets may be missing because of missing rights.",
+            help="Delete even if rights are missing and the export may lack offsets.",
         ),
     ] = False,
     restore: Annotated[
@@ -68,7 +68,7 @@ def command(
     """Delete empty groups and their committed offsets, group by group; changes nothing without --execute.
 
     The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too.
-    Refused where the export may lack offsets of topics that this principal may not see. A name with * ? [
+    Refused if the export may lack offsets of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
@@ -163,8 +163,10 @@ def _stale(
 def _export(admin: "Admin", groups: list[str], file: str | None, where: Document, incomplete: bool) -> str:
     """Keep the offsets in a file before they go; the file's name.
 
-    SafetyRefused when there may be more of them than are seen, unless `incomplete` allows it.
+    Failure, as for any right that is missing, when there may be more of them than are seen, unless
+    `incomplete` allows it.
     """
+    from kgroup.cli.output.wording import of_code_name
     from kgroup.cli.views.offset_exports import keep
 
     now = admin.look(groups)
@@ -173,5 +175,6 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Document
             raise found.error
         if found.unseen and not incomplete:
             hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
-            raise SafetyRefused(f"nothing deleted: the export of {found.unseen.message}", hint)
+            told = f"nothing deleted: the export of {found.unseen.message}"
+            raise Failure(of_code_name(found.unseen.code), found.unseen.code, told, hint, found.group_id)
     return keep(file, {name: found.committed for name, found in now.items()}, where)

@@ -1,6 +1,6 @@
 """`kgroup describe`: groups in full, whichever protocol they speak."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +11,7 @@ from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.options import command as make
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.parts import Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
@@ -78,19 +78,18 @@ def command(
         with open_groups(env, zookeeper) as opened:
             named = every(opened.groups) if all_groups else expand(opened.groups, group or [])
             described = opened.groups.describe(named.groups)
-            where = opened.identity()
-        return show(env, _result(env, described, named.unseen, sections, by, where))
+            shown = _Shown(env, sections, by, named.unseen, opened.identity())
+        return shown.show(iter([described]))
     if rest is not None:
         with by_rest.open_groups(env, rest) as reached:
             named = every(reached.groups) if all_groups else expand(reached.groups, group or [])
             described = reached.groups.describe(named.groups)
-            where = reached.identity()
-        return show(env, _result(env, described, named.unseen, sections, by, where))
+            shown = _Shown(env, sections, by, named.unseen, reached.identity())
+        return shown.show(iter([described]))
     with open_admin(env) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
-        described = admin.describe(named.groups)
-        where = identity(admin, env)
-    return show(env, _result(env, described, named.unseen, sections, by, where))
+        shown = _Shown(env, sections, by, named.unseen, identity(admin, env))
+        return shown.show(admin.describe_each(named.groups))
 
 
 def _sections(section: str | None, by: str) -> tuple[str, ...]:
@@ -105,41 +104,69 @@ def _sections(section: str | None, by: str) -> tuple[str, ...]:
     return chosen
 
 
-def _result(
-    env: Env,
-    described: "Description",
-    unseen: "Sequence[ItemError]",
-    sections: tuple[str, ...],
-    by: str,
-    where: Document,
-) -> Result:
-    from dataclasses import asdict
+class _Shown:
+    """Descriptions as they come, and what of them is known at the end."""
 
-    from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
-    from kgroup.cli.views.description import OFFSET_COLUMNS, blocks, member_columns, member_rows, offset_rows
+    def __init__(
+        self,
+        env: Env,
+        sections: tuple[str, ...],
+        by: str,
+        unseen: "Sequence[ItemError]",
+        where: Document,
+    ) -> None:
+        self._env, self._sections, self._by = env, sections, by
+        self._unseen, self._where = unseen, where
+        self._described = 0
+        self._errors: list[ItemError] = []
+        self._hidden: dict[ItemError, None] = {}
 
-    short = env.output.terminal and env.output.format == "table"
-    shown: list[str | Table] = []
-    for group in described.groups:
-        if shown:
-            shown.append("")
-        shown += blocks(group, sections, by, short)
-    if "members" in sections:
-        rows = [row for group in described.groups for row in member_rows(group, by, short=False)]
-        main = Table(member_columns(described.groups), rows)
-    else:
-        rows = [row for group in described.groups for row in offset_rows(group, short=False)]
-        main = Table(OFFSET_COLUMNS, rows)
-    # What is not known of a group was told when the groups were looked up, and again with the group.
-    hidden = list(dict.fromkeys([*(error for group in described.groups for error in group.errors), *unseen]))
-    code = of_batch(exit_codes(described.errors), bool(described.groups))
-    return Result(
-        {"groups": [asdict(group) for group in described.groups]},
-        shown,
-        items="groups",
-        names=[group.group_id for group in described.groups],
-        errors=shown_errors([*described.errors, *hidden]),
-        exit_code=of_seen(code, hidden),
-        cluster=where,
-        main=main,
-    )
+    def show(self, described: "Iterator[Description]") -> ExitCode:
+        """Print them all; the exit code."""
+        return show_parts(self._env, "groups", map(self._part, described), self._ending)
+
+    def _part(self, told: "Description") -> Part:
+        from kgroup.documents import document
+
+        self._described += len(told.groups)
+        self._errors += told.errors
+        self._hidden.update(dict.fromkeys(error for group in told.groups for error in group.errors))
+        return Part(
+            documents=lambda: map(document, told.groups),
+            blocks=lambda: self._blocks(told),
+            main=lambda: self._table(told),
+            names=lambda: (group.group_id for group in told.groups),
+        )
+
+    def _blocks(self, told: "Description") -> list[str | Table]:
+        from kgroup.cli.views.description import blocks
+
+        short = self._env.output.terminal and self._env.output.format == "table"
+        shown: list[str | Table] = []
+        for group in told.groups:
+            if shown:
+                shown.append("")
+            shown += blocks(group, self._sections, self._by, short)
+        return shown
+
+    def _table(self, told: "Description") -> Table:
+        from kgroup.cli.views.description import OFFSET_COLUMNS, member_columns, member_rows, offset_rows
+
+        if "members" in self._sections:
+            rows = [row for group in told.groups for row in member_rows(group, self._by, short=False)]
+            return Table(member_columns(told.groups), rows, varied=True)
+        return Table(
+            OFFSET_COLUMNS, [row for group in told.groups for row in offset_rows(group, short=False)]
+        )
+
+    def _ending(self) -> Ending:
+        from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
+
+        # What is not known of a group was told when the groups were looked up, and again with the group.
+        hidden = list(dict.fromkeys([*self._hidden, *self._unseen]))
+        code = of_batch(exit_codes(self._errors), bool(self._described))
+        return Ending(
+            errors=shown_errors([*self._errors, *hidden]),
+            exit_code=of_seen(code, hidden),
+            cluster=self._where,
+        )

@@ -68,23 +68,28 @@ def command(
     ] = False,
     for_: Annotated[
         list[str] | None,
-        typer.Option("--for", metavar="COMMAND", help="With --rights: only these, and the ACLs to ask for."),
+        typer.Option(
+            "--for", metavar="COMMAND", help="With --rights: only these commands, and the ACLs to ask for."
+        ),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="With --rights: about this topic alone.")
+        str | None, typer.Option("--topic", metavar="TOPIC", help="With --rights: for this topic only.")
     ] = None,
     principal: Annotated[
         str | None,
-        typer.Option("--principal", metavar="TYPE:NAME", help="With --rights: whom the ACLs are for."),
+        typer.Option(
+            "--principal", metavar="TYPE:NAME", help="With --rights: the principal to write into the ACLs."
+        ),
     ] = None,
 ) -> ExitCode:
     """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.
 
     A group is healthy (exit code 0) if everything was examined and no finding is an error; an error gives 8.
-    Anything that could not be examined makes it unknown: 6 for missing rights, 7 if nobody answers, else 5,
-    also if only some groups are. Uses what describe shows, settings, and the history in __consumer_offsets.
-    With --rights it looks at this principal instead: 6 if a command named by --for lacks a right, 5 if that
-    is not known.
+    Anything that could not be examined makes it unknown: 6 if rights are missing, 7 if nobody answers, 5
+    otherwise, or if that is so for some groups only. Uses what describe shows, settings, and the history
+    in __consumer_offsets.
+    With --rights it checks what this principal may do instead: 6 if a command named by --for lacks a right,
+    5 if that is not known.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import every, expand

@@ -34,7 +34,7 @@ def command(
     by_topic: Annotated[bool, typer.Option("--by-topic", help="One row per topic.")] = False,
     rate: Annotated[
         str | None,
-        typer.Option("--rate", metavar="DURATION", help="Look twice, this far apart, to show rates."),
+        typer.Option("--rate", metavar="DURATION", help="Measure twice, this far apart, to show rates."),
     ] = None,
     time: Annotated[
         bool, typer.Option("--time", help="Also show lag in time: the age of the oldest unread record.")
@@ -50,14 +50,13 @@ def command(
 ) -> ExitCode:
     """Show how far groups are behind, partition by partition and in total.
 
-    A total with an unknown part is shown as "at least". With --fail-above it decides nothing: exit code 8
-    when a reader has partitions without a commit, 5 or 6 when partitions could not be read. Partitions that
+    A total with an unknown part is shown as "at least". With --fail-above the unknown never passes: exit code
+    8 when a reader has partitions without a commit, 5 or 6 when partitions could not be read. Partitions that
     no longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.output.result import show
-    from kgroup.cli.views.lagging import notes, result, verdict_of
+    from kgroup.cli.views.lag_parts import Shown
 
     limit = _limit(fail_above) if fail_above is not None else None
     interval_s = parse_duration(rate) if rate is not None else None
@@ -71,22 +70,20 @@ def command(
             named = expand(opened.groups, group)
             measured = opened.groups.lag(named.groups, interval_s)
             where = opened.identity()
-    elif rest is not None:
+        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]))
+    if rest is not None:
         by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))
         with by_rest.open_groups(env, rest, longer_s=interval_s or 0.0) as reached:
             named = expand(reached.groups, group)
             measured = reached.groups.lag(named.groups, interval_s)
             where = reached.identity()
-    else:
-        with open_admin(env) as admin:
-            named = expand(admin, group)
-            measured = admin.lag(named.groups, times=in_time, interval_s=interval_s)
-            where = identity(admin, env)
-    verdict = verdict_of(measured, limit) if limit else None
-    for told in measured.groups:
-        for line in notes(told):
-            env.note(line)
-    return show(env, result(measured, verdict, by_topic, in_time, where, named.unseen))
+        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]))
+    with open_admin(env) as admin:
+        named = expand(admin, group)
+        shown = Shown(env, limit, by_topic, in_time, identity(admin, env), named)
+        if interval_s is not None:  # all groups are looked at twice, the same time apart
+            return shown.show(iter([admin.lag(named.groups, times=in_time, interval_s=interval_s)]))
+        return shown.show(admin.lag_each(named.groups, times=in_time))
 
 
 _NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"

@@ -98,7 +98,7 @@ def command(
 ) -> ExitCode:
     """List the groups of the cluster, of every protocol.
 
-    Whatever hides groups is named, and the others are shown: brokers that do not answer, partitions of
+    Shows what can be seen and names what may hide the rest: brokers that do not answer or partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
     from kgroup.cli.env.session import identity, open_admin
@@ -168,7 +168,8 @@ def _show(env: Env, listing: "Listing", where: Document, key: "Key", sort: str) 
     from kgroup.cli.output.wording import of_seen, shown_errors
 
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
-    rows = [_json(group) for group in groups]
+    # A table of many groups needs no documents beside it.
+    rows = [_json(group) for group in groups] if env.output.format in ("json", "yaml", "ndjson") else []
     return show(
         env,
         Result(
@@ -263,7 +264,7 @@ def _static_untold(group_id: str) -> "ItemError":
     from kgroup.admin.models import ItemError
     from kgroup.errors import ErrorCode
 
-    message = f"whether {group_id} has static members is not known: the broker does not tell"
+    message = f"whether {group_id} has static members is not known: the broker does not say"
     hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
@@ -293,18 +294,25 @@ def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | Kgrou
 
 
 def _json(group: "GroupListing") -> Document:
-    from dataclasses import asdict
+    from kgroup.documents import document
 
-    return asdict(group)
+    return document(group)
 
 
 def _row(group: "GroupListing") -> Document:
     from kgroup.cli.output.wording import UNKNOWN
 
     node = group.coordinator
+    row: Document = {
+        "group_id": group.group_id,
+        "type": group.type,
+        "protocol_type": group.protocol_type,
+        "state": group.state,
+        "members": UNKNOWN if group.members is None and node is None else group.members,
+    }
     if node is None:
-        return {**_json(group), "members": UNKNOWN if group.members is None else group.members}
-    return {**_json(group), "coordinator": f"{node.id}", "address": f"{node.host}:{node.port}"}
+        return row
+    return {**row, "coordinator": f"{node.id}", "address": f"{node.host}:{node.port}"}
 
 
 def _columns() -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""`kgroup member run`: one synthetic member that joins any cluster."""
+"""`kgroup member`: one synthetic member that joins any cluster, and the ids that a group waits for."""
 
 import signal
 import sys
@@ -10,6 +10,7 @@ from typing import Protocol as Shape
 
 import typer
 
+from kgroup.cli.commands.member_registration import register, unregister
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.escaping import clean
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.domain import TopicPartition
     from kgroup.members.driver import Event
-    from kgroup.members.effects import Member
+    from kgroup.members.effects import GroupMember
 
 PROTOCOLS = ("classic", "consumer")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
@@ -60,7 +61,11 @@ ForGood = Annotated[
 
 Rack = Annotated[
     str | None,
-    typer.Option("--rack", metavar="RACK", help="Where it runs (client.rack); range goes by it (KIP-881)."),
+    typer.Option(
+        "--rack",
+        metavar="RACK",
+        help="The rack it runs in (client.rack), which range takes into account (KIP-881).",
+    ),
 ]
 Legacy = Annotated[
     str | None,
@@ -72,7 +77,7 @@ Legacy = Annotated[
 ]
 SessionTimeout = Annotated[
     str | None,
-    typer.Option("--session-timeout", metavar="DURATION", help="With --legacy. Default 6s."),
+    typer.Option("--session-timeout", metavar="DURATION", help="With --legacy; 6s by default."),
 ]
 
 
@@ -197,7 +202,7 @@ class Settings(NamedTuple):
     rack: str | None
 
 
-def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "Member":
+def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "GroupMember":
     if protocol == "classic":
         from kgroup.members.classic import ClassicMember
 
@@ -293,4 +298,10 @@ class _Events:
         print(json.dumps(line, separators=(",", ":")))
 
 
-command = group("member", "Run a synthetic group member.", run)
+command = group(
+    "member",
+    "Run a synthetic group member; register the members a group waits for.",
+    run,
+    register,
+    unregister,
+)

@@ -1,12 +1,12 @@
 """`kgroup offsets-topic`: what `__consumer_offsets` consists of, and what a key or value in it means."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as make_group
 from kgroup.errors import ConfigError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kgroup.history.stats import Statistics, Tally
 
 _FILES = typer.Option(
-    "--files", metavar="PATH", help="Segment files or folders, no broker needed; repeatable."
+    "--files", metavar="PATH", help="Segment files, folders or URLs, no broker needed; repeatable."
 )
 _SORTS = ("bytes", "records", "commits", "tombstones")
 
@@ -29,7 +29,11 @@ _SORTS = ("bytes", "records", "commits", "tombstones")
         ("kgroup offsets-topic stats --files ./backup -o json", "of segment files, no broker needed"),
     ),
 )
-def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitCode:
+def stats(
+    env: Env,
+    files: Annotated[list[str] | None, _FILES] = None,
+    storage_option: StorageOption = None,
+) -> ExitCode:
     """Count bytes and records by type, tombstones, superseded records and open transactions."""
     from kgroup.cli.inputs.history import opened
     from kgroup.cli.inputs.history_selection import Selection
@@ -38,7 +42,7 @@ def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitC
     from kgroup.cli.output.times import iso
     from kgroup.history.decode.records import type_name
 
-    with opened(env, files or [], Selection()) as source:
+    with opened(env, files or [], Selection(), storage_option) as source:
         found, where = _scan(source), source.cluster
     rows = [
         {"type": number, "name": type_name(number) if number >= 0 else "no key", **_tally(tally)}
@@ -91,12 +95,13 @@ def stats(env: Env, files: Annotated[list[Path] | None, _FILES] = None) -> ExitC
 )
 def top(
     env: Env,
-    files: Annotated[list[Path] | None, _FILES] = None,
+    files: Annotated[list[str] | None, _FILES] = None,
     by: Annotated[
         str,
         typer.Option("--by", metavar="WHAT", help="|".join(_SORTS) + ".", autocompletion=lambda: _SORTS),
     ] = "bytes",
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups to show.", min=1)] = 20,
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """List the groups that write most to the topic: bytes, records, commits per minute, tombstones.
 
@@ -109,7 +114,7 @@ def top(
 
     if by not in _SORTS:
         raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(_SORTS))
-    with opened(env, files or [], Selection()) as source:
+    with opened(env, files or [], Selection(), storage_option) as source:
         found, where = _scan(source), source.cluster
     counts = {
         name: {**_tally(tally), "commits": found.commits(name).records}

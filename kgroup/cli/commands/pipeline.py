@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.commands.pipeline_sql import convert, sql, vacuum
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as make_group
 from kgroup.errors import StorageError
@@ -16,11 +18,14 @@ if TYPE_CHECKING:
     from kgroup.pipeline.tables.ingest import RunReport
     from kgroup.pipeline.tables.store import Store
 
-_TABLES = typer.Argument(help="Folder filled by `pipeline run`.", metavar="TABLES")
+_TABLES = typer.Argument(help="Tables filled by `pipeline run`: a folder or a URL.", metavar="TABLES")
 _MASTER = typer.Option(
     "--master", metavar="URL", help="Spark's master: local[4], spark://…, yarn.  [default: local[*]]"
 )
 _CONF = typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting; repeatable.")
+_REMOTE = typer.Option(
+    "--remote", metavar="URL", help="A Spark Connect server (sc://HOST:15002) that answers instead."
+)
 _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
 
 
@@ -29,17 +34,22 @@ _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
     examples=(
         ("kgroup pipeline run ./backup --out ./tables", "read every segment below ./backup, fold all groups"),
         ("kgroup pipeline run ./backup --out ./tables --master spark://host:7077", "the same on a cluster"),
+        (
+            "kgroup pipeline run s3://backups/kafka --out ./tables --storage-option AWS_REGION=eu-west-1",
+            "a backup in an object store",
+        ),
         ("kgroup pipeline run ./history --out ./tables --follow", "go on with what `capture` records"),
         ("kgroup pipeline run --out ./tables -b broker:9092 --follow", "the live topic, as it grows"),
     ),
 )
 def run(
     env: Env,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the tables.")],
+    out: Annotated[str, typer.Option("--out", metavar="DIR|URL", help="Where the tables are.")],
     sources: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
-            help="Segment files, or folders to search; by default the live topic.", metavar="[SOURCE]…"
+            help="Segment files, or folders to search, or URLs of them; by default the live topic.",
+            metavar="[SOURCE]…",
         ),
     ] = None,
     since: Annotated[
@@ -65,8 +75,9 @@ def run(
     every: Annotated[
         str, typer.Option("--every", metavar="DURATION", help="How often --follow looks.")
     ] = "10s",
+    storage_option: StorageOption = None,
 ) -> ExitCode:
-    """Read segments, or the live topic, into Parquet tables, and fold every group into events.
+    """Read segments, or the live topic, into tables (Delta Lake), and fold every group into events.
 
     Run it again to read only what is new; folding continues where it stopped. A run that is cut short
     changes nothing. Damaged ranges are skipped and reported.
@@ -74,25 +85,38 @@ def run(
     import time
 
     from kgroup.cli.env.durations import parse_duration
-    from kgroup.cli.inputs.pipeline_session import opened_input, opened_spark
+    from kgroup.cli.inputs.locations import storage_options
+    from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark
     from kgroup.cli.output.result import show
-    from kgroup.pipeline.spark.session import check_installed
+    from kgroup.pipeline.spark.session import check_installed, is_local
 
     check_installed()
+    from kgroup.pipeline.spark.following import follow as keep_following
+    from kgroup.pipeline.spark.following import passes_by_itself
+    from kgroup.pipeline.tables.delta import Overtaken
     from kgroup.pipeline.tables.ingest import ingest
     from kgroup.pipeline.tables.store import Store
 
     pause = max(0.1, parse_duration(every))
-    source = opened_input(env, sources or [], since)
+    source = opened_input(env, sources or [], since, storage_option)
+    options = storage_options(env, storage_option)
     with opened_spark(env, master, conf, sql=False) as context:
-        while True:
-            report = ingest(context, source, Store(out), split_bytes=split_size and split_size << 20)
-            if not follow:
-                break
-            if report.run is not None:
-                env.note(_told(report))
-            time.sleep(pause)
-    return show(env, _run_result(Store(out), report))
+
+        def once() -> "RunReport":
+            return ingest(context, source, Store(out, options), split_bytes=split_size and split_size << 20)
+
+        if follow:
+            keep_following(
+                once,
+                pause_s=pause,
+                tell=lambda found: None if found.run is None else env.note(_told(found)),
+                note=env.note,
+                sleep=time.sleep,
+                # `pipeline vacuum` may be at work beside it.
+                passes=passes_by_itself(context, Overtaken),
+            )
+        report = once()
+    return show(env, _run_result(Store(out, options), report, told=not is_local(master or LOCAL)))
 
 
 def _told(report: "RunReport") -> str:
@@ -102,7 +126,8 @@ def _told(report: "RunReport") -> str:
     return f"run {report.run}: {report.bytes_read} bytes in {report.splits} splits → {rows}"
 
 
-def _run_result(store: "Store", report: "RunReport") -> "Result":
+def _run_result(store: "Store", report: "RunReport", told: bool) -> "Result":
+    """What a run ends with; in words too which kgroup its hosts ran, if they are to be `told`."""
     from kgroup.cli.inputs.history import coverage_json, coverage_text
     from kgroup.cli.output.result import Result, ShownError
 
@@ -115,10 +140,14 @@ def _run_result(store: "Store", report: "RunReport") -> "Result":
         "splits": report.splits,
         "rows": [{"table": name, "rows": count} for name, count in report.rows.items()],
         "coverage": [coverage_json(covered) for covered in coverage],
+        "workers": [
+            {"host": worker.host, "kgroup": worker.home, "loops": worker.loops} for worker in report.workers
+        ],
     }
-    lines = [_told(report), *(coverage_text(covered) for covered in coverage)]
+    ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if told]
+    lines = [_told(report), *ran, *(coverage_text(covered) for covered in coverage)]
     errors = [
-        ShownError(code="CORRUPT_MESSAGE", message=str(b), hint="what lies before and behind it was read")
+        ShownError(code="CORRUPT_MESSAGE", message=str(b), hint="what comes before and after it was read")
         for _, b in bad
     ]
     code = ExitCode.OK
@@ -148,7 +177,7 @@ def query(
     table: Annotated[
         str, typer.Argument(help="One of the tables; docs/pipeline.md lists them.", metavar="TABLE")
     ],
-    tables: Annotated[Path, _TABLES],
+    tables: Annotated[str, _TABLES],
     group: Annotated[
         str | None, typer.Option("--group", metavar="GLOB", help="Only groups whose id matches.")
     ] = None,
@@ -165,25 +194,27 @@ def query(
     ] = 1000,
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
+    storage_option: StorageOption = None,
+    remote: Annotated[str | None, _REMOTE] = None,
 ) -> ExitCode:
     """Ask the tables: state_at, members, rebalances, top_writers, suspicious_commits, coverage, and others.
 
     Rows come in a fixed order; a note says if --limit left some out.
     """
-    from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
+    from kgroup.cli.inputs.pipeline_session import opened_sql, opened_store
     from kgroup.cli.output.result import show
     from kgroup.cli.output.times import parse_time
     from kgroup.cli.views.pipeline_query import query_result
 
     at_ms = parse_time(at) if at else None
-    store = opened_store(tables)
+    store = opened_store(env, tables, storage_option)
     from kgroup.pipeline.ask.jobs import query_named, rows_of, told_by_manifest
 
     asked = query_named(table, group, at_ms)
     if asked.make is None:
         rows = told_by_manifest(store, table)
     else:
-        with opened_spark(env, master, conf) as spark:
+        with opened_sql(env, master, conf, remote) as spark:
             rows = rows_of(spark, store, asked, group, at_ms, limit and limit + 1)
     more = 0 < limit < len(rows)
     if more:
@@ -200,20 +231,21 @@ def query(
 )
 def events(
     env: Env,
-    tables: Annotated[Path, _TABLES],
+    tables: Annotated[str, _TABLES],
     group: Annotated[str | None, _GROUP] = None,
     since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on.")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this time.")] = None,
     kinds: Annotated[
         str | None, typer.Option("--kinds", metavar="A,B,…", help="Only these kinds of events.")
     ] = None,
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """Tell what happened to groups, as replay-log does, from existing tables."""
     from kgroup.cli.inputs.history_selection import Selection, note_span
     from kgroup.cli.inputs.pipeline_session import opened_store
     from kgroup.cli.views.history import show_story
 
-    store = opened_store(tables)
+    store = opened_store(env, tables, storage_option)
     from kgroup.pipeline.ask.replaying import as_story
 
     selection = Selection.of(groups=(group,) if group else (), since=since, until=until, kinds=kinds)
@@ -234,10 +266,11 @@ def events(
 def plot(
     env: Env,
     group: Annotated[str, typer.Argument(help="The group.", metavar="GROUP")],
-    tables: Annotated[Path, _TABLES],
+    tables: Annotated[str, _TABLES],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write: .html or .png.")],
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """Draw a group over time: commits, lag, rebalances, members, suspicious commits.
 
@@ -247,7 +280,7 @@ def plot(
     from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 
     write = drawing_for(out)
-    store = opened_store(tables)
+    store = opened_store(env, tables, storage_option)
     with opened_spark(env, master, conf) as spark:
         shown = draw(spark, store, group, log_ends_of(env))
     try:
@@ -281,4 +314,4 @@ def package(
 
 
 _HELP = "Turn the history of every group into tables, and query them, with Spark."
-command = make_group("pipeline", _HELP, run, query, events, plot, package)
+command = make_group("pipeline", _HELP, run, query, sql, events, plot, vacuum, convert, package)

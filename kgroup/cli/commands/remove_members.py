@@ -55,7 +55,9 @@ Hosts = Annotated[
 LeftOnly = Annotated[
     bool,
     typer.Option(
-        "--left-only", help="Only static members that have left for now (epoch -2).", rich_help_panel=_PANEL
+        "--left-only",
+        help="Only static members that have left temporarily (epoch -2).",
+        rich_help_panel=_PANEL,
     ),
 ]
 All = Annotated[bool, typer.Option("--all", help="Every member.", rich_help_panel=_PANEL)]

@@ -7,6 +7,7 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
@@ -40,9 +41,11 @@ def command(
         typer.Argument(help="Group ids or globs; all groups by default.", metavar="[GROUP]…"),
     ] = None,
     files: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
-            "--files", metavar="PATH", help="Segment files or folders, no broker needed; repeatable."
+            "--files",
+            metavar="PATH",
+            help="Segment files, folders or URLs, no broker needed; repeatable.",
         ),
     ] = None,
     since: Annotated[
@@ -84,6 +87,7 @@ def command(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the timeline as an HTML page.")
     ] = None,
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """Tell what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.
 
@@ -111,7 +115,7 @@ def command(
         collapse=collapse_commits,
     )
     note_span(env, selection)
-    with opened(env, files, selection) as source:
+    with opened(env, files, selection, storage_option) as source:
         if raw:
             return views.show_raw(env, source, selection)
         if follow:
@@ -121,7 +125,7 @@ def command(
         if at is not None:
             return views.show_state(env, source, selection, _moment(at))
         if chosen_engine(env, engine, source, plain=html is None and collapse_commits) == SPARK:
-            return tell_on_spark(env, files, selection, master)
+            return tell_on_spark(env, files, selection, master, storage_option)
         return views.show_timeline(env, source, selection, html)
 
 

@@ -46,22 +46,27 @@ def command(
     group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
     to_earliest: Annotated[bool, _flag("--to-earliest", "The start of the log.")] = False,
     to_latest: Annotated[bool, _flag("--to-latest", "The end of the log.")] = False,
-    to_current: Annotated[bool, _flag("--to-current", "Where it is; renews the lease of offsets.")] = False,
+    to_current: Annotated[
+        bool, _flag("--to-current", "Where it is now; starts the retention of the offsets anew.")
+    ] = False,
     to_offset: Annotated[int | None, _value("--to-offset", "N", "This offset, within the log.")] = None,
     shift_by: Annotated[
-        int | None, _value("--shift-by", "N", "So many records further, or back if negative.")
+        int | None, _value("--shift-by", "N", "This many records forward, or back if negative.")
     ] = None,
     by_duration: Annotated[
         str | None,
-        _value("--by-duration", "P…|2h", "The first record after this long ago (2h, or ISO-8601)."),
+        _value("--by-duration", "P…|2h", "The first record from this long ago on (2h, or ISO 8601)."),
     ] = None,
     to_datetime: Annotated[
-        str | None, _value("--to-datetime", "TIME", "The first record since then; UTC unless it says so.")
+        str | None,
+        _value(
+            "--to-datetime", "TIME", "The first record at or after this time; UTC unless it says otherwise."
+        ),
     ] = None,
     from_file: Annotated[
         str | None, _value("--from-file", "FILE", "CSV: topic,partition,offset or group,…; - is stdin.")
     ] = None,
-    to_group: Annotated[str | None, _value("--to-group", "GROUP", "Where another group is.")] = None,
+    to_group: Annotated[str | None, _value("--to-group", "GROUP", "Where this other group is.")] = None,
     undo: Annotated[
         str | None, _value("--undo", "LAST|ID", "Restore exactly what was there before this journal entry.")
     ] = None,

@@ -58,30 +58,30 @@ def command(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="Broker settings from a server.properties; those of --set come first.",
+            help="Broker settings from a server.properties; --set overrides them.",
         ),
     ] = None,
     metrics: Annotated[
         int | None,
         typer.Option(
-            "--metrics", metavar="PORT", help="Serve metrics for Prometheus; 0: a free port.", min=0
+            "--metrics", metavar="PORT", help="Serve metrics for Prometheus; 0 picks a free port.", min=0
         ),
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
     legacy: Annotated[
         bool,
-        typer.Option("--legacy", help="Serve the coordinator of the ZooKeeper era (draft for 0.9), too."),
+        typer.Option("--legacy", help="Also serve the coordinator of the ZooKeeper era (draft for 0.9)."),
     ] = False,
     legacy_port: Annotated[
         int | None,
-        typer.Option("--legacy-port", metavar="N", help="Its first port; by default free ones.", min=0),
+        typer.Option("--legacy-port", metavar="N", help="Its first port; free ones by default.", min=0),
     ] = None,
     tree_port: Annotated[
         int | None,
         typer.Option(
             "--tree-port",
             metavar="N",
-            help="Where its tree in this process answers as ZooKeeper does; by default a free one.",
+            help="Port at which its in-process tree answers like ZooKeeper; a free one by default.",
             min=0,
         ),
     ] = None,
@@ -94,14 +94,14 @@ def command(
         typer.Option(
             "--zookeeper",
             metavar="HOST:PORT,…[/chroot]",
-            help="Where it keeps its groups; by default in this process.",
+            help="Where it keeps its groups; in this process by default.",
         ),
     ] = None,
 ) -> ExitCode:
     """Serve the embedded cluster on TCP until Ctrl-C or SIGTERM.
 
     Listens on 127.0.0.1 only, unless the setting `listeners` says otherwise; beyond this machine only with
-    SASL_SSL, or SSL and certificates of clients. Passwords belong into --config's file, not behind --set.
+    SASL_SSL, or SSL and client certificates. Passwords belong in the file of --config, not in --set.
     Commands with --local on the same folder talk to it while it runs.
     """
     from kgroup.broker.locks.settings import listeners_apart

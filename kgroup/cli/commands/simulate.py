@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("classic", "consumer", "push")
 PUSH = "push"
-SCENARIOS = ("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "failover", "upgrade")
+SCENARIOS = (
+    *("rolling-bounce", "scale-out", "scale-in", "az-loss", "deploy-canary", "failover", "upgrade"),
+    *("scale-out-10", "zone-loss", "rolling-start"),
+)
 _TIMEOUTS = ("session.timeout", "heartbeat.interval")
 _COLUMNS = (
     Column("protocol"),
@@ -30,6 +33,7 @@ _COLUMNS = (
     Column("members", right=True),
     Column("partitions", right=True),
     Column("rebalances", right=True),
+    Column("assignments", right=True),
     Column("stop_the_world_ms", "STOP-THE-WORLD-MS", right=True),
     Column("unowned_partition_ms", "UNOWNED-PARTITION-MS", right=True),
     Column("partitions_moved", "MOVED", right=True),
@@ -39,6 +43,7 @@ _COLUMNS = (
     Column("messages_per_member_minute", "MSGS/MIN", right=True),
     Column("simulated_ms", wide=True, right=True),
 )
+_EXPECTS = Column("expects")
 
 
 @make(
@@ -47,6 +52,7 @@ _COLUMNS = (
         ("kgroup simulate --members 200 --partitions 400", "a rolling bounce, for each kind of group"),
         ("kgroup simulate --scenario az-loss --session-timeout 10s", "a third of the members is lost"),
         ("kgroup simulate --scenario examples/simulate-friday.yaml -o json", "a scenario of your own"),
+        ("kgroup simulate --scenario zone-loss --expecting", "the same with hot standbys"),
         ("kgroup simulate --like payments --html plan.html -b broker:9092", "as large as a live group"),
         ("kgroup simulate --seed 4711", "replay one of the random runs that test the coordinator"),
     ),
@@ -75,12 +81,23 @@ def command(
     ] = None,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", metavar="N", min=1, help="Partitions it reads.  [default: 4 a member]"),
+        typer.Option(
+            "--partitions", metavar="N", min=1, help="Partitions that the group reads.  [default: 4 a member]"
+        ),
     ] = None,
     session_timeout: Annotated[
         str | None,
-        typer.Option("--session-timeout", metavar="DURATION", help="Of members.  [default: 45s]"),
+        typer.Option(
+            "--session-timeout", metavar="DURATION", help="Session timeout of the members.  [default: 45s]"
+        ),
     ] = None,
+    expecting: Annotated[
+        bool,
+        typer.Option(
+            "--expecting",
+            help="Each kind once more with registered ids, or with standbys where some stand by.",
+        ),
+    ] = False,
     like: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +109,7 @@ def command(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Replay the random run of this seed, alone."),
+        typer.Option("--seed", metavar="N", min=0, help="Only replay the random run of this seed."),
     ] = None,
 ) -> ExitCode:
     """Play a scenario on a simulated group of each kind, and say what it costs.
@@ -109,6 +126,7 @@ def command(
             "--session-timeout": session_timeout,
             "--like": like,
             "--html": html,
+            "--expecting": expecting or None,
         }
         _refuse_with_seed([name for name, value in shaped.items() if value is not None])
         return _replay(env, seed)
@@ -117,13 +135,24 @@ def command(
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
-    results = compare(chosen, size, _kinds(protocol, static))
+    results = compare(chosen, size, _kinds(protocol, static), expecting=expecting)
     if html is not None:
         _write_page(html, chosen, size, results)
     rows = [_row(result) for result in results]
     data = {"scenario": chosen.name, "results": rows, "run": None}
     names = [f"{row['protocol']}-{'static' if row['static'] else 'dynamic'}" for row in rows]
-    return show(env, Result(data, (Table(_COLUMNS, rows),), "results", names))
+    columns = (*_COLUMNS[:2], _EXPECTS, *_COLUMNS[2:]) if expecting else _COLUMNS
+    table = Table(
+        columns, [{**row, "expects": _expects(result)} for row, result in zip(rows, results, strict=True)]
+    )
+    return show(env, Result(data, (table,), "results", names))
+
+
+def _expects(result: "PlanResult") -> str | None:
+    """What the group was told of its members before they came."""
+    if result.target_size is not None:
+        return f"size {result.target_size}"
+    return "ids" if result.registered else None
 
 
 def _refuse_with_seed(given: list[str]) -> None:

@@ -1,12 +1,12 @@
 """`kgroup upgrade`: from the classic to the consumer protocol, known before it is done."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
 from kgroup.cli.options import command as make
 from kgroup.cli.options import group as subcommands
@@ -43,13 +43,14 @@ def rehearse(
     env: Env,
     group: Group,
     files: Annotated[
-        list[Path] | None,
-        typer.Option("--files", metavar="PATH", help="Segment files or folders, no broker; repeatable."),
+        list[str] | None,
+        typer.Option("--files", metavar="PATH", help="Segment files, folders or URLs; repeatable."),
     ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A setting of the coordinator; repeatable."),
     ] = None,
+    storage_option: StorageOption = None,
 ) -> ExitCode:
     """Upgrade a copy of the group and downgrade it again, and show every record and epoch.
 
@@ -58,7 +59,7 @@ def rehearse(
     """
     from kgroup.cli.views.rehearsal import rehearse as perform
 
-    return perform(env, group, files or [], setting or [])
+    return perform(env, group, files or [], setting or [], storage_option)
 
 
 command = subcommands(

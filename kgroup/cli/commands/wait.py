@@ -36,7 +36,7 @@ def command(
         ),
     ],
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
+        str, typer.Option("--interval", metavar="DURATION", help="How often to poll.")
     ] = "500ms",
     stop_after: Annotated[
         str | None,
@@ -47,10 +47,10 @@ def command(
 ) -> ExitCode:
     """Wait until a condition holds for all the groups; exit code 7 if time runs out.
 
-    A group that does not exist counts as empty; for other conditions it is waited for. Outages are waited
-    out. Exit code 5 means that a group was not visible by the end, or that a pattern may match groups that
-    are not visible; 6 is the same for missing rights. A name with * ? [ is a pattern; '[*]' is the group
-    called *.
+    A group that does not exist counts as empty and as gone; for other conditions it is waited for. Outages
+    are survived. Exit code 5 means that a group was not visible by the end, or that a pattern may match
+    groups that are not visible; 6 is the same for missing rights. A name with * ? [ is a pattern; '[*]' is
+    the group called *.
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.cli.env.session import identity, open_admin

@@ -55,11 +55,11 @@ def command(
         typer.Option(
             "--notify-secret-file",
             metavar="FILE",
-            help="What signs the posts; else KGROUP_NOTIFY_SECRET or notify.secret of the context.",
+            help="Secret that signs the posts; else KGROUP_NOTIFY_SECRET, or the context's notify.secret.",
         ),
     ] = None,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often to look.")
+        str, typer.Option("--interval", metavar="DURATION", help="How often to poll.")
     ] = "1s",
     stop_after: Annotated[
         str | None,
@@ -70,9 +70,9 @@ def command(
 ) -> ExitCode:
     """Watch groups until Ctrl-C: a live view on a terminal, otherwise one line per difference.
 
-    Looks at intervals, so anything that begins and ends between two looks is missed; `replay-log` shows it.
-    Outages are reported and waited out; exit code 5 if something was not visible at the end.
-    Posts are signed and retried in order; each one that could not be delivered is named, and the code is 5.
+    Polls at intervals, so whatever begins and ends between two polls is missed; `replay-log` shows it.
+    Outages are reported and survived; exit code 5 if something was not visible at the end.
+    Posts are signed, and retried in order; any that could not be delivered is named, and the exit code is 5.
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.admin.read.watching import differences, sight_changes

@@ -103,7 +103,7 @@ def _tls(settings: "Resolved") -> "ssl.SSLContext":
     from kgroup.cli.env.secrets import secret
     from kgroup.client.properties.given import Given
     from kgroup.client.properties.tls import tls_of
-    from kgroup.client.stores.context import client_context
+    from kgroup.client.tls.context import client_context
 
     named = {
         name: settings.get(f"rest.{name}")

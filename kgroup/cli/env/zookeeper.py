@@ -120,7 +120,7 @@ def _refuse_unusable_files(security: "Security") -> None:
     """ConfigError for files that TLS cannot be made of: kazoo would only find them again and again."""
     from kgroup.client.properties.given import Given
     from kgroup.client.properties.tls import tls_of
-    from kgroup.client.stores.context import client_context
+    from kgroup.client.tls.context import client_context
 
     named = {
         "ssl.ca.location": security.ssl_ca,

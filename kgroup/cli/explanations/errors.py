@@ -36,9 +36,9 @@ def _error(
 ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.FENCED_INSTANCE_ID,
-        "The group.instance.id is in the group, but bound to another member id.",
+        "The group.instance.id is in use in the group, but under another member id.",
         classic="The process that gets it was replaced: another one joined with the same instance id and "
-        "took over its partitions. Fatal in the client that gets it; it must not retry.",
+        "took over its partitions. Fatal for the client that gets it; it must not retry.",
         consumer="A request named an instance id together with a member id that does not hold it. A second "
         "process that joins with a taken id gets UNRELEASED_INSTANCE_ID instead.",
         cause="Two processes share one group.instance.id: a rolling restart that starts the new pod before "
@@ -47,8 +47,8 @@ ERRORS: tuple[Entry, ...] = (
     ),
     _error(
         ErrorCode.UNRELEASED_INSTANCE_ID,
-        "The group.instance.id still belongs to a living member, so a newcomer may not take it.",
-        consumer="The newcomer is refused and the member in place keeps its partitions: the opposite of the "
+        "The group.instance.id still belongs to a live member, so a newcomer may not take it.",
+        consumer="The newcomer is refused and the existing member keeps its partitions: the opposite of the "
         "classic protocol, where the newcomer wins. It is let in once the holder leaves (epoch -2) or its "
         "session times out.",
         cause="A pod was killed without closing its consumer and came back before the session timeout, or "
@@ -62,16 +62,16 @@ ERRORS: tuple[Entry, ...] = (
         consumer="A commit with an older epoch is accepted for partitions the member has owned since that "
         "epoch or earlier (KIP-1251) and refused for the others; one refused partition rejects the whole "
         "request. A newer epoch is always refused. A fetch needs exactly the current epoch.",
-        cause="The commit crossed a rebalance on its way. Harmless when the client retries with its new "
-        "epoch; seen for long after that it means a process that no longer heartbeats still commits.",
+        cause="The commit crossed paths with a rebalance. Harmless if the client retries with its new "
+        "epoch; if it persists, a process that no longer sends heartbeats is still committing.",
     ),
     _error(
         ErrorCode.FENCED_MEMBER_EPOCH,
         "A heartbeat carries a member epoch the coordinator does not accept.",
         classic="Does not occur; the counterpart is ILLEGAL_GENERATION.",
-        consumer="The client gives up its partitions and joins again with epoch 0. It stays in the group "
-        "until then.",
-        cause="A paused process sends an old epoch, or the coordinator came back from an older log.",
+        consumer="The client gives up its partitions and joins again with epoch 0. Until then it stays in "
+        "the group.",
+        cause="A process that was paused sends an old epoch, or the coordinator came back with an older log.",
     ),
     _error(
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -79,23 +79,23 @@ ERRORS: tuple[Entry, ...] = (
         classic="The client joins again with an empty member id, as a new member.",
         consumer="The client joins again with epoch 0.",
         cause="The member was removed: its session timed out, it did not rejoin within the rebalance "
-        "timeout, or somebody removed it. For a removal: the instance id is not in the group.",
+        "timeout, or somebody removed it. In answer to a removal: the instance id is not in the group.",
         next=("kgroup describe GROUP --section members",),
     ),
     _error(
         ErrorCode.ILLEGAL_GENERATION,
         "The request carries a generation that is not the group's current one.",
-        classic="The client joins again. A commit refused with it is lost: the records behind it are read "
-        "again by the partition's new owner.",
+        classic="The client joins again. A commit refused with it is lost: the partition's new owner reads "
+        "those records again.",
         consumer="Only for members that still use the classic protocol, and for transactional commits with "
         "a stale epoch.",
         cause="The rebalance ended without this member: processing took longer than max.poll.interval.ms.",
     ),
     _error(
         ErrorCode.REBALANCE_IN_PROGRESS,
-        "The group is rebalancing and waits for members to join again.",
-        classic="Normal for a moment: the member's next poll rejoins. For long: one member does not rejoin, "
-        "and everybody waits for its rebalance timeout.",
+        "The group is rebalancing and is waiting for members to join again.",
+        classic="Normal for a moment: the member rejoins with its next poll. If it lasts, one member does "
+        "not rejoin, and everybody waits for its rebalance timeout.",
         consumer="Only for members that still use the classic protocol: they have a new assignment to fetch.",
         cause="A member joined, left or timed out, or a subscription changed.",
         next=("kgroup describe GROUP --section members",),
@@ -103,8 +103,8 @@ ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.NOT_COORDINATOR,
         "This broker is not the coordinator of the group.",
-        classic="The client looks the coordinator up again.",
-        consumer="The client looks the coordinator up again.",
+        classic="The client looks up the coordinator again.",
+        consumer="The client looks up the coordinator again.",
         cause="The group's __consumer_offsets partition has moved to another broker, or failed to load.",
         next=("kgroup coordinator GROUP",),
     ),
@@ -113,7 +113,7 @@ ERRORS: tuple[Entry, ...] = (
         "The group has no coordinator at the moment.",
         classic="The client retries.",
         consumer="The client retries.",
-        cause="The __consumer_offsets partition has no leader or is not created yet.",
+        cause="The __consumer_offsets partition has no leader, or has not been created yet.",
         next=("kgroup coordinator GROUP",),
     ),
     _error(
@@ -121,26 +121,26 @@ ERRORS: tuple[Entry, ...] = (
         "The coordinator is still reading the group's partition of __consumer_offsets.",
         classic="The client retries; heartbeats are answered as if all were well.",
         consumer="The client retries.",
-        cause="A broker restart or a leader change. Minutes of it: the partition is large because the log "
-        "cleaner is not keeping up.",
+        cause="A broker restart or a leader change. If it takes minutes, the partition is large because the "
+        "log cleaner is not keeping up.",
         next=("kgroup coordinator GROUP",),
     ),
     _error(
         ErrorCode.GROUP_ID_NOT_FOUND,
         "No such group.",
-        classic="The group does not exist, or has expired: it was empty and its offsets ran out.",
+        classic="The group does not exist, or has expired: it was empty and the last of its offsets expired.",
         consumer="Also what the first consumer-protocol member gets when its classic group cannot be "
         "upgraded: the migration policy forbids it, or an assignment carries user data of a custom or "
         "cooperative-sticky assignor.",
-        cause="A misspelt id or the wrong cluster; for a joining member: a refused upgrade.",
+        cause="A misspelt id or the wrong cluster; for a member that joins, a refused upgrade.",
         next=("kgroup list", DESCRIBE),
     ),
     _error(
         ErrorCode.NON_EMPTY_GROUP,
-        "The group has members, and this needs an empty group.",
-        classic="Deleting a group and resetting its offsets need all members gone.",
+        "The group has members, and this operation needs an empty group.",
+        classic="All members must be gone before a group can be deleted or its offsets reset.",
         consumer="The same. A static member that left (epoch -2) still counts until its session times out.",
-        cause="A consumer still runs, or a static member has not expired.",
+        cause="A consumer is still running, or a static member has not expired yet.",
         next=("kgroup describe GROUP --section members", "kgroup remove-members GROUP --all"),
     ),
     _error(
@@ -148,7 +148,7 @@ ERRORS: tuple[Entry, ...] = (
         "Offsets of a topic cannot be deleted while members subscribe to it.",
         classic="Every topic counts as subscribed while a member's subscription cannot be read.",
         consumer="Topics matched by a member's regular expression count too.",
-        cause="A consumer of the topic still runs.",
+        cause="A consumer of the topic is still running.",
         next=("kgroup describe GROUP --section members",),
     ),
     _error(
@@ -156,15 +156,16 @@ ERRORS: tuple[Entry, ...] = (
         "The coordinator has handed out a member id; join again with it.",
         classic="Normal: the first answer to every dynamic member (KIP-394). Static members never get it.",
         consumer="Only for members that still use the classic protocol.",
-        cause="Part of joining. In logs again and again: the client never gets to its second join.",
+        cause="Part of joining. If it keeps appearing in the logs, the client never gets to its second join.",
     ),
     _error(
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-        "The member shares no protocol (assignor) with the others, or the group is of another type.",
-        classic="Every member needs at least one common partition.assignment.strategy.",
+        "The member has no protocol (assignor) in common with the others, or the group is of another type.",
+        classic="All members must have at least one partition.assignment.strategy in common.",
         consumer="A classic member wants to join while the migration policy does not allow a mixed group, "
         "or shares no assignor with the classic members in it.",
-        cause="An assignor was exchanged in one step. Roll twice: first with both, then without the old one.",
+        cause="The assignor was changed in one step. Do two rolling restarts: first with both, then without "
+        "the old one.",
         next=("kgroup describe GROUP --section members",),
     ),
     _error(
@@ -181,8 +182,8 @@ ERRORS: tuple[Entry, ...] = (
         "The subscription's regular expression is not valid RE2.",
         consumer="The broker evaluates it, with RE2: no look-around and no back-references, and the whole "
         "topic name must match.",
-        cause="A Java pattern that RE2 does not know, moved over from the classic protocol where the client "
-        "evaluated it.",
+        cause="A Java pattern that RE2 does not support, carried over from the classic protocol, where the "
+        "client evaluates it.",
         next=(),
     ),
     _error(
@@ -190,7 +191,8 @@ ERRORS: tuple[Entry, ...] = (
         "The coordinator has no server-side assignor of that name.",
         consumer="group.remote.assignor names it; brokers offer uniform and range, and what "
         "group.consumer.assignors adds.",
-        cause="A client-side strategy name (cooperative-sticky, roundrobin) used as a remote assignor.",
+        cause="The name of a client-side strategy (cooperative-sticky, roundrobin) used as a remote "
+        "assignor.",
         next=(),
     ),
     _error(
@@ -210,12 +212,12 @@ ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
         "No transaction state is kept for this transactional id.",
-        cause="The id expired (transactional.id.expiration.ms) or never was used on this cluster.",
+        cause="The id has expired (transactional.id.expiration.ms), or was never used on this cluster.",
         next=(),
     ),
     _error(
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
-        "The offset belongs to a transaction that is not finished; a read-committed reader must wait.",
+        "The offset is part of a transaction that is still open; a read-committed reader must wait.",
         classic="The client retries until the transaction commits or aborts.",
         consumer="The client retries until the transaction commits or aborts.",
         cause="A transaction in flight; for long: a hanging one.",
@@ -231,14 +233,14 @@ ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.OFFSET_METADATA_TOO_LARGE,
         "The metadata string of a commit is longer than offset.metadata.max.bytes.",
-        cause="A client stores state in the commit metadata. Only that partition is refused.",
+        cause="A client keeps state in the metadata of its commits. Only that partition is refused.",
         next=("kgroup describe GROUP --section offsets -o json",),
     ),
     _error(
         ErrorCode.INVALID_SESSION_TIMEOUT,
-        "The session timeout lies outside the broker's limits.",
+        "The session timeout is outside the broker's limits.",
         classic="Limits: group.min.session.timeout.ms to group.max.session.timeout.ms, both inclusive.",
-        consumer="Does not occur: session timeouts are a group setting (consumer.session.timeout.ms).",
+        consumer="Does not occur: the session timeout is a group setting (consumer.session.timeout.ms).",
         cause="A session.timeout.ms above 30 minutes or below 6 seconds, with default limits.",
         next=(),
     ),
@@ -268,14 +270,14 @@ ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "The topic or partition does not exist on this broker.",
-        cause="A deleted or misspelt topic, or metadata that is a moment old.",
+        cause="A deleted or misspelt topic, or metadata that is slightly out of date.",
         next=("kgroup describe GROUP --section offsets",),
     ),
     _error(
         ErrorCode.UNSUPPORTED_VERSION,
         "The broker does not serve this request, or not in this version.",
         classic="A static member needs a broker of 2.3 or later.",
-        consumer="The consumer protocol is off on this broker: it needs 4.0, or group.version=1.",
+        consumer="The consumer protocol is off on this broker: it needs Kafka 4.0 and group.version=1.",
         cause="An old broker or a disabled feature.",
         next=(),
     ),

@@ -9,7 +9,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     Entry(
         "Stable",
         "group-state",
-        "Every member has its assignment; nothing to do.",
+        "Every member has its assignment; there is nothing to do.",
         classic="All members have synced the current generation.",
         consumer="All members are at the current epoch and own what they should.",
         next=(DESCRIBE,),
@@ -28,9 +28,9 @@ GROUP_STATES: tuple[Entry, ...] = (
         "Unsettled",
         "group-state",
         "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered, and a partition has no "
-        "owner, or one that is not registered.",
-        cause="A rebalance under way, or one that failed: ZooKeeper does not tell which. For long: a "
-        "consumer gave up with ConsumerRebalanceFailedException and waits to be restarted.",
+        "owner, or an owner that is not registered.",
+        cause="A rebalance in progress, or one that failed: ZooKeeper does not say which. If it lasts, a "
+        "consumer gave up with ConsumerRebalanceFailedException and has to be restarted.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),
     Entry(
@@ -38,14 +38,14 @@ GROUP_STATES: tuple[Entry, ...] = (
         "group-state",
         "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered; whether all their partitions "
         "have owners cannot be told.",
-        cause="A topic pattern that only Java reads, or nodes that may not be read.",
+        cause="A topic pattern that only Java understands, or nodes that may not be read.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),
     Entry(
         "Unknown",
         "group-state",
-        "A group in ZooKeeper (Kafka 0.8 to 1.1) of which it is not known whether anybody reads with it.",
-        cause="Partitions have owners and nobody is registered, or the registrations may not be read.",
+        "A group in ZooKeeper (Kafka 0.8 to 1.1); it is not known whether anybody is using it.",
+        cause="Partitions have owners although nobody is registered, or the registrations may not be read.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),
     Entry(
@@ -62,30 +62,31 @@ GROUP_STATES: tuple[Entry, ...] = (
         "PreparingRebalance",
         "group-state",
         "A rebalance has begun and waits for all members to join again.",
-        classic="Nobody waits longer than the largest rebalance timeout of the members; then those that "
-        "have not rejoined are dropped, static members excepted. A first join into an empty group waits "
+        classic="It lasts no longer than the largest rebalance timeout of the members; those that have not "
+        "rejoined by then are dropped, except static members. The first join to an empty group waits "
         "group.initial.rebalance.delay.ms.",
         consumer="Does not occur; see Reconciling.",
-        cause="For long: one member is busy between two polls, or dead and not yet timed out.",
+        cause="If it lasts, a member is busy between two polls, or dead and not yet timed out.",
         next=(MEMBERS,),
         aliases=("Preparing",),
     ),
     Entry(
         "CompletingRebalance",
         "group-state",
-        "All have joined; the members wait for the leader's assignment.",
+        "All have joined; the members are waiting for the leader's assignment.",
         classic="Members that do not sync within the rebalance timeout are removed, the leader included.",
         consumer="Does not occur; see Assigning.",
-        cause="For long: the leader is slow, crashed while assigning, or reading metadata of many topics.",
+        cause="If it lasts, the leader is slow, crashed while assigning, or is reading the metadata of many "
+        "topics.",
         next=(MEMBERS,),
         aliases=("Completing", "AwaitingSync"),
     ),
     Entry(
         "Assigning",
         "group-state",
-        "The group epoch has moved on and a new target assignment is not computed yet.",
+        "The group epoch has moved on, and the new target assignment has not been computed yet.",
         classic="Does not occur.",
-        consumer="The next heartbeat of any member computes it. For long: no member heartbeats, or "
+        consumer="The next heartbeat of any member computes it. If it lasts, no member sends heartbeats, or "
         "group.consumer.assignment.interval.ms holds it back.",
         cause="A member joined, left or changed its subscription; a topic changed; the coordinator has "
         "just loaded the group.",
@@ -99,21 +100,22 @@ GROUP_STATES: tuple[Entry, ...] = (
         consumer="Members give up partitions first, then others take them; no member stops as a whole. "
         "Also shown for hours while a static member is away (epoch -2): nobody reads its partitions until "
         "it returns or its session times out.",
-        cause="For long: a member has not confirmed a revocation, or a static member left for now.",
+        cause="If it lasts, a member has not confirmed a revocation, or a static member has left "
+        "temporarily.",
         next=(MEMBERS, "kgroup explain revoking"),
     ),
     Entry(
         "NotReady",
         "group-state",
-        "A Streams group misses topics it needs before tasks can be assigned.",
+        "A Streams group lacks topics that it needs before tasks can be assigned.",
         consumer="Streams groups only (KIP-1071).",
-        cause="A source topic is missing or internal topics are being created.",
+        cause="A source topic is missing, or internal topics are still being created.",
         next=(DESCRIBE,),
     ),
     Entry(
         "Unknown",
         "group-state",
-        "The broker answered a state this version does not know.",
+        "The broker reported a state that this version does not know.",
         cause="A broker newer than this tool.",
         next=("kgroup --version",),
     ),
@@ -123,7 +125,7 @@ MEMBER_STATES: tuple[Entry, ...] = (
     Entry(
         "revoking",
         "member-state",
-        "The member must give up partitions and has not confirmed it.",
+        "The member must give up partitions and has not confirmed that it did.",
         classic="Cooperative members revoke between two joins; eager members give up everything at once.",
         consumer="Its epoch stays behind until it confirms. After its rebalance timeout it is removed from "
         "the group.",
@@ -134,10 +136,10 @@ MEMBER_STATES: tuple[Entry, ...] = (
     Entry(
         "waiting",
         "member-state",
-        "The member is to get partitions that another member has not released.",
+        "The member is waiting for partitions that another member has not released.",
         consumer="It is at the current epoch and reads what it already owns; the rest follows partition by "
         "partition.",
-        cause="Another member is revoking, or a static member that left for now still holds them.",
+        cause="Another member is revoking, or a static member that left temporarily still holds them.",
         next=(MEMBERS,),
         aliases=("UNRELEASED_PARTITIONS", "UnreleasedPartitions"),
     ),
@@ -145,10 +147,10 @@ MEMBER_STATES: tuple[Entry, ...] = (
         "left",
         "member-state",
         "A static member that shut down and may come back: member epoch -2.",
-        classic="Does not show: a stopped static member looks like a living one until its session times out.",
-        consumer="It keeps its partitions and nobody reads them. When it returns with the same "
-        "group.instance.id it gets them back without a rebalance; when its session times out they move.",
-        cause="A rolling restart. For long: a scaled-down deployment.",
+        classic="Not visible: a stopped static member looks like a live one until its session times out.",
+        consumer="It keeps its partitions, and nobody reads them. If it returns with the same "
+        "group.instance.id, it gets them back without a rebalance; if its session times out, they move.",
+        cause="A rolling restart. If it lasts, a deployment that was scaled down.",
         next=("kgroup remove-members GROUP --left-only",),
         aliases=("-2", "left-temporarily"),
     ),
@@ -156,12 +158,12 @@ MEMBER_STATES: tuple[Entry, ...] = (
         "static member",
         "member-state",
         "A member with a group.instance.id (KIP-345): its place in the group outlives its process.",
-        classic="Closing or restarting sends no LeaveGroup. Back within its session timeout it has its old "
-        "assignment under a new member id, without a rebalance.",
-        consumer="The same; a member that closes says so with epoch -2, and shows as left.",
-        cause="A choice of kept state over a fast reaction: nobody reads the partitions of a member that is "
-        "away before its session timeout. Set the timeout longer than a restart takes, let the platform "
-        "watch the processes, and remove those that will not return.",
+        classic="Closing or restarting it sends no LeaveGroup. If it is back within its session timeout, it "
+        "has its old assignment under a new member id, without a rebalance.",
+        consumer="The same; a member that closes says so with epoch -2, and is shown as left.",
+        cause="It favours keeping state over reacting fast: nobody reads the partitions of a member that is "
+        "away until its session times out. Make the timeout longer than a restart takes, let the platform "
+        "watch the processes, and remove members that will not return.",
         next=("kgroup describe GROUP --by instance", "kgroup remove-members GROUP --instance-id ID"),
         aliases=("static membership", "static", "group.instance.id"),
     ),
@@ -169,9 +171,9 @@ MEMBER_STATES: tuple[Entry, ...] = (
         "member epoch",
         "member-state",
         "A member's version of the assignment in the consumer protocol (KIP-848).",
-        classic="The group's generation takes its place.",
-        consumer="0 joining, -1 leaving, -2 static member away, otherwise the target epoch the member has "
-        "reached. Never above the assignment epoch, which is never above the group epoch.",
+        classic="The group's generation serves instead.",
+        consumer="0: joining, -1: leaving, -2: static member away; otherwise the target epoch that the "
+        "member has reached. Never above the assignment epoch, which is never above the group epoch.",
         next=(MEMBERS,),
         aliases=("member_epoch", "group epoch", "assignment epoch", "generation"),
     ),

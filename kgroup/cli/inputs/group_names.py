@@ -76,7 +76,7 @@ def _no_match(name: str, unseen: "Iterable[ItemError]") -> Failure:
 
     code = of_seen(ExitCode.OK, unseen)
     if code is ExitCode.OK:
-        hint = "kgroup list shows the groups there are"
+        hint = "kgroup list shows which groups there are"
         return Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no group matches {name!r}", hint, name)
     why = "; ".join(error.message for error in unseen)
     message = f"no group that can be seen matches {name!r}, and not all can be seen: {why}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
@@ -150,15 +149,15 @@ def _no_cycles() -> Iterator[None]:
 
 
 @contextmanager
-def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[Source]:
-    """The logs to read: of files, or of the cluster `env` names, only the partitions that matter."""
-    if files:
-        from kgroup.history.sources.logs import segment_logs, topic_names_near
+def opened(
+    env: Env, files: Sequence[str], selection: Selection, options: Sequence[str] | None = None
+) -> Iterator[Source]:
+    """The logs to read: of files by path or URL, reached by `options`, or of the cluster `env` names.
 
-        logs = segment_logs(files)
-        sizes = [log.size for log in logs]
-        found: list[OffsetsLog] = [*logs]
-        yield Source(found, topic_names_near(files), sizes=sizes, env=env)
+    Of a cluster only the partitions that matter.
+    """
+    if files:
+        yield _of_files(env, files, options)
         return
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.domain import offsets_partition_of
@@ -180,9 +179,23 @@ def opened(env: Env, files: Sequence[Path], selection: Selection) -> Iterator[So
         )
 
 
+def _of_files(env: Env, files: Sequence[str], options: Sequence[str] | None) -> Source:
+    from kgroup.cli.inputs.locations import storage_options
+    from kgroup.history.sources.logs import logs_of, segments_of, topic_names_near
+    from kgroup.storage.location import Location
+
+    places = list(map(Location.parse, files))
+    look = segments_of(places, storage_options(env, options))
+    for note in look.notes:
+        env.note(note)
+    logs = logs_of(look)
+    found: list[OffsetsLog] = [*logs]
+    return Source(found, topic_names_near(places, look.beside), sizes=[log.size for log in logs], env=env)
+
+
 def event_json(event: "Event") -> Document:
     """One event as it is printed; names as docs/json-output.md fixes them."""
-    consumer = event.protocol == "consumer"
+    epochs = event.protocol in ("consumer", "streams")
     return {
         "offset": event.offset,
         "end_offset": event.end_offset,
@@ -192,8 +205,8 @@ def event_json(event: "Event") -> Document:
         "end_timestamp_ms": event.end_timestamp_ms,
         "group_id": event.group or None,
         "type": event.protocol or None,
-        "generation": None if consumer or event.epoch < 0 else event.epoch,
-        "group_epoch": event.epoch if consumer else None,
+        "generation": None if epochs or event.epoch < 0 else event.epoch,
+        "group_epoch": event.epoch if epochs and event.epoch >= 0 else None,
         "member_epoch": event.member_epoch,
         "event": event.kind.value,
         "member_id": event.member_id,
@@ -274,7 +287,7 @@ def damage(story: "Story") -> tuple[list[ShownError], ExitCode]:
     """An error for each damaged range and each log of another topic, and the exit code they stand for."""
     strangers = foreign(story)
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
-    hint = "what lies before and behind it was read" if read else None
+    hint = "what comes before and after it was read" if read else None
     errors = [
         ShownError(code="CORRUPT_MESSAGE", message=str(bad), hint=hint, item=bad.source) for bad in story.bad
     ]
@@ -342,7 +355,7 @@ def foreign(story: "Story") -> set[int]:
 def unseen(story: "Story", selection: Selection) -> list[ShownError]:
     """An error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
-    hint = "a deleted group is gone from a compacted log; kgroup list shows the groups there are"
+    hint = "a deleted group is gone from a compacted log; kgroup list shows which groups there are"
     if any(covered.failure is not None for covered in story.coverage):
         hint = "not all was read, so it may be there"
     return [

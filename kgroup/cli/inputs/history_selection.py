@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
@@ -125,7 +124,7 @@ class Outside:
         return " and ".join(parts)
 
 
-def without_paths(names: Sequence[str], files: Sequence[Path]) -> tuple[list[str], list[Path]]:
+def without_paths(names: Sequence[str], files: Sequence[str]) -> tuple[list[str], list[str]]:
     """Groups and files as they were meant: all that a shell makes of `--files backup/*.log` are files.
 
     With --files given, a name that is a segment on this disk, or a folder of them, is one more of the files.
@@ -134,8 +133,8 @@ def without_paths(names: Sequence[str], files: Sequence[Path]) -> tuple[list[str
         return list(names), []
     from kgroup.history.sources.logs import looks_like_segments
 
-    more = [name for name in names if looks_like_segments(Path(name))]
-    return [name for name in names if name not in more], [*files, *map(Path, more)]
+    more = [name for name in names if looks_like_segments(name)]
+    return [name for name in names if name not in more], [*files, *more]
 
 
 def note_span(env: Env, selection: Selection) -> None:

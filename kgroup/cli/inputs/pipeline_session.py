@@ -6,14 +6,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.errors import ConfigError
 from kgroup.shell import word
 
 if TYPE_CHECKING:
-    from kgroup.pipeline.read.inputs import Input, Since
+    from kgroup.pipeline.read.inputs import Input, Segments, Since
     from kgroup.pipeline.tables.store import Store
 
 LOCAL = "local[*]"
+
+
+@contextmanager
+def opened_sql(env: Env, master: str | None, conf: Sequence[str] | None, remote: str | None) -> Iterator[Any]:
+    """A SparkSession for questions: of the Spark Connect server `remote`, else as `opened_spark`."""
+    if remote is None:
+        with opened_spark(env, master, conf) as spark:
+            yield spark
+        return
+    if master or conf:
+        hint = "what Spark Connect's server was started with holds there"
+        raise ConfigError("--remote goes with neither --master nor --conf", hint)
+    from kgroup.pipeline.spark.remote import ConnectDenied, remote_session
+
+    try:
+        with remote_session(remote) as spark:
+            yield spark
+    except ConnectDenied as error:
+        raise Failure(ExitCode.NOT_AUTHORISED, "NOT_AUTHORISED", str(error), error.hint) from error
 
 
 @contextmanager
@@ -48,8 +68,21 @@ def opened_spark(
             yield spark
 
 
-def opened_input(env: Env, sources: Sequence[Path], since: str | None) -> "Input":
-    """What a run reads: `sources`, else the topic of the cluster that `env` names.
+def segments_at(
+    env: Env, sources: Sequence[str], options: Sequence[str] | None, since: "Since | None" = None
+) -> "Segments":
+    """The segments at these paths and URLs, reached by `options`."""
+    from kgroup.cli.inputs.locations import storage_options
+    from kgroup.pipeline.read.inputs import Segments
+    from kgroup.storage.location import Location
+
+    return Segments.of(list(map(Location.parse, sources)), since, storage_options(env, options))
+
+
+def opened_input(
+    env: Env, sources: Sequence[str], since: str | None, options: Sequence[str] | None = None
+) -> "Input":
+    """What a run reads: `sources`, reached by `options`, else the topic of the cluster that `env` names.
 
     An embedded cluster that nobody serves is read from its folder.
     """
@@ -58,7 +91,7 @@ def opened_input(env: Env, sources: Sequence[Path], since: str | None) -> "Input
 
     begin = _since(since) if since else None
     if sources:
-        return Segments.of(sources, begin)
+        return segments_at(env, sources, options, begin)
     found = connection_of(env)
     return Segments.of([found], begin) if isinstance(found, Path) else LiveCluster(found, begin)
 
@@ -79,15 +112,21 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def opened_store(folder: Path) -> "Store":
-    """The tables in `folder`; ConfigError when there are none, or the extra is missing."""
+def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store":
+    """The tables at a path or URL; ConfigError when there are none, or the extra is missing."""
+    from kgroup.cli.inputs.locations import storage_options
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
     from kgroup.pipeline.tables.store import Store
 
-    store = Store(folder)
+    return filled(Store(tables, storage_options(env, options)))
+
+
+def filled(store: "Store") -> "Store":
+    """The same tables; ConfigError when there are none."""
     if store.empty:
-        hint = f"kgroup pipeline run SEGMENTS --out {word(str(folder))} makes them"
-        raise ConfigError(f"{folder} holds no tables of the pipeline", hint)
+        where = store.place.uri()
+        hint = f"kgroup pipeline run SEGMENTS --out {word(where)} makes them"
+        raise ConfigError(f"{where} holds no tables of the pipeline", hint)
     return store

@@ -16,6 +16,7 @@ from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, name_of
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.tables import (
+    Column,
     Table,
     cell_text,
     plain_lines,
@@ -73,13 +74,13 @@ class Result:
 
 def show(env: Env, result: Result) -> ExitCode:
     """Print `result` as `env` asks, its item errors on stderr, and return its exit code."""
-    printers = {"json": _print_json, "yaml": _print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
+    printers = {"json": _print_json, "yaml": print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
     if env.output.format == "name":
         for name in result.names:
             # One line a name: one that holds a line feed or a control character must not pass for others.
             print(clean(name))
     else:
-        printers.get(env.output.format, _print_blocks)(env, result)
+        printers.get(env.output.format, _print_result)(env, result)
     sys.stdout.flush()
     for error in result.errors:
         print_error(error.message, error.hint)
@@ -108,13 +109,13 @@ def envelope(env: Env, result: Result) -> Document:
 def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
     """The envelope of a command that failed as a whole: no data, one error."""
     result = Result(data={}, errors=(ShownError.of(error),), exit_code=code)
-    (_print_yaml if env.output.format == "yaml" else _print_json)(env, result)
+    (print_yaml if env.output.format == "yaml" else _print_json)(env, result)
 
 
 def _print_json(env: Env, result: Result) -> None:
-    import json
+    from kgroup.cli.output.documents import indented
 
-    print(_visible(json.dumps(envelope(env, result), indent=2, ensure_ascii=False)))
+    print(visible(indented(envelope(env, result))))
 
 
 def json_line(command: str, row: Mapping[str, object]) -> str:
@@ -122,10 +123,10 @@ def json_line(command: str, row: Mapping[str, object]) -> str:
     import json
 
     document = {"schema": schema_id(command), **row}
-    return _visible(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+    return visible(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """JSON text in which no character is invisible or moves others: those become escapes of JSON."""
     return text if text.isascii() else _BEYOND_ASCII.sub(_escaped, text)
 
@@ -139,7 +140,8 @@ def _escaped(match: re.Match[str]) -> str:
     return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
 
-def _print_yaml(env: Env, result: Result) -> None:
+def print_yaml(env: Env, result: Result) -> None:
+    """Print the envelope as YAML."""
     import yaml
 
     plain = _plain(envelope(env, result))
@@ -169,14 +171,19 @@ def _print_ndjson(env: Env, result: Result) -> None:
 
 
 def _print_csv(env: Env, result: Result) -> None:
-    import csv
-
     table = result.main_table
     if table is None:
         raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")
+    print_csv(env, table)
+
+
+def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:
+    """Print a table as CSV; `headers` is off for what continues one."""
+    import csv
+
     columns = table.chosen(env.output.columns, wide=True)
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    if env.output.headers:
+    if headers and env.output.headers:
         writer.writerow([c.key for c in columns])
     for row in table.rows:
         values = [row.get(c.key) for c in columns]
@@ -192,13 +199,17 @@ def _csv_cell(value: object, terminal: bool) -> object:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else cell_text(value)
 
 
-def _print_blocks(env: Env, result: Result) -> None:
-    out = env.output
+def _print_result(env: Env, result: Result) -> None:
     main = result.main_table
-    for block in result.blocks:
+    print_blocks(env, result.blocks, None if main is None else main.columns)
+
+
+def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ...] | None) -> None:
+    """Print lines and tables as a person reads them; `--columns` is about tables with the columns `main`."""
+    out = env.output
+    for block in blocks:
         if isinstance(block, Table):
-            of_main = main is not None and block.columns is main.columns
-            _print_table(env, block, out.columns if of_main else None)
+            _print_table(env, block, out.columns if block.columns == main else None)
         else:
             _print_line(clean(block), out.terminal)
 
@@ -229,8 +240,10 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
     if painted or longest > width:
         print_rich(table, columns, out.headers, out.color, max(width, 20))
         return
-    for i, line in enumerate(lines):
-        print(f"\033[1m{line}\033[0m" if out.color and out.headers and i == 0 else line)
+    if out.color and out.headers and lines:
+        lines[0] = f"\033[1m{lines[0]}\033[0m"
+    if lines:
+        print("\n".join(lines))
 
 
 def _terminal_width() -> int:

@@ -29,10 +29,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell."""
+    """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell.
+
+    `varied` where the columns depend on the rows, so that another part of the same answer may have others.
+    """
 
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, object]]
+    varied: bool = False
 
     def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
         """The columns to show; ConfigError names the ones there are when a wanted one is missing."""
@@ -64,15 +68,32 @@ def cell_text(value: object) -> str:
 
 def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Iterator[str]:
     """The table as aligned lines, two blanks between columns, never cut or wrapped."""
-    body = [[cell_text(row.get(c.key)) for c in columns] for row in table.rows]
-    lines = [[c.heading for c in columns], *body] if headers else body
-    widths = [max((len(line[i]) for line in lines), default=0) for i in range(len(columns))]
-    for line in lines:
-        cells = (
-            text.rjust(width) if column.right else text.ljust(width)
-            for text, width, column in zip(line, widths, columns, strict=True)
-        )
-        yield "  ".join(cells).rstrip()
+    aligned = []
+    for column in columns:
+        cells = [column.heading, *_cells(table, column)] if headers else _cells(table, column)
+        width = max(map(len, cells), default=0)
+        place = str.rjust if column.right else str.ljust
+        aligned.append([place(text, width) for text in cells])
+    for line in zip(*aligned, strict=True):
+        yield "  ".join(line).rstrip()
+
+
+def _cells(table: Table, column: Column) -> list[str]:
+    """A column's texts; what long tables are made of, numbers and the same few names, takes the short way."""
+    names = _Names()
+    values = [row.get(column.key) for row in table.rows]
+    return [
+        str(value) if type(value) is int else names[value] if type(value) is str else cell_text(value)
+        for value in values
+    ]
+
+
+class _Names(dict[str, str]):
+    """Names as cells, each looked at once."""
+
+    def __missing__(self, name: str) -> str:
+        self[name] = text = cell_text(name)
+        return text
 
 
 _READABLE = 12

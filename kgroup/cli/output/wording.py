@@ -79,6 +79,11 @@ def short_member_id(member_id: str) -> str:
     return member_id[:8] if _KAFKA_UUID.fullmatch(member_id) else member_id
 
 
+def short_process_id(process_id: str) -> str:
+    """A process id cut likewise; Kafka Streams makes them as UUIDs, and one that is short stays whole."""
+    return f"{process_id[:8]}…" if len(process_id) > 12 else process_id
+
+
 def grouped(number: int) -> str:
     """A number with blanks between thousands, for prose."""
     return f"{number:,}".replace(",", " ")
@@ -109,9 +114,15 @@ def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
 
     What went wrong stays; OK becomes NOT_AUTHORISED where rights are the only reason, else PARTIAL.
     """
-    codes = set(exit_codes(unseen))
-    if not codes or code not in (ExitCode.OK, ExitCode.NOT_AUTHORISED):
+    names = [error.code for error in unseen]
+    if not names or code not in (ExitCode.OK, ExitCode.NOT_AUTHORISED):
         return code
+    return only_rights(names)
+
+
+def only_rights(names: Iterable[str]) -> ExitCode:
+    """What errors of these names hide: NOT_AUTHORISED where all are of missing rights, else PARTIAL."""
+    codes = {of_code_name(name) for name in names}
     return ExitCode.NOT_AUTHORISED if codes == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
 
 

@@ -16,6 +16,23 @@ ASSIGNMENT = array(record(topic=STRING, partitions=array(INTEGER)))
 TYPE = one_of("classic", "consumer", "share", "streams", "zookeeper", "unknown")
 _TASKS = array(record(subtopology_id=STRING, partitions=array(INTEGER)))
 TASKS = record(active=_TASKS, standby=_TASKS, warmup=_TASKS)
+PROCESS = record(
+    process_id=STRING,
+    topology_epoch=INTEGER,
+    endpoint=nullable(STRING),
+    client_tags=array(record(key=STRING, value=STRING)),
+)
+TOPOLOGY = record(
+    epoch=INTEGER,
+    subtopologies=array(
+        record(
+            subtopology_id=STRING,
+            source_topics=array(STRING),
+            repartition_topics=array(STRING),
+            changelog_topics=array(STRING),
+        )
+    ),
+)
 
 MEMBER = record(
     member_id=STRING,
@@ -34,6 +51,7 @@ MEMBER = record(
     instance_id_known=BOOLEAN,
     tasks=nullable(TASKS),
     target_tasks=nullable(TASKS),
+    process=nullable(PROCESS),
     session_timeout_ms=nullable(INTEGER),
     failed_pings=nullable(INTEGER),
     connect=nullable(CONNECT_WORKER),
@@ -56,6 +74,16 @@ OFFSET = record(
     reason=nullable(STRING),
     assigned_epoch=nullable(INTEGER),
     owner_thread=nullable(STRING),
+)
+_NAMES = nullable(array(STRING))
+REGISTRATION = record(
+    instance_ids=_NAMES,
+    missing=_NAMES,
+    held=_NAMES,
+    wait_ms=nullable(INTEGER),
+    target_size=nullable(INTEGER),
+    active=_NAMES,
+    standby=_NAMES,
 )
 FINDING = record(
     code={"type": "string", "pattern": "^KG[0-9]{3}$"},
@@ -82,6 +110,9 @@ GROUP = record(
     coordinator_epoch=nullable(INTEGER),
     application=nullable(APPLICATION),
     no_offsets=nullable(STRING),
+    topology=nullable(TOPOLOGY),
+    registration=nullable(REGISTRATION),
+    registration_known=BOOLEAN,
     findings=array(FINDING),
 )
 
@@ -118,6 +149,23 @@ _ACL: Mapping[str, Schema] = {
     "permission": one_of("ALLOW", "DENY"),
 }
 
+_REGISTRATION = record(
+    group_id=STRING,
+    executed=BOOLEAN,
+    journal_id=nullable(STRING),
+    instances=array(
+        record(
+            instance_id=STRING,
+            member_id=nullable(STRING),
+            registered=BOOLEAN,
+            result=one_of("planned", "done", "unchanged", "not_found"),
+            effect=STRING,
+        )
+    ),
+    missing=array(STRING),
+    settings=array(record(setting=STRING, before=nullable(STRING), after=nullable(STRING))),
+)
+
 GROUPS: Mapping[str, Schema] = {
     "list": record(
         groups=array(
@@ -146,6 +194,8 @@ GROUPS: Mapping[str, Schema] = {
             )
         ),
     ),
+    "member register": _REGISTRATION,
+    "member unregister": _REGISTRATION,
     "cluster status": record(
         cluster_id=nullable(STRING),
         controller_id=nullable(INTEGER),

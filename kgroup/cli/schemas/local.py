@@ -16,6 +16,7 @@ LOCAL: Mapping[str, Schema] = {
                 members=INTEGER,
                 partitions=INTEGER,
                 rebalances=INTEGER,
+                assignments=INTEGER,
                 stop_the_world_ms=INTEGER,
                 unowned_partition_ms=INTEGER,
                 partitions_moved=INTEGER,
@@ -25,6 +26,8 @@ LOCAL: Mapping[str, Schema] = {
                 messages_per_member_minute=NUMBER,
                 simulated_ms=INTEGER,
                 events=INTEGER,
+                registered=BOOLEAN,
+                target_size=nullable(INTEGER),
             )
         ),
         run=nullable(

@@ -13,6 +13,7 @@ PIPELINE: Mapping[str, Schema] = {
         splits=INTEGER,
         rows=array(record(table=STRING, rows=INTEGER)),
         coverage=array(COVERAGE),
+        workers=array(record(host=STRING, kgroup=STRING, loops=STRING)),
     ),
     "pipeline query": record(
         table=STRING,
@@ -21,5 +22,10 @@ PIPELINE: Mapping[str, Schema] = {
         more=BOOLEAN,
         rows=array({"type": "object"}),
     ),
+    "pipeline sql": record(
+        columns=array(record(name=STRING, type=STRING)), more=BOOLEAN, rows=array({"type": "object"})
+    ),
+    "pipeline vacuum": record(files_before=INTEGER, files_after=INTEGER, deleted=INTEGER),
+    "pipeline convert": record(rows=array(record(table=STRING, rows=INTEGER))),
     "pipeline events": record(events=array(EVENT), coverage=array(COVERAGE), limits=array(STRING), span=SPAN),
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from kgroup.admin.models import GroupDescription, Member
 from kgroup.admin.read.applications import NAMES
 from kgroup.cli.output.tables import Column
-from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, ranges
+from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, ranges, short_process_id
 from kgroup.domain import Document
 from kgroup.history.fold.events import duration_text
 from kgroup.protocol.embedded.connect import ConnectAssignment, ConnectWorker, Work
@@ -180,7 +180,7 @@ def _thread_row(thread: StreamsThread | None, short: bool) -> Document:
     process = None if joined is None else joined.process_id
     return {
         "thread": UNKNOWN if thread is None or thread.thread is None else thread.thread,
-        "process": UNKNOWN if process is None else f"{process[:8]}…" if short else process,
+        "process": UNKNOWN if process is None else short_process_id(process) if short else process,
         "active_tasks": UNKNOWN if given is None else given.active,
         "standby_tasks": UNKNOWN if given is None else given.standby,
         "previous_tasks": UNKNOWN if joined is None else tuple(map(_before, joined.previous)),

@@ -1,6 +1,7 @@
 """A described group as text and tables."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 
 from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
 from kgroup.admin.read.lag import readers_known, total
@@ -15,6 +16,7 @@ from kgroup.cli.output.wording import (
     owned_text,
     ranges,
     short_member_id,
+    short_process_id,
     tasks_text,
 )
 from kgroup.domain import Document, MemberStatus, TopicPartition
@@ -40,7 +42,19 @@ PINGED_COLUMNS = (
     Column("session_timeout_ms", "SESSION-MS", right=True),
     Column("failed_pings", "MISSED", right=True),
 )
-STREAMS_COLUMNS = (*MEMBER_COLUMNS, Column("tasks"), Column("target_tasks"))
+STREAMS_COLUMNS = (
+    *MEMBER_COLUMNS,
+    Column("process"),
+    Column("endpoint", wide=True),
+    Column("tasks"),
+    Column("target_tasks"),
+)
+TOPOLOGY_COLUMNS = (
+    Column("subtopology_id", "SUBTOPOLOGY"),
+    Column("source_topics", "SOURCES"),
+    Column("repartition_topics", "REPARTITION"),
+    Column("changelog_topics", "CHANGELOGS"),
+)
 OFFSET_COLUMNS = (
     _GROUP,
     Column("topic"),
@@ -70,9 +84,17 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
 
             yield summary(group)
         yield _totals(group)
+        if group.registration is not None:
+            from kgroup.cli.views.expected import lines
+
+            yield from lines(group.registration)
     if "members" in sections and group.members:
         yield ""
         yield Table(_columns_of(group), member_rows(group, by, short))
+    if "members" in sections and group.topology is not None:
+        yield ""
+        yield f"topology of epoch {group.topology.epoch}"
+        yield Table(TOPOLOGY_COLUMNS, [asdict(part) for part in group.topology.subtopologies])
     if "offsets" in sections and group.offsets:
         yield ""
         yield Table(OFFSET_COLUMNS, offset_rows(group, short))
@@ -144,19 +166,19 @@ def _count(group: GroupDescription) -> str:
         return "unknown"
     static = sum(1 for member in group.members if member.instance_id is not None)
     if not all(member.instance_id_known for member in group.members):
-        return f"{len(group.members)} (static or not: this broker does not tell)"
+        return f"{len(group.members)} (this broker does not say which are static)"
     return str(len(group.members)) + (f" ({static} static)" if static else "")
 
 
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]:
-    """A row for each member, by instance id (dynamic members last) or by member id.
+    """A row for each member, by instance id (dynamic members last) or by member id; of Streams by process.
 
     A member's lag is unknown when that of one of its partitions is, or what it owns.
     """
     rows = {TopicPartition(row.topic, row.partition): row for row in group.offsets}
     members = sorted(
         group.known_members,
-        key=lambda m: m.member_id if by == "member" else (m.instance_id is None, m.name, m.member_id),
+        key=lambda m: m.member_id if by == "member" else _by_process_and_instance(m),
     )
     found = [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
     if group.application is None:
@@ -168,6 +190,22 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
         {**row, **({} if reads else _NO_PARTITIONS), **row_of(member, group.application, short)}
         for row, member in zip(found, members, strict=True)
     ]
+
+
+def _by_process_and_instance(member: Member) -> tuple[str, bool, str, str]:
+    process_id = "" if member.process is None else member.process.process_id
+    return process_id, member.instance_id is None, member.name, member.member_id
+
+
+def _placed(member: Member, short: bool) -> Document:
+    """Where a member of a streams group runs; None in a group of another type."""
+    if member.process is None:
+        return {"process": None, "endpoint": None}
+    process_id = member.process.process_id
+    return {
+        "process": short_process_id(process_id) if short else process_id,
+        "endpoint": member.process.endpoint,
+    }
 
 
 def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:
@@ -200,6 +238,7 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
         "session_timeout_ms": member.session_timeout_ms,
         "failed_pings": member.failed_pings,
+        **_placed(member, short),
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }

@@ -4,17 +4,31 @@ from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kgroup.admin.models import Assignment, GroupDescription, ItemError, Member, OffsetRow, TopicAssignment
+from kgroup.admin.models import (
+    Assignment,
+    GroupDescription,
+    ItemError,
+    Member,
+    OffsetRow,
+    SubtopologyTasks,
+    Tasks,
+    TopicAssignment,
+)
 from kgroup.admin.read.applications import of_application, told_by
+from kgroup.admin.read.members import streams_topology
+from kgroup.admin.streams_models import ClientTag, StreamsProcess, StreamsTopology
 from kgroup.domain import TopicPartition
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, UNDECODED, GroupState, RecordedMember
+from kgroup.history.fold.state import GroupState
+from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, STREAMS, RecordedMember, View
 from kgroup.protocol.embedded.member import Application, application_of, embedded
+from kgroup.protocol.streams_records import sources_of
 
 
 def description(state: GroupState, partition: int) -> GroupDescription:
     """The group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
     view = state.view()
-    consumer, unread = view.kind == CONSUMER, view.kind in UNDECODED
+    consumer, unread = view.kind in (CONSUMER, STREAMS), view.unread
     application = application_of(state.group_id, view.protocol_type, view.assignor)
     group = GroupDescription(
         group_id=state.group_id,
@@ -23,8 +37,8 @@ def description(state: GroupState, partition: int) -> GroupDescription:
         state=view.state if view.kind in KINDS else "Empty",
         assignor=view.assignor,
         generation=view.epoch if view.kind == CLASSIC else None,
-        group_epoch=view.epoch if consumer else None,
-        assignment_epoch=view.assignment_epoch if consumer else None,
+        group_epoch=view.epoch if consumer and not unread else None,
+        assignment_epoch=view.assignment_epoch if consumer and not unread else None,
         coordinator=None,
         offsets_partition=partition,
         members=None if unread else _members(state, application),
@@ -32,6 +46,7 @@ def description(state: GroupState, partition: int) -> GroupDescription:
         total_lag=None,
         findings=(),
         errors=(_unread(state.group_id, view.kind),) if unread else (),
+        topology=_topology(view),
     )
     found = of_application(group, application)
     return replace(found, no_offsets=None) if found.offsets else found
@@ -46,7 +61,7 @@ def _unread(group_id: str, kind: str) -> ItemError:
 
 
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
-    consumer, leader = state.kind == CONSUMER, state.view().leader
+    consumer, leader = state.kind in (CONSUMER, STREAMS), state.view().leader
     told = (
         Member(
             member_id=m.member_id,
@@ -57,14 +72,17 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
             protocol=m.protocol,
             member_epoch=m.epoch,
             state=m.state,
-            subscribed_topics=None if m.protocol == CLASSIC and _opaque(m) else m.topics,
+            subscribed_topics=_subscribed(state, m),
             subscribed_regex=m.regex,
-            assignment=_assignment(m.holds) if m.given is None else None,
-            target_assignment=None if m.target is None else _assignment(m.target),
+            assignment=_owned(state, m),
+            target_assignment=_target(state, m),
             is_leader=None if consumer else m.member_id == leader,
             user_data_bytes=None if consumer or m.given is not None else m.user_data,
             raw_metadata=_text(m.metadata) if _opaque(m) else None,
             raw_assignment=None if m.given is None else _text(m.given),
+            tasks=None if m.streams is None else _tasks(m.streams.has),
+            target_tasks=None if m.streams is None else _tasks(m.streams.target),
+            process=None if m.streams is None else _process(m.streams),
         )
         for m in _in_order(state)
     )
@@ -72,6 +90,54 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
         told_by(member, embedded(application, m.client_id, m.metadata, m.assignment))
         for member, m in zip(told, _in_order(state), strict=True)
     )
+
+
+def _owned(state: GroupState, member: RecordedMember) -> Assignment | None:
+    if member.streams is not None:
+        return _read(state, member.streams.has)
+    return _assignment(member.holds) if member.given is None else None
+
+
+def _target(state: GroupState, member: RecordedMember) -> Assignment | None:
+    if member.streams is not None:
+        return _read(state, member.streams.target)
+    return None if member.target is None else _assignment(member.target)
+
+
+def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
+    """The source partitions of active tasks; None when those of one are not known."""
+    places = all_read_by(state.streams.topology, tasks.active)
+    return None if places is None else _assignment(places)
+
+
+def _subscribed(state: GroupState, member: RecordedMember) -> tuple[str, ...] | None:
+    if member.streams is None:
+        return None if member.protocol == CLASSIC and _opaque(member) else member.topics
+    topology = state.streams.topology
+    if topology is None:
+        return None
+    return tuple(sorted({name for part in topology.subtopologies for name in sources_of(part)}))
+
+
+def _tasks(tasks: TaskSets) -> Tasks:
+    def of(listed: Iterable[Task]) -> tuple[SubtopologyTasks, ...]:
+        numbers: dict[str, list[int]] = {}
+        for task in sorted(listed):
+            numbers.setdefault(task.subtopology, []).append(task.number)
+        return tuple(SubtopologyTasks(name, tuple(found)) for name, found in numbers.items())
+
+    return Tasks(of(tasks.active), of(tasks.standby), of(tasks.warmup))
+
+
+def _process(client: StreamsClient) -> StreamsProcess:
+    tags = tuple(ClientTag(key, value) for key, value in sorted(client.tags))
+    return StreamsProcess(client.process_id, client.topology_epoch, client.endpoint, tags)
+
+
+def _topology(view: View) -> StreamsTopology | None:
+    if view.streams is None or view.streams.topology is None:
+        return None
+    return streams_topology(view.streams.topology.epoch, view.streams.topology.subtopologies)
 
 
 def _in_order(state: GroupState) -> list[RecordedMember]:

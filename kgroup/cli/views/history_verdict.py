@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history import LIMITS, Source, coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import shown_errors
+from kgroup.cli.output.wording import only_rights, shown_errors
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
@@ -23,27 +23,30 @@ _POLL_S = 0.5
 _VERIFY_TRIES = 5
 _UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
 """The one refusal that proves something: the group does not exist. All others leave that unknown."""
+NOT_SEEN = "NOT_SEEN"
+"""What hides a group where no broker named an error."""
 
 
 class Verdict(NamedTuple):
     """How a group differs, and what of it could not be compared; `all_of_it`: nothing could.
 
-    `failed`: something was asked for and not got, so that another time or principal may tell more.
+    `failed`: the name of the error by which something that was asked for was not got, so that another time
+    or principal may tell more; "" where all was got.
     """
 
     differences: list[str]
     uncompared: list[str]
     all_of_it: bool = False
-    failed: bool = False
+    failed: str = ""
 
     @property
     def word(self) -> str:
         return "differs" if self.differences else "not compared" if self.all_of_it else "same"
 
     @classmethod
-    def unknown(cls, why: str) -> "Verdict":
-        """That of a group of which nothing could be compared."""
-        return cls([], [f"all of it: {why}"], all_of_it=True, failed=True)
+    def unknown(cls, why: str, code: str = NOT_SEEN) -> "Verdict":
+        """That of a group of which nothing could be compared, for an error of that name."""
+        return cls([], [f"all of it: {why}"], all_of_it=True, failed=code)
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ class Comparison:
 
 
 def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """Whether the replayed state of each group is what the cluster says; exit code 8 if not, 5 if unknown."""
+    """Whether each group is replayed as the cluster says it is; exit code 8 if not, 5 or 6 if unknown."""
     from kgroup.history.replay import Reader
 
     readers = [
@@ -113,7 +116,7 @@ def _table(found: Comparison) -> Table:
 
 
 def _absent(name: str) -> ShownError:
-    hint = "kgroup list shows the groups there are"
+    hint = "kgroup list shows which groups there are"
     return ShownError(
         code="GROUP_ID_NOT_FOUND",
         message=f"neither the log nor the cluster has group {name}",
@@ -126,8 +129,13 @@ def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> Exit
     """A difference is a verdict whatever else was not seen; without one no gap passes for agreement."""
     if found.named("differs"):
         return ExitCode.BAD_VERDICT
-    if source.failures or found.unseen or any(v.all_of_it or v.failed for v in found.verdicts.values()):
-        return ExitCode.PARTIAL
+    hidden = [
+        *(failure.code for failure in source.failures),
+        *(error.code for error in found.unseen),
+        *(verdict.failed for verdict in found.verdicts.values() if verdict.failed),
+    ]
+    if hidden:
+        return only_rights(hidden)
     if absent:
         return ExitCode.PARTIAL if found.verdicts else ExitCode.NOT_FOUND
     return ExitCode.OK
@@ -167,7 +175,7 @@ def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[Item
 
     Groups named one by one are asked for by name, so no list has to be whole for them.
     """
-    from kgroup.history.fold.state import SHARE
+    from kgroup.history.fold.view import SHARE
 
     if selection.names is not None:
         return set(selection.names), ()
@@ -190,31 +198,36 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
     for name in names:
         state = states.get(name)
         if unread := source.unread(name):
-            found[name] = Verdict.unknown(unread.message)
+            found[name] = Verdict.unknown(unread.message, name_of(unread))
         elif name in said:
             found[name] = _verdict(state, said[name])
         elif (refusal := refused.get(name)) is None or refusal.code != _UNKNOWN_GROUP:
-            found[name] = Verdict.unknown(refusal.message if refusal else "the cluster did not answer")
+            found[name] = (
+                Verdict.unknown(refusal.message, refusal.code)
+                if refusal
+                else Verdict.unknown("the cluster did not answer")
+            )
         elif state is not None:
-            found[name] = _unknown_to_the_cluster(state, refusal.message)
+            found[name] = _unknown_to_the_cluster(state, refusal)
     return found
 
 
 def _verdict(state: "GroupState | None", said: Mapping[str, object]) -> Verdict:
-    from kgroup.history.fold.state import SHARE
-    from kgroup.history.verify import differences, hidden_positions, uncompared
+    from kgroup.history.fold.view import SHARE
+    from kgroup.history.verify import differences, hiding_error, uncompared
 
     if state is None and said["type"] == SHARE:
         return Verdict.unknown("what a share group is made of is not in this log")
-    hidden = hidden_positions(said) is not None
+    hidden = hiding_error(said)
     unlike, untold = list(differences(state, said)), uncompared(state, said)
-    return Verdict(unlike, untold, all_of_it=state is None and hidden and not unlike, failed=hidden)
+    all_of_it = state is None and hidden is not None and not unlike
+    return Verdict(unlike, untold, all_of_it, failed="" if hidden is None else str(hidden["code"]))
 
 
-def _unknown_to_the_cluster(state: "GroupState", why: str) -> Verdict:
-    from kgroup.history.fold.state import UNDECODED
+def _unknown_to_the_cluster(state: "GroupState", refusal: "ItemError") -> Verdict:
+    from kgroup.history.fold.view import SHARE, STREAMS
 
     # A broker that does not describe groups of this type says nothing against them.
-    if state.kind in UNDECODED:
-        return Verdict.unknown(why)
-    return Verdict([f"in the log, but {why}"], [])
+    if state.kind in (SHARE, STREAMS):
+        return Verdict.unknown(refusal.message, refusal.code)
+    return Verdict([f"in the log, but {refusal.message}"], [])

@@ -1,16 +1,14 @@
 """Lag as text, tables and JSON."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
 from typing import TypedDict
 
-from kgroup.admin.models import DEAD, EMPTY, ItemError
+from kgroup.admin.models import DEAD, EMPTY
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
-from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.output.result import Result, ShownError
-from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, exit_codes, lag_text, of_seen, shown_errors
+from kgroup.cli.output.result import ShownError
+from kgroup.cli.output.tables import Column
+from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import offsets_told
 from kgroup.domain import Document
 
@@ -42,50 +40,6 @@ class Verdict(Limit):
 
     over: list[str]
     unknown: list[NoVerdict]
-
-
-def result(
-    measured: LagReport,
-    verdict: Verdict | None,
-    by_topic: bool,
-    in_time: bool,
-    where: Mapping[str, object] | None,
-    unseen: Sequence[ItemError] = (),
-) -> Result:
-    """The report; BAD_VERDICT when a group is over the limit, whatever else could not be read.
-
-    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit
-    stand in its way, else what could not be read decides.
-    """
-    rated = any(group.consumed_per_s is not None for group in measured.groups)
-    several = len(measured.groups) > 1
-    columns = _columns(by_topic, in_time, rated, several)
-    rows = [row for group in measured.groups for row in _rows(group, by_topic)]
-    blocks: list[str | Table] = [_headline(group) for group in measured.groups]
-    if rows:
-        blocks += ["", Table(columns, rows)]
-    errors = [*shown_errors(measured.errors), *shown_errors(unseen)]
-    absent = exit_codes(error for error in measured.errors if error.item in measured.missing)
-    code = of_seen(of_batch(absent, bool(measured.groups)), [*measured.errors, *unseen])
-    if verdict:
-        by_id = {group.group_id: group for group in measured.groups}
-        errors += [_over(by_id[group_id], verdict) for group_id in verdict["over"]]
-        errors += [_no_verdict(by_id[told["group_id"]], told["reason"]) for told in verdict["unknown"]]
-        never = any(told["never_committed"] for told in verdict["unknown"])
-        if verdict["over"] or never:
-            code = ExitCode.BAD_VERDICT
-        elif verdict["unknown"]:
-            code = code or ExitCode.PARTIAL
-    return Result(
-        {"groups": [_json(group) for group in measured.groups], "verdict": verdict},
-        blocks,
-        items="groups",
-        names=[group.group_id for group in measured.groups],
-        errors=errors,
-        exit_code=code,
-        cluster=where,
-        main=Table(columns, rows),
-    )
 
 
 def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
@@ -152,7 +106,8 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def _no_verdict(group: GroupLag, reason: str) -> ShownError:
+def no_verdict(group: GroupLag, reason: str) -> ShownError:
+    """That no verdict on a group can be given, and what would help."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "ask again when it can be read"
@@ -161,7 +116,8 @@ def _no_verdict(group: GroupLag, reason: str) -> ShownError:
     )
 
 
-def _headline(group: GroupLag) -> str:
+def headline(group: GroupLag) -> str:
+    """A group in one line."""
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
     parts = [group.group_id, group.state, lag if group.no_offsets is None else "no committed offsets, no lag"]
@@ -178,7 +134,8 @@ def _headline(group: GroupLag) -> str:
     return "   ".join(parts)
 
 
-def _columns(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple[Column, ...]:
+def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple[Column, ...]:
+    """The columns that what was asked for has."""
     columns = [Column("group_id", "GROUP", wide=not several), Column("topic")]
     if by_topic:
         columns.append(Column("partitions", right=True))
@@ -200,21 +157,31 @@ def _columns(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple
     return tuple(columns)
 
 
-def _rows(group: GroupLag, by_topic: bool) -> Iterable[Document]:
-    if not by_topic:
-        return [
-            {
-                "group_id": group.group_id,
-                **asdict(row),
-                **offsets_told(row),
-                **_rates(row),
-                "time_lag": _age(row.time_lag_ms, row.gone),
-                # A dynamic member has no instance id; the reader is who one looks for here.
-                "instance_id": row.instance_id or row.member_id,
-            }
-            for row in group.offsets
-        ]
-    return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
+def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
+    """A row for each partition, or each topic, of a group."""
+    if by_topic:
+        return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
+    return [_partition_row(group.group_id, row) for row in group.offsets]
+
+
+def _partition_row(group_id: str, row: PartitionLag) -> Document:
+    rest = None if row.lag is None and row.gone else UNKNOWN
+    told = offsets_told(row) if row.lag is None else None
+    return {
+        "group_id": group_id,
+        "topic": row.topic,
+        "partition": row.partition,
+        "committed_offset": told["committed_offset"] if told else row.committed_offset,
+        "log_end_offset": told["log_end_offset"] if told else row.log_end_offset,
+        "lag": told["lag"] if told else row.lag,
+        "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
+        "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
+        "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
+        # A dynamic member has no instance id; the reader is who one looks for here.
+        "instance_id": row.instance_id or row.member_id,
+        "member_id": row.member_id,
+        "error": row.error,
+    }
 
 
 def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document:
@@ -223,14 +190,6 @@ def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document
     lag = rest if topic["lag"] is None else topic["lag"]
     rates = {key: rest if topic[key] is None else topic[key] for key in ("consumed_per_s", "produced_per_s")}
     return {"group_id": group.group_id, **topic, **rates, "lag": lag, "time_lag": _age(oldest, gone)}
-
-
-def _rates(row: PartitionLag) -> Document:
-    rest = None if row.gone else UNKNOWN
-    return {
-        "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
-        "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
-    }
 
 
 def _age(ms: int | None, gone: bool) -> str | None:
@@ -262,14 +221,20 @@ def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
     return told
 
 
-def _json(group: GroupLag) -> Document:
-    topics = [topic for topic, _ in _topics(group)]
-    document = {**asdict(group), "catches_up_in_s": group.catches_up_in_s, "topics": topics}
-    del document["errors"]  # they are the envelope's
-    return document
+def documents(groups: Iterable[GroupLag]) -> Iterator[Document]:
+    """Each group as JSON."""
+    from kgroup.documents import document
+
+    for group in groups:
+        made = document(group)
+        made["catches_up_in_s"] = group.catches_up_in_s
+        made["topics"] = [topic for topic, _ in _topics(group)]
+        del made["errors"]  # they are the envelope's
+        yield made
 
 
-def _over(group: GroupLag, verdict: Verdict) -> ShownError:
+def over_limit(group: GroupLag, verdict: Verdict) -> ShownError:
+    """That a group is over the limit."""
     limit = verdict["limit"]
     least = ""
     if verdict["unit"] == "records":

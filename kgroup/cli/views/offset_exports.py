@@ -57,7 +57,7 @@ def result(
                 ShownError(
                     code="GROUP_ID_NOT_FOUND",
                     message=f"group {group.group_id} does not exist",
-                    hint="kgroup list shows the groups there are",
+                    hint="kgroup list shows which groups there are",
                     item=group.group_id,
                 )
             )

@@ -1,19 +1,20 @@
 """Plans of committed offsets and what became of them, as text, tables, CSV and JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import (
     ABSENT,
     OffsetChange,
     OffsetsPlan,
+    PlannedGroup,
 )
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
+from kgroup.documents import document
 from kgroup.domain import Document
 
 _GROUP = Column("group_id", "GROUP")
@@ -42,7 +43,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     refused = {group.group_id for group in plan.refused}
     counted = [item for item in plan.items if item.planned and item.group_id not in refused]
     failing = [item for item in plan.items if item.result == ChangeStatus.FAILED]
-    absent = [g for g in plan.groups if g.state == ABSENT and not any(_of(plan.items, g.group_id))]
+    absent = _absent(plan, plan.items)
     errors = [
         *(
             ShownError(code=g.error_code or _NON_EMPTY, message=g.refusal or "", hint=g.hint, item=g.group_id)
@@ -86,7 +87,7 @@ def executed(
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
     if done.journal_id:
         summary += f"   journal {done.journal_id}"
-    absent = [g for g in done.plan.groups if g.state == ABSENT and not any(_of(done.items, g.group_id))]
+    absent = _absent(done.plan, done.items)
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(absent)]
     return Result(
         _data(done.plan, done.items, done.journal_id),
@@ -109,7 +110,7 @@ def _data(plan: OffsetsPlan, items: Iterable[OffsetChange], journal_id: str | No
             "reason": plan.reason,
             "undoes": plan.undoes,
         },
-        "groups": [asdict(group) for group in plan.groups],
+        "groups": [document(group) for group in plan.groups],
         "executed": journal_id is not None,
         "journal_id": journal_id,
         "items": [_row(item) for item in items],
@@ -186,12 +187,14 @@ def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
     )
 
 
-def _of(items: Iterable[OffsetChange], group_id: str) -> Iterable[bool]:
-    return (True for item in items if item.group_id == group_id)
+def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGroup]:
+    """The groups that do not exist and that nothing was to be done with."""
+    named = {item.group_id for item in items}
+    return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
 
 
 def _absent_error(group_id: str) -> ShownError:
-    hint = "kgroup list shows the groups there are"
+    hint = "kgroup list shows which groups there are"
     return ShownError(
         code="GROUP_ID_NOT_FOUND", message=f"group {group_id} does not exist", hint=hint, item=group_id
     )

@@ -22,7 +22,9 @@ def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
     if out.suffix == ".html":
         return _write_page
     if out.suffix != ".png":
-        raise ConfigError(f"--out {out} is neither a page nor a picture", "name it FILE.html or FILE.png")
+        raise ConfigError(
+            f"--out {out} is neither an HTML page nor a PNG picture", "name it FILE.html or FILE.png"
+        )
     from kgroup.pipeline.ask.picture import check_installed, write_png
 
     check_installed()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
-from kgroup.domain import Document
+from kgroup.cli.views.pipeline_rows import told_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,7 @@ def query_result(
 
     stamps = {field.name for field in schema if types.is_timestamp(field.type)}
     numbers = {f.name for f in schema if types.is_integer(f.type) or types.is_floating(f.type)}
-    told = [_told(row, schema.names, stamps) for row in rows]
+    told = [told_row(row, schema.names, stamps) for row in rows]
     columns = tuple(Column(name, right=name in numbers, wide=name in _WIDE) for name in schema.names)
     shown = Table(columns, [{k: _cell(v) for k, v in row.items()} for row in told])
     data = {
@@ -37,18 +37,6 @@ def query_result(
     }
     names = sorted({row["group_id"] for row in rows if row.get("group_id")})
     return Result(data, (shown,), "rows", names)
-
-
-def _told(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> Document:
-    found: Document = {}
-    for name in names:
-        value = row[name]
-        if name in stamps:
-            found[name] = None if value is None else iso(value)
-            found[f"{name}_ms"] = value
-        else:
-            found[name] = bytes(value).hex() if isinstance(value, bytes | bytearray) else value
-    return found
 
 
 def _cell(value: object) -> object:

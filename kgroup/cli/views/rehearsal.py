@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import TopicDescription
@@ -32,13 +31,19 @@ _STEPS = (
 )
 
 
-def rehearse(env: Env, group: str, files: Sequence[Path], settings: Sequence[str]) -> ExitCode:
+def rehearse(
+    env: Env,
+    group: str,
+    files: Sequence[str],
+    settings: Sequence[str],
+    options: Sequence[str] | None = None,
+) -> ExitCode:
     """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
     from kgroup.admin.migrate.rehearse import rehearse as perform
     from kgroup.cli.inputs.history import opened
     from kgroup.cli.inputs.history_selection import Selection
 
-    with opened(env, files, Selection(patterns=(group,))) as source:
+    with opened(env, files, Selection(patterns=(group,)), options) as source:
         if source.admin is not None:
             known, counts = _of_cluster(source, group)
         else:

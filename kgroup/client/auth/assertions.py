@@ -38,7 +38,7 @@ def _template(location: str) -> tuple[dict[str, object], dict[str, object]]:
         header, payload = found.get("header") or {}, found.get("payload") or {}
         return dict(header), dict(payload)
     except (ValueError, TypeError, AttributeError):
-        raise ConfigError(f"{named}: {location} is no JSON with a header and a payload") from None
+        raise ConfigError(f"{named}: {location} is not JSON with a header and a payload") from None
 
 
 def _signed(assertion: SignedAssertion, header: dict[str, object], payload: dict[str, object]) -> str:

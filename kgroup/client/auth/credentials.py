@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgroup.client.stores.values import Tls
+from kgroup.client.tls.values import Tls
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER, MSK_IAM, GSSAPI = "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"

@@ -146,8 +146,8 @@ def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
     """Whom to trust: the stores given, else the system's authorities, as for brokers."""
     if not endpoint.url.lower().startswith("https"):
         return False
-    from kgroup.client.stores.context import client_context
-    from kgroup.client.stores.values import Tls
+    from kgroup.client.tls.context import client_context
+    from kgroup.client.tls.values import Tls
 
     return client_context(endpoint.tls or Tls())
 
@@ -186,7 +186,7 @@ def _words(error: Exception) -> str:
         import ssl
 
         if isinstance(cause, ssl.SSLError):
-            from kgroup.client.stores.context import reason
+            from kgroup.keystores.loading import reason
 
             return f"TLS failed: {reason(cause)}"
         if isinstance(cause, OSError) and cause.strerror:

@@ -80,7 +80,7 @@ def _from_url(given: Given, options: Mapping[str, str], url: str) -> TokenSource
         return TokenFile(unquote(parts.path))
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not _has_port(url):
         raise ConfigError(
-            f"{given.named(URL)} is no address of a token endpoint", "https://HOST/PATH, or file:///PATH"
+            f"{given.named(URL)} is not the address of a token endpoint", "https://HOST/PATH, or file:///PATH"
         )
     grant = given.get(_O + "grant.type") or ""
     bearer = grant == _BEARER_GRANT or (given.get(_RETRIEVER) or "").endswith("JwtBearerJwtRetriever")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 
 from kgroup.client.properties.given import Given
-from kgroup.client.stores.values import Pem, PemPair, Store, Tls
+from kgroup.client.tls.values import Tls
 from kgroup.errors import ConfigError
+from kgroup.keystores.values import Pem, PemPair, Store
 
 TRUST = ("ssl.truststore.location", "ssl.truststore.certificates", "ssl.ca.location", "ssl.ca.pem")
 """Each says whom to trust; two at once contradict each other."""

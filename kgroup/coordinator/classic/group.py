@@ -18,6 +18,8 @@ from kgroup.protocol.subscription import subscribed_topics
 
 Protocols = tuple[JoinGroupRequestProtocol, ...]
 CONSUMER = "consumer"
+SKIP_ASSIGNMENT_SINCE = 9
+"""Version of JoinGroup since which a leader can be told that there is nothing to compute (KIP-814)."""
 NO_REBALANCE_TIMEOUT = -1
 """In records before version 1, which have none."""
 
@@ -82,6 +84,12 @@ class ClassicGroup:
     """When the leader's sync came in whose record is not replayed yet."""
     told_generation: int = 0
     """The newest generation that members were told of since the log was loaded, in the log or not."""
+    held: dict[str, ClassicMember] = field(default_factory=dict)
+    """Joins of registered instance ids that wait for the others, outside of the group (`classic.held`)."""
+    idle: frozenset[str] = frozenset()
+    """Members to which the leader of the newest generation does not assign (`classic.standby`)."""
+    heirs: dict[str, bytes] = field(default_factory=dict)
+    """Standbys that have yet to fetch the assignment of a member that is gone (`classic.standby`)."""
 
     @property
     def state(self) -> ClassicState:
@@ -150,6 +158,8 @@ class ClassicGroup:
         if not self.members:
             return None
         common = {name for name, count in self.supporters.items() if count == len(self.members)}
+        # Each votes for the first of its list that all can run: clients list what they prefer first, which is
+        # how a fleet moves to another assignor by two rolling bounces (KIP-429).
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next(p.name for p in member.protocols if p.name in common)
@@ -203,6 +213,10 @@ class ClassicGroup:
             self.pending_sync.add(new_id)
         if self.forming is not None and self.forming.leader == old_id:
             self.forming.leader = new_id
+        if old_id in self.idle:
+            self.idle = self.idle - {old_id} | {new_id}
+        if old_id in self.heirs:
+            self.heirs[new_id] = self.heirs.pop(old_id)
         return member
 
     def _count_support(self, member: ClassicMember, by: int) -> None:
@@ -262,12 +276,23 @@ class ClassicGroup:
         )
         return Record(GroupMetadataKey(group=self.group_id), value)
 
+    def record_of_now(self, leader: str | None) -> Record:
+        """The record of the present members with what each of them has, under the present generation."""
+        return self.record(
+            self.generation,
+            protocol=self.protocol,
+            leader=leader,
+            assignments={m.member_id: m.assignment for m in self.members.values()},
+            state_since_ms=self.state_since_ms,
+        )
+
     def replay(self, value: GroupMetadataValue) -> None:
         """Take over a record. While a rebalance forms, its members stay; else they become the record's."""
         self.committed = value
         if self.forming is not None:
             return
         self.state_since_ms = value.current_state_timestamp
+        # The record says since when syncs were awaited; Stable the group is since the leader's came.
         if self.stable_since_ms is not None:
             self.state_since_ms, self.stable_since_ms = self.stable_since_ms, None
         before, self.members, self.static = self.members, {}, {}

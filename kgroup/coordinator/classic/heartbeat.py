@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.rebalance import renew_session
 from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -20,6 +20,9 @@ def heartbeat(step: Step, group: ClassicGroup | None, request: HeartbeatRequest)
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_if_unknown(group, request.member_id, request.group_instance_id)
     refuse_if_generation_differs(group, request.generation_id)
+    # In a rebalance too: a member that is told to rejoin, and is about to, lives.
     renew_session(step, group, group.members[request.member_id])
-    # Only while joins are awaited: once a member has joined, it learns of its assignment by its sync.
-    return REBALANCING if group.state is ClassicState.PREPARING else ALIVE
+    # Only while joins are awaited: once a member has joined, it learns of its assignment by its sync. Of a
+    # whole group only a standby with something to inherit is told to join again (SM-84).
+    preparing = group.state is ClassicState.PREPARING or request.member_id in group.heirs
+    return REBALANCING if preparing else ALIVE

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kgroup.coordinator.classic import standby
+from kgroup.coordinator.classic.answers import joined, refused_join
 from kgroup.coordinator.classic.checks import refuse_if_unknown
 from kgroup.coordinator.classic.group import NEVER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.held import hold
 from kgroup.coordinator.classic.rebalance import (
     add_member,
-    joined,
     park_join,
     rebalance_or_complete,
     rebalance_timeout,
-    refused_join,
-    session_timer,
 )
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.static import rejoin_static
+from kgroup.coordinator.classic.timers import session_timer
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import GroupMetadataKey
@@ -61,13 +62,14 @@ def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
     limit = step.config.max_size
     member = group.members.get(member_id)
     match group.state:
+        # Ids are handed out without limit (KIP-394): what counts is who comes back with one, and joins.
         case ClassicState.EMPTY | ClassicState.DEAD:
             return True
         # Members that have not rejoined yet may not come back: only those that wait are counted.
         case ClassicState.PREPARING:
             return (member is not None and member.join is not None) or group.awaiting_join < limit
         case _:
-            return member is not None or len(group.members) < limit
+            return member is not None or len(group.members) + len(group.held) < limit
 
 
 def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
@@ -75,8 +77,8 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
     if instance_id is not None:
         if instance_id in group.static:
             return rejoin_static(step, group, request, instance_id)
-        add_member(step, group, _member(step, request, step.state.ids.classic_member(instance_id)))
-        return None
+        # Never sent away for an id first (SM-29): the instance id tells its tries apart.
+        return _enter(step, group, _member(step, request, step.state.ids.classic_member(instance_id)))
     member_id = step.state.ids.classic_member(step.client_id)
     # KIP-394: a client whose first join timed out would come again as yet another member, once a try. It has
     # to take its id first; an id nobody comes back with costs a session timeout, and no rebalance.
@@ -84,8 +86,15 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
         group.pending_joiners.add(member_id)
         step.arm(session_timer(group, member_id), request.session_timeout_ms)
         return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
-    add_member(step, group, _member(step, request, member_id))
-    return None
+    return _enter(step, group, _member(step, request, member_id))
+
+
+def _enter(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse | None:
+    """Let a new member in: as a standby, once others have come that it waits for, or by a rebalance."""
+    response = standby.admit(step, group, member)
+    if response is None and not hold(step, group, member):
+        add_member(step, group, member)
+    return response
 
 
 def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
@@ -95,10 +104,12 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
         # fails with an IllegalStateException, which its clients see as UNKNOWN_SERVER_ERROR.
         if request.group_instance_id is not None:
             return refused_join(ErrorCode.UNKNOWN_SERVER_ERROR, "")
-        add_member(step, group, _member(step, request, member_id))
-        return None
+        return _enter(step, group, _member(step, request, member_id))
     refuse_if_unknown(group, member_id, request.group_instance_id)
     member = group.members[member_id]
+    inherits = standby.rejoin(step, group, member, request)
+    if inherits is not None:
+        return inherits
     unchanged = member.protocols == request.protocols
     match group.state:
         # It did not get the answer to its join: it is told again, and nobody else is disturbed.
@@ -108,6 +119,7 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
         # which it alone can tell (SM-40).
         case ClassicState.STABLE if unchanged and member_id != group.leader:
             return joined(group, member_id, to_leader=False)
+        # No step leaves a member in an Empty group; Kafka answers so, should that ever not hold.
         case ClassicState.EMPTY:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     group.update(

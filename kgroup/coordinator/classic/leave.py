@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from kgroup.coordinator.classic.checks import refuse_if_unknown
-from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.rebalance import after_removal, remove_member, session_timer
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.held import let_go
+from kgroup.coordinator.classic.rebalance import after_removal, remove_member
+from kgroup.coordinator.classic.timers import session_timer
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -12,21 +14,29 @@ from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdent
 
 def leave(step: Step, group: ClassicGroup | None, members: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
     """Remove the members named; each gets a result of its own, and one rebalance follows for all."""
-    results = tuple(
-        MemberResponse(
-            member_id=leaver.member_id,
-            group_instance_id=leaver.group_instance_id,
-            error_code=_remove(step, group, leaver),
+    gone: list[ClassicMember] = []
+    somebody_went = False
+    results = []
+    for leaver in members:
+        code = ErrorCode.NONE
+        # A join that is held is not in the group yet: that it ends changes nothing there.
+        if group is None or not let_go(step, group, leaver):
+            code = _remove(step, group, leaver, gone)
+            somebody_went = somebody_went or code is ErrorCode.NONE
+        results.append(
+            MemberResponse(
+                member_id=leaver.member_id, group_instance_id=leaver.group_instance_id, error_code=code
+            )
         )
-        for leaver in members
-    )
     # One rebalance for the whole batch (SM-58), and none if nobody went.
-    if group is not None and any(result.error_code == ErrorCode.NONE for result in results):
-        after_removal(step, group)
-    return LeaveGroupResponse(members=results)
+    if group is not None and somebody_went:
+        after_removal(step, group, gone)
+    return LeaveGroupResponse(members=tuple(results))
 
 
-def _remove(step: Step, group: ClassicGroup | None, leaver: MemberIdentity) -> ErrorCode:
+def _remove(
+    step: Step, group: ClassicGroup | None, leaver: MemberIdentity, gone: list[ClassicMember]
+) -> ErrorCode:
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     member_id = leaver.member_id
@@ -34,6 +44,7 @@ def _remove(step: Step, group: ClassicGroup | None, leaver: MemberIdentity) -> E
     if not member_id and leaver.group_instance_id is not None:
         member_id = group.static.get(leaver.group_instance_id, "")
     elif member_id in group.pending_joiners:
+        # Handed an id (KIP-394) and not back with it yet: a rebalance may be waiting for it alone.
         group.pending_joiners.discard(member_id)
         step.cancel(session_timer(group, member_id))
         return ErrorCode.NONE
@@ -41,5 +52,7 @@ def _remove(step: Step, group: ClassicGroup | None, leaver: MemberIdentity) -> E
         refuse_if_unknown(group, member_id, leaver.group_instance_id)
     except Refused as refused:
         return refused.code
-    remove_member(step, group, group.members[member_id])
+    member = group.members[member_id]
+    remove_member(step, group, member)
+    gone.append(member)
     return ErrorCode.NONE

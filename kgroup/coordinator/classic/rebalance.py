@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
+from kgroup.coordinator.classic import held, standby
+from kgroup.coordinator.classic.answers import joined, refused_join
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember, Forming
 from kgroup.coordinator.classic.states import ClassicState, Phase
-from kgroup.coordinator.state import Step
-from kgroup.coordinator.timer_kinds import TimerKind
-from kgroup.errors import ErrorCode
-from kgroup.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
+from kgroup.coordinator.classic.timers import (
+    InitialDelay,
+    join_timer,
+    renew_session,
+    session_timer,
+    sync_timer,
 )
+from kgroup.coordinator.roster import roster_of
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.join_group import JoinGroupRequest
 from kgroup.protocol.messages.sync_group import SyncGroupResponse
-from kgroup.timers import TimerKey
-
-
-class InitialDelay(NamedTuple):
-    """The join timer of a group that was empty: how long this delay is, and how much may follow it."""
-
-    delay_ms: int
-    left_ms: int
-
-
-def session_timer(group: ClassicGroup, member_id: str) -> TimerKey:
-    return TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member_id)
-
-
-def join_timer(group: ClassicGroup) -> TimerKey:
-    return TimerKey(TimerKind.CLASSIC_JOIN, group.group_id)
-
-
-def sync_timer(group: ClassicGroup) -> TimerKey:
-    return TimerKey(TimerKind.CLASSIC_SYNC, group.group_id)
-
-
-def renew_session(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Start the member's session timeout anew: it has just shown that it lives."""
-    step.arm(session_timer(group, member.member_id), member.session_timeout_ms)
 
 
 def park_join(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
@@ -57,10 +36,6 @@ def park_join(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
 def rebalance_timeout(request: JoinGroupRequest, version: int) -> int:
     """The request's rebalance timeout in ms; before version 1 the session timeout stands for it."""
     return request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms
-
-
-def refused_join(code: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
 def refuse_parked(step: Step, group: ClassicGroup, member: ClassicMember, code: ErrorCode, echo: str) -> None:
@@ -106,16 +81,20 @@ def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
 def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
     """End the join phase early when nobody is missing.
 
-    Not in the initial delay of a group that was empty: who is missing there is not known yet (KIP-134).
+    Not in the initial delay of a group that was empty: who is missing there is not known yet (KIP-134),
+    unless it has a roster.
     """
     forming = group.forming
-    if (
-        forming is not None
-        and forming.phase is Phase.PREPARING
-        and not forming.from_empty
-        and group.all_joined()
-    ):
+    if forming is None or forming.phase is not Phase.PREPARING or not group.all_joined():
+        return
+    if not forming.from_empty or _is_awaited(step, group) is False:
         complete(step, group)
+
+
+def _is_awaited(step: Step, group: ClassicGroup) -> bool | None:
+    """Whether somebody is still to come that the group's settings name or count; None where they do not."""
+    roster = roster_of(step.state, group.group_id)
+    return None if roster is None else roster.is_awaited(group.static, len(group.members))
 
 
 def prepare(step: Step, group: ClassicGroup) -> None:
@@ -128,23 +107,35 @@ def prepare(step: Step, group: ClassicGroup) -> None:
     group.forming = Forming(
         Phase.PREPARING, from_empty, group.generation, group.protocol_type, group.protocol, group.leader
     )
+    group.heirs.clear()
+    held.take_in(step, group)
     # The leader may have been removed while the group was Stable: whoever is longest in the group follows it.
     if group.forming.leader not in group.members:
         group.forming.leader = next(iter(group.members), None)
     group.state_since_ms = step.now_ms
-    if from_empty:
+    if from_empty and _is_awaited(step, group):
+        # Whom it expects it waits for before anything is assigned, however long that takes within the bound
+        # (SM-80, SM-82); nobody who comes meanwhile makes it longer.
+        roster = roster_of(step.state, group.group_id)
+        assert roster is not None
+        wait_ms = max(held.wait_of(roster, group), step.config.initial_rebalance_delay_ms)
+        step.arm(join_timer(group), wait_ms)
+    elif from_empty:
         delay = step.config.initial_rebalance_delay_ms
         left = max(group.rebalance_timeout_ms - delay, 0)
         step.arm(join_timer(group), delay, InitialDelay(delay, left))
+    # Whoever is in waits already, as when the only member joins again: nobody is to be waited for.
     elif group.all_joined():
         complete(step, group)
+    # The slowest member's time to finish what it processes, and to rejoin (KIP-62; SM-70).
     else:
         step.arm(join_timer(group), group.rebalance_timeout_ms)
 
 
 def join_timer_fired(step: Step, group: ClassicGroup, what: object) -> None:
-    """Prolong the initial delay when members came during it; else complete with those who joined."""
+    """Prolong the initial delay if members came during it (KIP-134); else complete with those who joined."""
     forming = group.forming
+    # The phase ended as this timer fell due: it is of a rebalance that is over.
     if forming is None or forming.phase is not Phase.PREPARING:
         return
     if isinstance(what, InitialDelay) and forming.new_member_added and what.left_ms > 0:
@@ -174,6 +165,7 @@ def complete(step: Step, group: ClassicGroup) -> None:
     # again: members of both would be taken for one another.
     forming.generation = max(forming.generation, group.told_generation) + 1
     group.state_since_ms = step.now_ms
+    # Nobody will sync, so it is written now: a restart must find the group Empty, not with its last members.
     if not group.members:
         record = group.record(
             forming.generation, protocol=None, leader=None, assignments={}, state_since_ms=step.now_ms
@@ -184,6 +176,10 @@ def complete(step: Step, group: ClassicGroup) -> None:
     group.told_generation = forming.generation
     forming.phase = Phase.COMPLETING
     forming.protocol = group.selected_protocol()
+    group.idle = standby.idle_members(step, group)
+    if forming.leader in group.idle:
+        active = (m for m in group.members.values() if m.join is not None and m.member_id not in group.idle)
+        forming.leader = next((m.member_id for m in active), forming.leader)
     group.note_subscriptions()
     _answer_joins(step, group)
 
@@ -195,16 +191,33 @@ def drop_member(step: Step, group: ClassicGroup, member_id: str) -> None:
 
 
 def remove_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Take a member out and tell its parked requests UNKNOWN_MEMBER_ID."""
+    """Take a member out and tell its parked requests UNKNOWN_MEMBER_ID, without its id: it starts anew."""
     refuse_parked(step, group, member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     drop_member(step, group, member.member_id)
 
 
-def after_removal(step: Step, group: ClassicGroup) -> None:
-    """Rebalance what is left once members have gone; nothing to do for an empty group."""
-    if group.is_empty:
+def after_removal(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]) -> None:
+    """Rebalance what is left once members have gone, unless standbys take their places.
+
+    Nothing to do for an empty group.
+    """
+    if group.is_empty or standby.take_over(step, group, gone):
         return
     rebalance_or_complete(step, group)
+
+
+def hold_timer_fired(step: Step, group: ClassicGroup) -> None:
+    """Rebalance with those of the registered ids that have come (SM-82)."""
+    if group.held:
+        rebalance_or_complete(step, group)
+
+
+def roster_changed(step: Step, group: ClassicGroup) -> None:
+    """Wait no longer if the settings name nobody any more who is still to come."""
+    if held.is_over(step, group):
+        rebalance_or_complete(step, group)
+    else:
+        complete_if_all_joined(step, group)
 
 
 def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None:
@@ -218,9 +231,10 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
     else:
         remove_member(step, group, member)
     if group.state is not ClassicState.PREPARING:
+        # A pending joiner had no part in the generation: nobody has to rejoin for it.
         if member is not None:
-            after_removal(step, group)
-    elif group.all_joined():
+            after_removal(step, group, (member,))
+    elif group.all_joined() and not (group.forming and group.forming.from_empty and _is_awaited(step, group)):
         # Unlike a member that leaves, one that expires ends the initial delay as well, as in Kafka.
         complete(step, group)
 
@@ -237,29 +251,6 @@ def sync_timer_fired(step: Step, group: ClassicGroup, generation: object) -> Non
     for member_id in sorted(group.pending_sync):
         drop_member(step, group, member_id)
     prepare(step, group)
-
-
-def joined_members(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
-    """Every member with its subscription under the selected protocol: what the leader is sent."""
-    protocol = group.protocol
-    return tuple(
-        JoinGroupResponseMember(
-            member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata(protocol)
-        )
-        for m in group.members.values()
-    )
-
-
-def joined(group: ClassicGroup, member_id: str, *, to_leader: bool) -> JoinGroupResponse:
-    """The answer to a join at the current generation."""
-    return JoinGroupResponse(
-        generation_id=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol,
-        leader=group.leader or "",
-        member_id=member_id,
-        members=joined_members(group) if to_leader else (),
-    )
 
 
 def _answer_joins(step: Step, group: ClassicGroup) -> None:

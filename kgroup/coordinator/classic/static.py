@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.answers import joined
+from kgroup.coordinator.classic.group import SKIP_ASSIGNMENT_SINCE, ClassicGroup
 from kgroup.coordinator.classic.rebalance import (
-    joined,
     park_join,
     rebalance_or_complete,
     rebalance_timeout,
     refuse_parked,
-    renew_session,
-    session_timer,
 )
 from kgroup.coordinator.classic.states import ClassicState, Phase
+from kgroup.coordinator.classic.timers import renew_session, session_timer
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-
-SKIP_ASSIGNMENT_SINCE = 9
 
 
 def rejoin_static(
@@ -63,15 +60,7 @@ def _keep_place(
     assignment; since then it leads and is told to skip the computation (KIP-814).
     """
     leader = new_id if old_leader == old_id else old_leader
-    step.records.append(
-        group.record(
-            group.generation,
-            protocol=group.protocol,
-            leader=leader,
-            assignments={m.member_id: m.assignment for m in group.members.values()},
-            state_since_ms=group.state_since_ms,
-        )
-    )
+    step.records.append(group.record_of_now(leader))
     leads = leader == new_id and step.version >= SKIP_ASSIGNMENT_SINCE
     response = joined(group, new_id, to_leader=leads)
     response.leader = (leader if step.version >= SKIP_ASSIGNMENT_SINCE else old_leader) or ""  # type: ignore[misc]

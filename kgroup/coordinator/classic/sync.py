@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refuse_if_unknown
 from kgroup.coordinator.classic.group import ClassicGroup
-from kgroup.coordinator.classic.rebalance import renew_session, sync_timer
+from kgroup.coordinator.classic.standby import inherit, left_out
 from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.timers import renew_session, sync_timer
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -13,6 +14,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 
 def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> SyncGroupResponse | None:
     """Answer with the member's assignment, or park until the leader has sent it (None)."""
+    # Nobody is in an Empty group: whoever asks has left, or was removed.
     if group is None or group.is_empty:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_if_unknown(group, request.member_id, request.group_instance_id)
@@ -21,6 +23,7 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
         request.protocol_name, group.protocol
     ):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    # The generation that it asks for is over before anybody had a part of it: it has to join the next.
     if group.state is ClassicState.PREPARING:
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
     member = group.members[request.member_id]
@@ -29,12 +32,14 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
         step.cancel(sync_timer(group))
     # Its answer was lost, or it is a static member back from a bounce: the leader's work is done already.
     if group.state is ClassicState.STABLE:
-        return _synced(group, member.assignment)
+        return _synced(group, inherit(step, group, member))
+    # It asks twice, as after a reconnect: the one that waits is sent away. Kafka forgets the earlier one.
     if member.sync is not None:
         step.answer(member.sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync = step.park()
     if member.member_id == group.leader:
-        _commit(step, group, {a.member_id: a.assignment for a in request.assignments})
+        given = {a.member_id: a.assignment for a in request.assignments}
+        _commit(step, group, left_out(group) | given)
     return None
 
 

@@ -26,9 +26,11 @@ def check_commit(
     empty = group.is_empty
     if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
         return None
+    # Before its epoch, in transactions too: what one that is gone says of epochs means nothing (AE-11).
     member = group.members.get(member_id)
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    # Older versions have a generation there; a classic member's is its epoch, so it may use them (KIP-848).
     if not transactional and not member.is_classic and step.version < MEMBER_EPOCHS_SINCE:
         raise Refused(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -37,6 +39,7 @@ def check_commit(
     # At its own epoch a member may commit what it does not own: what it has just given up, for one (AE-07).
     if epoch == member.epoch:
         return None
+    # Never given to it; and to a static member that is away, at -2, any epoch is a newer one (OC-25).
     if epoch > member.epoch:
         raise EpochRefused(stale(member, transactional=transactional))
     return OlderEpoch(member, epoch, transactional)
@@ -51,11 +54,13 @@ def stale(member: ConsumerMember, *, transactional: bool = False) -> ErrorCode:
 
 def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
     """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
+    # Nobody's fetch, as an admin's; "" is a member id like any other, and unknown (KIP-848).
     if member_id is None and epoch < 0:
         return
     member = group.members.get(member_id or "")
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    # Exactly: KIP-1251 relaxes commits alone (AE-31). What is fetched is where reading begins.
     if epoch != member.epoch:
         raise Refused(stale(member))
 
@@ -69,6 +74,7 @@ class OlderEpoch:
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
         """Raises EpochRefused; no topic id means it is unknown."""
+        # What it does not have counts as assigned at its own epoch, which is newer than this one (AE-07).
         assigned_at = self._member.current.assignment_epoch(topic_id, partition)
         if assigned_at is None or self._epoch < assigned_at:
             raise EpochRefused(self._refusal)

@@ -6,13 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from kgroup.coordinator.assignors.interface import NOTHING, Assignment
-from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, Current, Epochs, MemberState
+from kgroup.coordinator.consumer.member import ConsumerMember, Current, Epochs, MemberState
 from kgroup.coordinator.inconsistency import InconsistentLog
+from kgroup.domain import NO_EPOCH
 from kgroup.protocol.group_records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
+)
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
 )
 
 
@@ -25,12 +31,25 @@ class ConsumerState(StrEnum):
     STABLE = "Stable"
 
 
+class Quiet(NamedTuple):
+    """A heartbeat that changed nothing, the member it was of, as it was then, and what it was answered."""
+
+    request: ConsumerGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+    member: ConsumerMember
+    response: ConsumerGroupHeartbeatResponse
+
+
 @dataclass(slots=True)
 class ConsumerGroup:
-    """One consumer group. A group known only through some of its records starts at epoch 1.
+    """One consumer group. A new one starts at epoch 1, as does one known only through some of its records.
+
+    So the first member, whose join bumps it, comes to epoch 2 (CP-01); 0 is no epoch, but what says "I join".
 
     Soft: `refresh_deadline_ms` and `refresh_epoch` (when topic metadata is looked at again) and
-    `told` (at which epoch a member was last told what a client-side assignor says).
+    `told` (at which epoch a member was last told what a client-side assignor says) and `quiet` (heartbeats
+    that changed nothing).
     """
 
     group_id: str
@@ -47,6 +66,7 @@ class ConsumerGroup:
     refresh_deadline_ms: int = 0
     refresh_epoch: int = 0
     told: dict[str, int] = field(default_factory=dict)
+    quiet: dict[str, Quiet] = field(default_factory=dict)
     by_name: Counter[str] = field(default_factory=Counter)
     by_regex: Counter[str] = field(default_factory=Counter)
     by_assignor: Counter[str] = field(default_factory=Counter)
@@ -62,6 +82,7 @@ class ConsumerGroup:
     def state(self) -> ConsumerState:
         if self.is_empty:
             return ConsumerState.EMPTY
+        # In this order, as Kafka has it: with a target still to come, how far members are tells nothing.
         if self.epoch > self.assignment_epoch:
             return ConsumerState.ASSIGNING
         for member in self.members.values():
@@ -114,6 +135,7 @@ class ConsumerGroup:
     def drop_member(self, member_id: str) -> None:
         """Forget a member; its partitions are free."""
         member = self.members.pop(member_id, None)
+        self.quiet.pop(member_id, None)
         if member is None:
             return
         self._uncount(member)

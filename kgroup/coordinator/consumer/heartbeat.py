@@ -18,6 +18,7 @@ from kgroup.coordinator.consumer.member import (
     Epochs,
     no_metadata,
 )
+from kgroup.coordinator.consumer.quiet import note
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.timers import renew_session
 from kgroup.coordinator.group_settings import heartbeat_interval_ms
@@ -57,6 +58,8 @@ def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGro
         response.assignment = _assignment(after.current.assigned)  # type: ignore[misc]
     if step.config.client_assignors:
         _add_client_side(step, group, after, epoch, response)
+    if after is before:
+        note(step, group, request, after, response)
     return response
 
 
@@ -133,7 +136,8 @@ def _join_static(step: Step, group: ConsumerGroup, member_id: str, instance_id: 
 def _refuse_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
     """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost.
 
-    The member stays in the group (OC-15, where CP-23 has it removed): it may be asked again with epoch 0.
+    The member stays in the group (OC-15, where CP-23 has it removed): it may be asked again with epoch 0. Who
+    comes back with 0 has forgotten its epoch: it keeps its place, and is told its partitions again (CP-22).
     """
     if epoch in (0, member.epoch):
         return

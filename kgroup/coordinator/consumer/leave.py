@@ -8,6 +8,7 @@ from dataclasses import replace
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, NO_PARTITIONS, ConsumerMember
 from kgroup.coordinator.consumer.records import remove_member, remove_regex, write_current, write_epoch
+from kgroup.coordinator.consumer.roster import take_over
 from kgroup.coordinator.consumer.subscription import Subscriptions
 from kgroup.coordinator.consumer.timers import cancel_all
 from kgroup.coordinator.state import Step
@@ -72,5 +73,6 @@ def remove(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -
             remove_regex(step, group.group_id, pattern)
     topics = subscriptions.topics(group)
     write_epoch(step, group.group_id, group.epoch + 1, hash_of(step.state, topics))
+    take_over(step, group, gone, group.epoch + 1)
     for member in gone:
         cancel_all(step, group.group_id, member.member_id)

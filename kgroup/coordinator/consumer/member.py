@@ -8,6 +8,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
+from kgroup.domain import NO_EPOCH
 from kgroup.protocol.group_records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -20,8 +21,6 @@ Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 NO_PARTITIONS: Epochs = MappingProxyType({})
 LEFT_EPOCH = -2
 """Of a static member that is gone for a while (CP-15)."""
-NO_EPOCH = -1
-"""Of what has none: a member without a record 8, a commit without a member, a partition without an owner."""
 UNCHANGED_TIMEOUT = -1
 """A rebalance timeout that is as it was (CP-16); other fields are null then."""
 
@@ -135,6 +134,7 @@ def _listed(partitions: Epochs) -> tuple[TopicPartitions, ...]:
 
 
 def _epochs(listed: tuple[TopicPartitions, ...], default: int) -> Epochs:
+    """Each partition with its epoch; `default` where a record has none (AE-20), or not as many (AE-23)."""
     return {
         t.topic_id: (
             dict(zip(t.partitions, t.assignment_epochs, strict=True))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kgroup.coordinator.assignors.interface import Assignment
-from kgroup.coordinator.consumer.member import NO_EPOCH, NO_PARTITIONS, Current, Epochs, MemberState
+from kgroup.coordinator.consumer.member import NO_PARTITIONS, Current, Epochs, MemberState
+from kgroup.domain import NO_EPOCH
 from kgroup.errors import ErrorCode, Refused
 
 Owned: TypeAlias = dict[bytes, frozenset[int]]

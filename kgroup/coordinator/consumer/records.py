@@ -93,5 +93,6 @@ def forget_consumer_group(step: Step, group: ConsumerGroup, renamed: tuple[str, 
         step.write(r.ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
     for pattern in group.resolved:
         step.write(r.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), None)
+    # Whether there is one or not, as Kafka writes it: a broker of before 4.1 may have left one.
     step.write(r.ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
     step.write(r.ConsumerGroupMetadataKey(group_id=group_id), None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kgroup.coordinator.assignors.interface import Assignment, AssignorError, GroupSpec, MemberSpec
+from kgroup.coordinator.assignors.interface import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import write_target, write_target_epoch
+from kgroup.coordinator.consumer.roster import awaits_others, only_active
 from kgroup.coordinator.group_settings import assignment_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.domain import Topic
@@ -37,7 +38,9 @@ def update_target(
     # Many members that come within an interval cost one computation (KIP-848's assignment batching): those
     # that come too early reconcile towards the old target, and the next heartbeat after it computes. No
     # timer does: a group without heartbeats has nobody to tell.
-    if group.assignment_epoch >= group_epoch or not may_compute(step, group):
+    behind = group.assignment_epoch < group_epoch
+    # A join that comes too early is held as any other: asked later, nobody would know that it was one.
+    if not behind or awaits_others(step, group, group_epoch, after) or not may_compute(step, group):
         return Target(group.assignment_epoch, stored_target(group, after))
     targets = _compute(step, group, group_epoch, before, after, homogeneous)
     for member_id, partitions in targets.items():
@@ -72,12 +75,15 @@ def _compute(
     homogeneous: bool,
 ) -> dict[str, Assignment]:
     name = _preferred(group, before, after) or step.config.consumer_assignors[0]
+    spec = group_spec(step, group, after, homogeneous)
     try:
-        return step.state.assignors[name].assign(group_spec(step, group, after, homogeneous))
+        targets = step.state.assignors[name].assign(only_active(step, group, spec))
     except AssignorError as error:
         # The old target stays (CP-47): nothing of this heartbeat happens, and the next one tries again.
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
+    standbys = dict.fromkeys(spec.members.keys() - targets.keys(), NOTHING)
+    return targets | standbys if standbys else targets
 
 
 def _preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> str | None:

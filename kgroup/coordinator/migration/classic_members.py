@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kgroup.coordinator.classic.answers import refused_join
 from kgroup.coordinator.classic.group import CONSUMER, Protocols
 from kgroup.coordinator.classic.heartbeat import ALIVE, REBALANCING
 from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE
-from kgroup.coordinator.classic.rebalance import rebalance_timeout, refused_join
+from kgroup.coordinator.classic.rebalance import rebalance_timeout
 from kgroup.coordinator.consumer.advance import announce, move, refuse_if_full, take_place
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import refuse_if_not_holder
-from kgroup.coordinator.consumer.member import NO_EPOCH, ConsumerMember, MemberState, no_metadata
+from kgroup.coordinator.consumer.member import ConsumerMember, MemberState, no_metadata
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.target import Target, stored_target, update_target
 from kgroup.coordinator.consumer.timers import renew_session
@@ -19,7 +20,7 @@ from kgroup.coordinator.migration.downgrade import can_downgrade_by_replacing, d
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import TimerKind
-from kgroup.domain import TopicImage, TopicPartition
+from kgroup.domain import NO_EPOCH, TopicImage, TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, Refused
 from kgroup.protocol.group_records import (
     ClassicMemberMetadata,
@@ -50,6 +51,7 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
         and request.group_instance_id is None
         and step.version >= MEMBER_ID_REQUIRED_SINCE
     ):
+        # KIP-394, as in a classic group; but nothing is remembered: any id that comes back is a new member's.
         return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
     before = _member(step, group, request, member_id)
     # The first protocol listed is the member's favourite; here no vote is held, as nobody but us assigns.
@@ -102,16 +104,22 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
     """Answer with what the member is assigned now, in the encoding of its subscription's version."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id)
     _refuse_generation(member, request.generation_id)
+    # The protocol it was told on joining: its own first one, as no vote is held here.
     name = classic.supported_protocols[0].name
     if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
+    # There is a newer target, so this assignment is outdated before it is told; unless it is what the member
+    # has to come down to before anything else happens: that it must learn.
     if group.assignment_epoch > member.epoch and not revoking:
         # An answer, not a refusal: the time to join again runs from here.
         _await_rejoin(step, group, member)
         return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, member.member_id))
     renew_session(step, group.group_id, member)
+    # By names, as the classic protocol knows no ids: a topic that is gone is left out. In the version of its
+    # own subscription, for a client can read no later one; it carries no user data, which only its leader
+    # could make.
     image = step.state.image
     partitions = tuple(
         TopicPartition(topic, number)
@@ -136,6 +144,7 @@ def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> He
     match member.current.state:
         case _ if member.epoch < group.assignment_epoch:
             must_rejoin = True
+        # By its next join it says what it has given up: it has no heartbeat that could.
         case MemberState.UNREVOKED_PARTITIONS:
             must_rejoin = True
         case MemberState.UNRELEASED_PARTITIONS:
@@ -171,6 +180,7 @@ def leave(step: Step, group: ConsumerGroup, leavers: tuple[MemberIdentity, ...])
 
 def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
     member_id, instance_id = leaver.member_id, leaver.group_instance_id
+    # The instance alone, as an admin names it (SM-53), or both, which must belong together (SM-54).
     if instance_id is not None:
         member_id = member_id or group.static.get(instance_id, "")
         refuse_if_not_holder(group, member_id, instance_id)
@@ -187,6 +197,7 @@ def _member(step: Step, group: ConsumerGroup, request: JoinGroupRequest, member_
         holder = group.members.get(group.static.get(instance_id, ""))
         if request.member_id:
             refuse_if_not_holder(group, member_id, instance_id)
+        # Even from a member that is alive: the classic protocol fences whoever came before (KIP-345; SM-33).
         elif holder is not None:
             return take_place(step, group, holder, member_id)
     return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
@@ -217,6 +228,8 @@ def _metadata(
 def _supports(group: ConsumerGroup, protocol_type: str, protocols: Protocols) -> bool:
     if protocol_type != CONSUMER or not protocols:
         return False
+    # One that all classic members list, so that the group can become a classic one again at any time; those
+    # of the consumer protocol list none, and would be gone by then.
     listed = [
         {p.name for p in member.metadata.classic_member_metadata.supported_protocols}
         for member in group.members.values()
@@ -260,6 +273,7 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _owned(image: TopicImage, subscription: Subscription) -> Owned:
+    """What the member says it owns: nothing in version 0, as of an eager one, which gave up all to join."""
     owned: dict[bytes, set[int]] = {}
     for partition in subscription.owned:
         topic_id = image.id_of(partition.topic)

@@ -10,6 +10,7 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.heartbeat import heartbeat as stay
 from kgroup.coordinator.consumer.leave import go_for_a_while, leaver
 from kgroup.coordinator.consumer.member import LEFT_EPOCH
+from kgroup.coordinator.consumer.quiet import said_before
 from kgroup.coordinator.consumer.validation import validate
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.migration.fence import fence
@@ -25,8 +26,12 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 
 def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or goes (below)."""
-    validate(step, request)
     group = step.state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        again = said_before(step, group, request)
+        if again is not None:
+            return again
+    validate(step, request)
     if request.member_epoch < 0:
         return _leave(step, group, request)
     if isinstance(group, ConsumerGroup):
@@ -35,6 +40,7 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
     if request.member_epoch > 0:
         absent = f"Consumer group {request.group_id} not found."
         raise _not_found(absent if group is None else f"Group {request.group_id} is not a consumer group.")
+    # New, at epoch 1: the join bumps it, so that its first member comes to epoch 2 (CP-01).
     if group is None:
         return stay(step, ConsumerGroup(request.group_id), request)
     if isinstance(group, StreamsGroup):

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.join import join
-from kgroup.coordinator.classic.rebalance import prepare, renew_session
+from kgroup.coordinator.classic.rebalance import prepare
+from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import forget_consumer_group
@@ -32,6 +33,7 @@ def can_downgrade(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMem
     """Whether the members that stay are all classic ones, and the cluster lets the group become classic."""
     stay = len(group.members) - len(gone)
     classic = group.classic_members - sum(member.is_classic for member in gone)
+    # An empty group changes its type when somebody joins it, and not before.
     if not 0 < stay == classic:
         return False
     return step.config.migration_policy in DOWNGRADE_POLICIES and stay <= step.config.max_size
@@ -70,6 +72,7 @@ def make_way(
     step: Step, group: ConsumerGroup | StreamsGroup, request: JoinGroupRequest
 ) -> JoinGroupResponse | None:
     """Let a classic join have the id of an empty group of another type: tombstones, then what it writes."""
+    # An id of the group that was: whoever has it must come as a new member.
     if request.member_id:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     group_id = group.group_id

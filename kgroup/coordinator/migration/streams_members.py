@@ -30,6 +30,7 @@ def heartbeat(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroup
         kind = "Group" if request.member_epoch < 0 else "Streams group"
         raise _not_found(f"{kind} {request.group_id} not found.")
     if group is not None:
+        # Kafka upgrades no group with members to a streams group: its offsets alone may be taken over.
         if request.member_epoch != 0 or not (isinstance(group, ClassicGroup) and group.is_empty):
             raise _not_found(f"Group {request.group_id} is not a streams group.")
         forget_group(step, group)

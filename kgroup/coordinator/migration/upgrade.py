@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from kgroup.coordinator.assignors.interface import Assignment as Target
+from kgroup.coordinator.classic import held
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
-from kgroup.coordinator.classic.rebalance import join_timer, refuse_parked, session_timer, sync_timer
+from kgroup.coordinator.classic.rebalance import refuse_parked
+from kgroup.coordinator.classic.timers import hold_timer, join_timer, session_timer, sync_timer
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, epochs_at
 from kgroup.coordinator.consumer.records import (
@@ -40,6 +42,7 @@ def refuse_if_not_upgradable(step: Step, group: ClassicGroup) -> None:
     if group.is_empty:
         return
     cannot = f"Cannot upgrade classic group {group.group_id} to consumer group because"
+    # In the order of Kafka's validateOnlineUpgrade: the message tells the first that holds.
     if step.config.migration_policy not in UPGRADE_POLICIES:
         raise _not_found(f"{cannot} online upgrade is disabled.")
     if group.protocol_type != CONSUMER:
@@ -86,6 +89,7 @@ def _send_back(step: Step, classic: ClassicGroup) -> None:
     """Tell members that wait for a rebalance of the classic group to join again, now the consumer group."""
     for member in classic.members.values():
         refuse_parked(step, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+    held.send_back(step, classic, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
@@ -143,7 +147,8 @@ def _by_topic_id(image: TopicImage, assignment: Assignment) -> Target:
 
 
 def _forget(step: Step, group: ClassicGroup) -> None:
-    for key in (join_timer(group), sync_timer(group), *(session_timer(group, m) for m in group.members)):
+    timers = (join_timer(group), sync_timer(group), hold_timer(group))
+    for key in (*timers, *(session_timer(group, m) for m in group.members)):
         step.cancel(key)
     step.write(GroupMetadataKey(group=group.group_id), None)
 

@@ -134,14 +134,19 @@ def refuse_if_not_committer(
     A producer commits what it has read before a rebalance as part of its transaction, and would have to
     abort it all for a state that says nothing about its membership (KIP-447).
     """
+    # Nobody reads: an admin resets offsets, or a tool imports them (AE-29), whatever ids it gives.
     if generation < 0 and group.is_empty:
         return
     if generation >= 0 or member_id or instance_id is not None:
+        # The member before its generation, as Kafka tells it: who is gone must join, not look for a newer
+        # one.
         refuse_if_unknown(group, member_id, instance_id)
         refuse_if_generation_differs(group, generation)
     # Nothing given: an admin, or a consumer without a group. In a plain commit it must not overwrite what
     # members commit; a producer of before KIP-447 gives nothing, and is fenced by its transactional id.
     elif not transactional:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+    # The member has joined the generation that is forming, and what it commits it read in the one before:
+    # its partitions may be somebody else's by the time the assignment is out.
     if not transactional and group.state is ClassicState.COMPLETING:
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)

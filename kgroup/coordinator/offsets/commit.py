@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from kgroup.coordinator.classic.rebalance import renew_session
 from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.commit_epochs import PartitionCheck
 from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup

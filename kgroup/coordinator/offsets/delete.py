@@ -30,6 +30,7 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
             code = ErrorCode.NONE
             if found is None or not 0 <= index < found.partitions:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            # Whoever subscribes would start anew where auto.offset.reset says, in the middle of its work.
             elif subscribed is None or topic.name in subscribed:
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif forget(step, request.group_id, topic.name, index):
@@ -42,6 +43,7 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
 def forget(step: Step, group_id: str, topic: str, partition: int) -> bool:
     """Write the tombstone of an offset, if there is one, committed or pending."""
     offsets = step.state.offsets
+    # What a transaction has pending goes too: its marker must not bring the offset back (KIP-98).
     if offsets.get(group_id, topic, partition) is None and not offsets.has_pending(
         group_id, topic, partition
     ):
@@ -62,6 +64,7 @@ def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
     """Topics the group subscribes to; None stands for every topic (subscriptions that cannot be read)."""
     if not isinstance(group, ClassicGroup):
         return group.subscribed_topics()
+    # Connect's groups and the like subscribe to nothing we could read: they must be Empty (KIP-496).
     if group.protocol_type != CONSUMER:
         if not group.is_empty:
             raise Refused(ErrorCode.NON_EMPTY_GROUP)

@@ -37,6 +37,8 @@ def _expire(step: Step, group: Group) -> bool:
     offsets = step.state.offsets
     stored = offsets.of_group(group.group_id)
     base = _base_time(group)
+    # A topic that somebody subscribes to may be read at any time from now: its offsets stay (KIP-211). Nor
+    # may one go that a transaction is about to set: its marker would bring back what had expired.
     left = 0
     subscribed: Container[str] = (group.subscribed_topics() or frozenset()) if base is not None else ()
     for topic, by_partition in stored.items():
@@ -51,10 +53,13 @@ def _expire(step: Step, group: Group) -> bool:
                 step.state.counters.offset_expiration += 1
             else:
                 left += 1
+    # With a transaction open the group is needed yet: its marker sets offsets in it.
     return left == 0 and not offsets.has_pending(group.group_id)
 
 
 def _is_due(step: Step, value: OffsetCommitValue, base: BaseTime) -> bool:
+    # A retention of its own, which the commit asked for (OffsetCommit versions 2 to 4; value version 1), is
+    # counted from the commit and instead of the broker's, whatever the group has been doing since.
     if value.expire_timestamp != NO_EXPIRY:
         return step.now_ms >= value.expire_timestamp
     return step.now_ms - base(value) >= step.config.offsets_retention_minutes * MINUTE_MS
@@ -62,10 +67,16 @@ def _is_due(step: Step, value: OffsetCommitValue, base: BaseTime) -> bool:
 
 def _base_time(group: Group) -> BaseTime | None:
     """From when an offset's retention counts; None while the group's offsets do not expire."""
+    # Groups that only hold offsets never change their state; for consumer and streams groups Kafka does not
+    # look at it either, so that an emptied one may lose its offsets sooner than a classic one would.
     if not isinstance(group, ClassicGroup) or not group.protocol_type:
         return _commit_time
+    # From when the last member went, not from its last commit: a topic read to its end is committed no more
+    # (KIP-211).
     if group.is_empty:
         return _since_empty(group)
+    # With members only what nobody subscribes to may go, and only while that is known: a rebalance is about
+    # to change it, and other types of protocol have subscriptions of their own kind.
     stable = group.state is ClassicState.STABLE and group.protocol_type == CONSUMER
     return _commit_time if stable and group.subscribed_topics() is not None else None
 
@@ -75,6 +86,7 @@ def _commit_time(value: OffsetCommitValue) -> int:
 
 
 def _since_empty(group: ClassicGroup) -> BaseTime:
+    # Records before value version 2 do not tell when the state began.
     since = group.state_since_ms
     return _commit_time if since < 0 else lambda _: since
 
@@ -87,6 +99,7 @@ def topics_deleted(step: Step, deleted: dict[str, Topic]) -> None:
         for topic, by_partition in offsets.of_group(group_id).items():
             gone = deleted.get(topic)
             if gone is not None:
+                # Without an id, as transactional commits have none, it is taken for the topic of that name.
                 ids = (ZERO_UUID, gone.topic_id)
                 named.update((topic, p) for p, entry in by_partition.items() if entry.value.topic_id in ids)
         named.update(place for place in offsets.pending_partitions(group_id) if place[0] in deleted)

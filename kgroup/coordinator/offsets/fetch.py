@@ -65,6 +65,8 @@ def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:
 
 def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> OffsetFetchResponseGroup:
     group = step.state.groups.get(asked.group_id)
+    # A classic group is not asked who fetches, nor at which generation, in Kafka either: its members fetch
+    # once they are assigned, and admins at any time.
     try:
         if isinstance(group, ConsumerGroup):
             refuse_fetch(group, asked.member_id, asked.member_epoch)
@@ -72,6 +74,7 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
             refuse_streams_fetch(group, asked.member_id, asked.member_epoch)
     except Refused as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.code)
+    # A consumer that starts in a new group asks before anybody committed: that is no error.
     stored = NO_OFFSETS if group is None else step.state.offsets.of_group(asked.group_id)
     topics = asked.topics
     if topics is None:
@@ -94,6 +97,7 @@ def _all(
             name=name, topic_id=image.id_of(name) or ZERO_UUID, partition_indexes=tuple(sorted(partitions))
         )
         for name, partitions in sorted(stored.items())
+        # From version 10 on a topic is named by its id alone: one that is gone has none to be told by.
         if not by_id or name in image.by_name
     )
     return tuple(_fetch_topic(step, group_id, topic, stored, stable) for topic in asked)
@@ -114,6 +118,8 @@ def _fetch_topic(
         name=name,
         topic_id=topic_id,
         partitions=tuple(
+            # Who reads committed data must not begin at an offset that an open transaction is about to move
+            # (KIP-447).
             _unstable(index)
             if stable and step.state.offsets.has_pending(group_id, name, index)
             else _partition(index, offsets.get(index), topic_id)

@@ -56,6 +56,7 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | N
     group = step.state.groups.get(request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
     if group is None:
+        # It says it is a member, and there is no group to be one of: gone, as an admin deletes an empty one.
         if generation >= 0:
             raise Refused(ErrorCode.ILLEGAL_GENERATION)
         return None

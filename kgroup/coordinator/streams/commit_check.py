@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.coordinator.commit_epochs import MEMBER_EPOCHS_SINCE, EpochRefused, names_no_member
 from kgroup.coordinator.state import Step
-from kgroup.coordinator.streams.group import StreamsGroup, sources_of
+from kgroup.coordinator.streams.group import StreamsGroup, readers_of
 from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
@@ -28,6 +28,7 @@ def check_streams_commit(
     empty = group.is_empty
     if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
         return None
+    # Before its epoch, in transactions too: what one that is gone says of epochs means nothing (AE-11).
     member = group.members.get(member_id)
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -47,6 +48,7 @@ def check_streams_commit(
 
 def refuse_streams_fetch(group: StreamsGroup, member_id: str | None, epoch: int) -> None:
     """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
+    # Nobody's fetch, as an admin's; "" is a member id like any other, and unknown (KIP-848).
     if member_id is None and epoch < 0:
         return
     member = group.members.get(member_id or "")
@@ -68,12 +70,13 @@ class OlderStreamsEpoch:
         code: ErrorCode,
     ) -> None:
         self._current, self._epoch = member.current, epoch
-        self._sources = sources_of(topology)
+        self._sources = readers_of(topology)
         self._image, self._refusal = image, code
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
         """Raises EpochRefused; of a topic that the topology does not read, too."""
         source = self._sources.get(self._image.name_of(topic_id) or "")
+        # A topic that the topology does not read belongs to no task, so no epoch says whose it was.
         if source is not None:
             for tasks in (self._current.assigned.active, self._current.revoking.active):
                 assigned_at = tasks.get(source.subtopology_id, {}).get(partition)

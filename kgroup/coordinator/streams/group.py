@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
 from kgroup.coordinator.streams.topology import ConfiguredTopology, required_topics
 from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
-from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, sources_of
 
 PROTOCOL_TYPE = "streams"
 NO_TOPOLOGY_EPOCH = -1
@@ -66,7 +66,7 @@ class Owners:
 
 @dataclass(slots=True)
 class StreamsGroup:
-    """One streams group. A group known only through some of its records starts at epoch 1.
+    """One streams group. A new one starts at epoch 1, as does one known only through some of its records.
 
     Soft: `configured` (the topology over the topics there are), `refresh_deadline_ms` and `refresh_epoch`
     (when topics are looked at again), `endpoint_epoch` (of what was last told of endpoints) and `shutdown_by`
@@ -99,6 +99,7 @@ class StreamsGroup:
     def state(self) -> StreamsState:
         if self.is_empty:
             return StreamsState.EMPTY
+        # Topics are missing, or do not go together: nobody can be given a task (KIP-1071).
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
             return StreamsState.NOT_READY
         if self.epoch > self.assignment_epoch:
@@ -111,7 +112,7 @@ class StreamsGroup:
         """Topics that the topology reads; none while nobody runs it."""
         if self.is_empty or self.topology is None:
             return frozenset()
-        return frozenset(sources_of(self.topology))
+        return frozenset(readers_of(self.topology))
 
     def looked_at_topics(self) -> frozenset[str]:
         """Topics whose changes matter: all that the topology needs, internal ones too."""
@@ -142,14 +143,9 @@ class StreamsGroup:
         self.owners.remove(member.process_id, member.current.revoking)
 
 
-def sources_of(topology: StreamsGroupTopologyValue) -> dict[str, Subtopology]:
+def readers_of(topology: StreamsGroupTopologyValue) -> dict[str, Subtopology]:
     """The topics that are read, repartition topics too, each with the subtopology that reads it."""
     found: dict[str, Subtopology] = {}
     for subtopology in topology.subtopologies:
-        found.update((name, subtopology) for name in _read_by(subtopology))
+        found.update((name, subtopology) for name in sources_of(subtopology))
     return found
-
-
-def _read_by(subtopology: Subtopology) -> Iterable[str]:
-    yield from subtopology.source_topics
-    yield from (topic.name for topic in subtopology.repartition_source_topics)

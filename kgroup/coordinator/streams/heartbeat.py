@@ -78,6 +78,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     topology = _topology(step, group, request.topology)
     problems = _stale(group, after)
     looked = _look(step, group, topology)
+    # Only over topics that are there: without their partitions nobody knows how many tasks there are.
     if looked.configured.is_ready and owned is not None:
         for tasks in (owned.active, owned.standby, owned.warmup):
             refuse_tasks_that_are_none(looked.configured, tasks)
@@ -102,7 +103,8 @@ def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
     """Remove the member that says it goes; its epoch is not compared, as in Kafka."""
     member = group.members.get(request.member_id)
     if request.shutdown_application:
-        step.defer(partial(_ask_to_shut_down, group, request.member_id))
+        # At once and not deferred: Kafka hears the request even of a member that it then refuses.
+        _ask_to_shut_down(group, request.member_id)
     if member is None:
         raise _unknown(group, request.member_id)
     fence(step, group, member)
@@ -118,6 +120,7 @@ def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
 
 def assign_at_last(step: Step, group: StreamsGroup) -> None:
     """Make the first assignment of a group whose initial delay is over."""
+    # Everybody has gone, or no heartbeat has looked at the topics since a restart.
     if group.is_empty or group.configured is None:
         return
     update_target(step, group, Plan(group.epoch, group.configured, group.assignment_configs), None)
@@ -160,6 +163,7 @@ def _refuse_epoch(current: Current, epoch: int, owned: TaskSet | None) -> None:
     """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost.
 
     A response was lost if the member is at its previous epoch and has nothing that it was not given since.
+    With 0 a member that forgot its epoch comes back: it keeps its place, and is told its tasks again.
     """
     if epoch in (0, current.epoch):
         return
@@ -217,6 +221,7 @@ def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.Stre
     """The group's topology; the first one given becomes it, and another one of its epoch is refused."""
     known = group.topology
     if given is None:
+        # A member brings its topology when it joins, so the record of it was lost: Kafka fails here too.
         if known is None:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         return known
@@ -224,6 +229,7 @@ def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.Stre
     if known is None:
         write_topology(step, group.group_id, offered)
         return offered
+    # An older one is of a process that is not upgraded yet: it stays, and is told so (`_stale`).
     if known.epoch <= offered.epoch and not _alike(known, offered):
         raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
@@ -266,12 +272,10 @@ def _look(step: Step, group: StreamsGroup, topology: r.StreamsGroupTopologyValue
     changed = metadata_hash != group.metadata_hash
     if known is None or changed or group.topology is None:
         known = configure(topology, step.state.image)
-        step.defer(partial(_configured, group, known))
+        # At once and not deferred: Kafka keeps what it found out even if it then refuses the heartbeat, and
+        # the first assignment, made when the initial delay ends, needs it.
+        group.configured = known
     return Looked(metadata_hash, known, changed)
-
-
-def _configured(group: StreamsGroup, configured: ConfiguredTopology) -> None:
-    group.configured = configured
 
 
 def _plan(
@@ -283,6 +287,7 @@ def _plan(
     changed: bool,
 ) -> Plan:
     """What the next target is to be made from; bumps the group epoch when any of it changed."""
+    # While topics are missing no epoch of the topology is validated, and the group is NotReady (KIP-1071).
     validated = topology.epoch if looked.configured.is_ready else -1
     configs = {STANDBYS: str(streams_standby_replicas(step.state, group.group_id))}
     changed = changed or validated != group.validated_topology_epoch
@@ -320,6 +325,7 @@ def _move(
         return member
     member = replace(member, current=moved)
     write_current(step, group.group_id, member)
+    # Only by a step: a heartbeat that renewed the limit would let a member keep its tasks for ever (CP-17).
     limit_revocation(step, group.group_id, member)
     return member
 
@@ -361,6 +367,7 @@ def _response(
         endpoint_epoch += 1
         step.defer(partial(_tell_endpoints, group, endpoint_epoch))
     held = member.current.assigned
+    # The endpoints of a whole application are long: only who has an older list of them is told.
     told = endpoint_epoch != request.endpoint_information_epoch
     return Response(
         member_id=member.member_id,

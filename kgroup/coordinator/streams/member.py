@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 from kgroup.coordinator.tasks.values import NO_TASKS, Tasks, TaskSet
+from kgroup.domain import NO_EPOCH
 from kgroup.protocol.streams_records import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -21,8 +22,6 @@ TaskEpochs: TypeAlias = Mapping[str, Mapping[int, int]]
 """Subtopology id → partition → assignment epoch; never changed in place, none without partitions."""
 
 NO_TASK_EPOCHS: TaskEpochs = MappingProxyType({})
-REMOVED_EPOCH = -1
-"""Of a member whose record 22 is gone."""
 
 
 class MemberState(IntEnum):
@@ -106,7 +105,8 @@ class Current:
         )
 
 
-REMOVED = Current(REMOVED_EPOCH, REMOVED_EPOCH)
+REMOVED = Current(NO_EPOCH, NO_EPOCH)
+"""Of a member whose record 22 is gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import REMOVED, REMOVED_EPOCH, Current, StreamsMember, target_of
+from kgroup.coordinator.streams.member import REMOVED, Current, StreamsMember, target_of
+from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch_removed
 from kgroup.protocol import streams_records as r
 
 Apply: TypeAlias = Callable[[State, StreamsGroup, Any, Any], None]
@@ -34,9 +34,7 @@ def _metadata(
         group.validated_topology_epoch = value.validated_topology_epoch
         group.assignment_configs = {c.key: c.value for c in value.last_assignment_configs or ()}
         return
-    # The order in which Kafka deletes: anything left would be adopted by the next group of this name.
-    if group.members or group.assignment_epoch != REMOVED_EPOCH:
-        raise InconsistentLog(f"group {key.group_id} is deleted before its members and targets are")
+    refuse_if_not_last(group)
     del state.groups[key.group_id]
 
 
@@ -46,18 +44,11 @@ def _member(
     key: r.StreamsGroupMemberMetadataKey,
     value: r.StreamsGroupMemberMetadataValue | None,
 ) -> None:
-    member = group.members.get(key.member_id)
-    if value is not None:
-        before = member or StreamsMember(key.member_id, value)
-        group.put_member(replace(before, metadata=value))
+    if value is None:
+        member_removed(group, key.member_id)
         return
-    if member is None:
-        return
-    if member.epoch != REMOVED_EPOCH or key.member_id in group.targets:
-        raise InconsistentLog(
-            f"member {key.member_id} of group {key.group_id} is removed before its assignment and target are"
-        )
-    group.drop_member(key.member_id)
+    before = group.members.get(key.member_id) or StreamsMember(key.member_id, value)
+    group.put_member(replace(before, metadata=value))
 
 
 def _target_epoch(
@@ -66,13 +57,11 @@ def _target_epoch(
     key: r.StreamsGroupTargetAssignmentMetadataKey,
     value: r.StreamsGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    if value is not None:
-        group.assignment_epoch = value.assignment_epoch
-        group.assignment_timestamp_ms = value.assignment_timestamp
+    if value is None:
+        target_epoch_removed(group)
         return
-    if group.targets:
-        raise InconsistentLog(f"the target epoch of group {key.group_id} is removed before its targets are")
-    group.assignment_epoch, group.assignment_timestamp_ms = REMOVED_EPOCH, 0
+    group.assignment_epoch = value.assignment_epoch
+    group.assignment_timestamp_ms = value.assignment_timestamp
 
 
 def _target(

@@ -42,10 +42,12 @@ def update_target(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMe
     `member` takes the place of what the group knows of it; None computes for the group as it is.
     """
     stored = NO_TASK_SET if member is None else group.target_of(member.member_id)
+    # Members that start together are to share the tasks at once: each that moves takes its state along.
     if step.is_armed(initial_delay(group.group_id)):
         return Target(group.assignment_epoch, NO_TASK_SET, _delayed("initial rebalance delay"))
     if group.assignment_epoch >= plan.epoch:
         return Target(group.assignment_epoch, stored)
+    # As in consumer groups: many changes within an interval cost one computation (KIP-848's batching).
     if not _may_compute(step, group):
         return Target(group.assignment_epoch, stored, _delayed("assignment interval"))
     targets = _compute(step, group, plan, member)
@@ -87,5 +89,6 @@ def _compute(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMember 
         # Without settings, as in a log of Kafka 4.2, there are no standbys.
         return step.state.assign_tasks(placed, kinds, int(plan.configs.get(STANDBYS, "0")))
     except NoAssignment as error:
+        # Nothing of this heartbeat happens, and the next one tries again: the old target stays.
         message = f"Failed to compute a new target assignment for epoch {plan.epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None

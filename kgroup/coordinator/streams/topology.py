@@ -10,7 +10,7 @@ from kgroup.coordinator.streams.partition_counts import PartitionCounts, Wrongly
 from kgroup.coordinator.tasks.java_order import hash_map_order
 from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, TopicInfo
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, TopicInfo, sources_of
 
 NAMES_SHOWN = 3
 
@@ -48,8 +48,7 @@ class ConfiguredSubtopology:
     @property
     def source_topics(self) -> list[str]:
         """What its tasks read, repartition topics last."""
-        repartitioned = (topic.name for topic in self.subtopology.repartition_source_topics)
-        return list(dict.fromkeys((*self.subtopology.source_topics, *repartitioned)))
+        return list(dict.fromkeys(sources_of(self.subtopology)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,7 @@ def required_topics(topology: StreamsGroupTopologyValue) -> list[str]:
         name
         for subtopology in topology.subtopologies
         for name in (
-            *subtopology.source_topics,
-            *(topic.name for topic in subtopology.repartition_source_topics),
+            *sources_of(subtopology),
             *(topic.name for topic in subtopology.state_changelog_topics),
         )
     )

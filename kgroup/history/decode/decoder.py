@@ -41,7 +41,7 @@ from kgroup.history.items import (
     Undecodable,
 )
 from kgroup.protocol.batches import HEADER_BYTES
-from kgroup.protocol.group_records import TYPE_NAMES, UnknownKey, decode_key, decode_value
+from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
 from kgroup.protocol.primitives import read_uvarint
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 MAX_KEYS: Final = 400_000
 _COMMIT_TYPES = (0, 1)
-_OTHER_TYPES = frozenset(TYPE_NAMES) - {*range(9), 16}  # of share and streams groups
+_OTHER_TYPES = frozenset(range(10, 16))  # of share groups
 _COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
 _I16 = struct.Struct(">h")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kgroup.history.fold.events import duration_text
-from kgroup.history.fold.state import RecordedMember, View
+from kgroup.history.fold.view import RecordedMember, View
 from kgroup.protocol.embedded.connect import ConnectWorker, Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application, application_of, embedded
 from kgroup.protocol.embedded.schema_registry import RegistryInstance

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold import applications
-from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
-from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels, silent_since, way_out
-from kgroup.history.fold.state import (
-    CLASSIC,
-    CONSUMER,
-    KINDS,
-    SHARE,
-    SIMPLE,
-    STREAMS,
-    UNDECODED,
-    RecordedMember,
+from kgroup.history.fold.comings import (
+    count_revoking,
+    tell_finished,
+    tell_gone,
+    tell_members,
+    tell_regressed,
+    tell_settings,
 )
+from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
+from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.step import Carry, Fields, GroupStep
-
-_TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
+from kgroup.history.fold.streams_changes import tell_streams
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, RecordedMember
 
 
 def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
@@ -33,7 +31,7 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
     elif before.kind == CONSUMER and after.kind == CLASSIC:
         _converted(step, carry, members, Kind.DOWNGRADED)
         # Who stays has to rejoin first; the generation that this makes is a record of its own.
-        _conversion_members(step, carry, members)
+        tell_gone(step, carry, members)
     elif before.kind in KINDS and after.kind in KINDS and before.kind != after.kind:
         _turned(step, carry, members)
     elif after.kind in KINDS and before.kind not in KINDS:
@@ -42,14 +40,26 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
         _classic(step, carry, members)
     elif after.kind == CONSUMER:
         _consumer(step, carry, members)
+    elif after.kind == STREAMS and not after.unread:
+        tell_streams(step, carry, members)
     elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
     return step.events
 
 
+def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """What a group of the kind that it is now tells of itself."""
+    if step.after.kind == CONSUMER:
+        _consumer(step, carry, members)
+    elif step.after.kind == STREAMS and not step.after.unread:
+        tell_streams(step, carry, members)
+    elif step.after.members:
+        _classic(step, carry, members)
+
+
 def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
     after = step.after
-    unread = f"; {UNREAD}" if after.kind in UNDECODED else ""
+    unread = f"; {UNREAD}" if after.unread else ""
     if not step.solid and unread:
         what = f"first seen here, a {after.kind} group: earlier records are gone{unread}"
         step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
@@ -62,10 +72,7 @@ def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
     step.tell(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}{unread}", previous_epoch=-1)
-    if after.kind == CONSUMER:
-        _consumer(step, carry, members)
-    elif after.members:
-        _classic(step, carry, members)
+    _own(step, carry, members)
 
 
 _KIND_NAMES = {
@@ -78,21 +85,18 @@ UNREAD = "its records are not decoded here, so members, epochs and rebalances ar
 
 
 def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Into a group of another type, or out of one, where kgroup decodes only one of the two."""
+    """Into a group of another type, or out of one, that is not a conversion of its members."""
     before, after = step.before, step.after
     carry.started.clear()
     carry.conversion = None
-    was = "" if before.kind in UNDECODED or before.members else ": the group was empty"
-    unread = f"; {UNREAD}" if after.kind in UNDECODED else ""
+    was = "" if before.unread or before.members else ": the group was empty"
+    unread = f"; {UNREAD}" if after.unread else ""
     step.tell(
         Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
         f"{before.kind} → {after.kind}{was}{unread}",
         cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
     )
-    if after.kind == CONSUMER:
-        _consumer(step, carry, members)
-    elif after.members:
-        _classic(step, carry, members)
+    _own(step, carry, members)
 
 
 def _deleted(step: GroupStep, carry: Carry) -> None:
@@ -131,100 +135,11 @@ def _converted(step: GroupStep, carry: Carry, members: Membership, kind: Kind) -
     carry.conversion = f"the {'upgrade' if up else 'downgrade'} at offset {step.first_offset}"
 
 
-def _conversion_members(step: GroupStep, carry: Carry, members: Membership) -> None:
-    for member in members.left:
-        _left(step, member, carry)
-    _replaced(step, members)
-
-
-def _left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
-    held = f", held {partitions_text(member.holds)}" if member.holds else ""
-    if share := applications.share(step.before, member):
-        held += f" ({share})"
-    since = carry.revoking.pop(member.member_id, None)
-    if since is not None:
-        # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
-        held += f", had to give up {partitions_text(member.revoking)} for {_ago(step, since)}"
-        if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
-            held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
-    step.tell(
-        Kind.MEMBER_LEFT_OR_EXPIRED,
-        f"{member.label} is gone{held}",
-        member,
-        cause=way_out(member) + silent_since(member),
-        partitions=tuple(sorted(member.holds)),
-        proven=False,
-    )
-
-
-def _ago(step: GroupStep, since: int) -> str:
-    return duration_text(max(0, step.timestamp_ms - since))
-
-
-def _replaced(step: GroupStep, members: Membership) -> None:
-    for old, new in members.replaced:
-        # Only a member that left for now (epoch -2, CP-15) is known to be gone; else two processes may share
-        # the id, and the newer fences the older (KIP-345; SM-33).
-        away = old.state == MemberStatus.LEFT
-        if old.protocol != new.protocol:
-            how = f"now speaks the {new.protocol} protocol, under a new member id"
-        elif away:
-            how = "came back under a new member id"
-        else:
-            how = "has a new member id; whoever still uses the old one is fenced"
-        step.tell(
-            Kind.MEMBER_REPLACED,
-            f"{new.label} {how}",
-            new,
-            cause=None if away else _TAKEN_OVER,
-            proven=away,
-            partitions=tuple(sorted(new.holds)),
-        )
-
-
-def _joined(step: GroupStep, members: Membership) -> None:
-    for member in members.joined:
-        speaks = " (classic member)" if step.after.kind == CONSUMER and member.protocol == CLASSIC else ""
-        where = f" from {member.host.lstrip('/')}" if member.host else ""
-        known = f" as client {member.client_id}" if member.client_id and not member.instance_id else ""
-        step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}", member)
-
-
-def _settings(step: GroupStep, members: Membership) -> None:
-    for _, new in members.resubscribed:
-        now = ", ".join(new.topics) or "no topics"
-        regex = f", regex {new.regex}" if new.regex else ""
-        step.tell(Kind.SUBSCRIPTION_CHANGED, f"{new.label} subscribes to {now}{regex}", new)
-    for old, new in members.kept:
-        # Without a client id record 5 has not been read: the member's first one updates nothing.
-        if (old.client_id, old.host, old.rack_id) != (new.client_id, new.host, new.rack_id) and old.client_id:
-            text = f"{new.label} is {new.client_id} on {new.host.lstrip('/')} now"
-            step.tell(Kind.MEMBER_UPDATED, text, new)
-    before, after = step.before.assignor, step.after.assignor
-    if before != after and before and after:
-        step.tell(Kind.ASSIGNOR_CHANGED, f"assignor {before} → {after}")
-
-
-def _regressed(step: GroupStep) -> bool:
-    """Tell an epoch that went back: nothing but lost or foreign records explains it."""
-    if step.after.epoch >= step.before.epoch or step.before.kind != step.after.kind:
-        return False
-    step.tell(
-        Kind.EPOCH_REGRESSED,
-        f"suspicious: the group's epoch went back from {step.before.epoch} to {step.after.epoch}",
-        suspicious=True,
-    )
-    return True
-
-
 def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
-    _regressed(step)
-    _joined(step, members)
-    for member in members.left:
-        _left(step, member, carry)
-    _replaced(step, members)
-    _settings(step, members)
+    tell_regressed(step)
+    tell_members(step, carry, members)
+    tell_settings(step, members)
     if before.leader and after.leader and before.leader != after.leader:
         _new_leader(step, members)
     # A static member that returns to a stable group costs no rebalance (KIP-345; SM-26, SM-39).
@@ -278,14 +193,11 @@ def _classic_rebalance(step: GroupStep) -> str:
 
 def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
-    _regressed(step)
-    _joined(step, members)
-    for member in members.left:
-        _left(step, member, carry)
-    _replaced(step, members)
+    tell_regressed(step)
+    tell_members(step, carry, members)
     for _, new in members.returned:
         step.tell(Kind.MEMBER_JOINED, f"{new.label} came back", new)
-    _settings(step, members)
+    tell_settings(step, members)
     _regexes(step)
     if after.epoch > before.epoch or before.kind != CONSUMER:
         cause, proven = cause_of_rebalance(before, after, members)
@@ -298,7 +210,7 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     if after.assignment_epoch > before.assignment_epoch or before.kind != CONSUMER:
         _target(step)
     _reconciliation(step, carry, members)
-    _finished(step, carry)
+    tell_finished(step, carry)
 
 
 def _regexes(step: GroupStep) -> None:
@@ -328,11 +240,7 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
         holds = member.holds
         got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
         more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
-        # Counted from the first record on: further epochs do not give a member more time (CP-17).
-        if member.state == MemberStatus.REVOKING:
-            carry.revoking.setdefault(member.member_id, step.timestamp_ms)
-        else:
-            carry.revoking.pop(member.member_id, None)
+        count_revoking(step, carry, member)
         if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = partitions_text(member.holds)
             step.tell(
@@ -360,31 +268,3 @@ def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, 
     elif member.state == MemberStatus.STABLE and member.epoch > 0:
         text = f"{member.label} owns {owns} at epoch {member.epoch}{gave}"
         step.tell(Kind.MEMBER_RECONCILED, text, member, **more)
-
-
-def _all(count: int) -> str:
-    return "the only member" if count == 1 else f"all {count} members"
-
-
-def _finished(step: GroupStep, carry: Carry) -> None:
-    """The group converged, or lost its last member."""
-    after = step.after
-    if not after.members:
-        if step.before.members:
-            carry.started.clear()
-            gone = labels(step.before.members.values())
-            step.tell(Kind.GROUP_EMPTIED, "no members left", cause=f"{gone} left or expired", proven=False)
-        return
-    # Without a start on record (in a gap, or before a conversion) there is no rebalance to complete.
-    if not after.converged or not carry.started:
-        return
-    first, cause = carry.started[0], "; then ".join(dict.fromkeys(c for _, _, c in carry.started))
-    took = max(0, step.timestamp_ms - first[1])
-    carry.started.clear()
-    carry.conversion = None
-    step.tell(
-        Kind.REBALANCE_COMPLETED,
-        f"{_all(len(after.members))} reached epoch {after.epoch}, {duration_text(took)} after it began",
-        cause=cause,
-        unowned=step.unowned,
-    )

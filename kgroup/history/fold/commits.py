@@ -8,8 +8,13 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.marks import Mark, mark_in
 from kgroup.history.fold.ownership import GivenUp, owners
-from kgroup.history.fold.state import CLASSIC, CONSUMER, GroupState
+from kgroup.history.fold.state import GroupState
+from kgroup.history.fold.tasks import may_read
+from kgroup.history.fold.view import CLASSIC, CONSUMER, STREAMS
 from kgroup.history.items import CommitRun, PartProgress, Rewind
+
+GROUPED = (CLASSIC, CONSUMER, STREAMS)
+"""Kinds of groups of which records tell who owns what."""
 
 
 @dataclass(slots=True)
@@ -81,12 +86,16 @@ def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
 def _sort(
     state: GroupState, place: TopicPartition, owned: frozenset[TopicPartition] | None, solid: bool
 ) -> Kind:
-    if not solid or state.kind not in (CLASSIC, CONSUMER):
+    if not solid or state.kind not in GROUPED or state.unread:
         return Kind.COMMITTED
     if not state.members:
         return Kind.COMMITTED_OUTSIDE
     if owned is None or place in owned:
         return Kind.COMMITTED
+    if state.kind == STREAMS:
+        held = (task for m in state.members.values() if m.streams for task in m.streams.holds.active)
+        reads = may_read(state.streams.topology, held, place)
+        return Kind.COMMITTED if reads else Kind.COMMITTED_UNOWNED
     # Records of consumer groups have topic ids, commits have names: unresolved, both may mean one topic.
     if state.kind == CONSUMER and all(p.topic != place.topic for p in owned):
         return Kind.COMMITTED if _ids_unresolved(state, owned) else Kind.COMMITTED_UNOWNED
@@ -111,7 +120,7 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
     if span.kind is Kind.COMMITTED_OUTSIDE:
         text += ", while the group had no members"
     elif span.given_up:
-        text += f", which generation {epoch_of(state)} took from members that stayed"
+        text += f", which generation {state.epoch} took from members that stayed"
     elif unowned:
         text = f"suspicious: {text}, which no member owned"
     return Event(
@@ -124,8 +133,8 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
         timestamp_ms=span.timestamp_ms,
         end_timestamp_ms=span.end_timestamp_ms,
         detail=text,
-        epoch=epoch_of(state),
-        previous_epoch=epoch_of(state),
+        epoch=state.epoch,
+        previous_epoch=state.epoch,
         cause=_cause(span),
         suspicious=unowned,
         partitions=places,
@@ -144,13 +153,6 @@ def _cause(span: Span) -> str | None:
     )
 
 
-def epoch_of(state: GroupState) -> int:
-    """The group's generation or epoch now, -1 where it has none."""
-    if state.kind == CONSUMER:
-        return int(getattr(state.epoch_value, "epoch", 1))
-    return int(getattr(state.classic, "generation", -1))
-
-
 def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, how: str = "") -> Event:
     """The event of one commit below the one before it."""
     mark = mark_in(rewind.metadata)
@@ -158,7 +160,7 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     holder = next((m for m in state.members.values() if place in m.holds), None)
     back = rewind.before - rewind.after
     text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
-    grouped = state.kind in (CLASSIC, CONSUMER)
+    grouped = state.kind in GROUPED and not state.unread
     # A reset needs an empty group: with members in it, the mark may be copied from the commit before.
     if mark is not None and not state.members:
         cause, suspicious, proven = f"kgroup, {mark.words}", False, True
@@ -183,8 +185,8 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
         timestamp_ms=rewind.timestamp_ms,
         end_timestamp_ms=rewind.timestamp_ms,
         detail=text,
-        epoch=epoch_of(state),
-        previous_epoch=epoch_of(state),
+        epoch=state.epoch,
+        previous_epoch=state.epoch,
         member_id=holder.member_id if holder else None,
         instance_id=holder.instance_id if holder else None,
         cause=cause,

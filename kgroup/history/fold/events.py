@@ -1,4 +1,4 @@
-"""The vocabulary of a group's history, one for both protocols. `docs/replay-log.md` says what proves each."""
+"""The vocabulary of a group's history, one for all protocols. `docs/replay-log.md` says what proves each."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class Kind(StrEnum):
     ASSIGNOR_CHANGED = "assignor-changed"
     SUBSCRIPTION_CHANGED = "subscription-changed"
     TOPICS_CHANGED = "topics-changed"
+    TOPOLOGY_SET = "topology-set"
+    TOPOLOGY_READY = "topology-ready"
+    TOPOLOGY_NOT_READY = "topology-not-ready"
+    SETTINGS_CHANGED = "settings-changed"
     REGEX_RESOLVED = "regex-resolved"
     REGEX_REMOVED = "regex-removed"
     REBALANCE_STARTED = "rebalance-started"
@@ -61,8 +65,8 @@ class Event:
     """One thing that happened to a group, told from the records `offset` to `end_offset` of one partition.
 
     `log_partition` is the partition of `__consumer_offsets`; `epoch` is the generation (classic) or group
-    epoch (consumer) after the event, `previous_epoch` the one before, -1 where there is none. `proven` is
-    False where the records allow more than one reading; `detail` or `cause` then says which.
+    epoch (consumer, streams) after the event, `previous_epoch` the one before, -1 where there is none.
+    `proven` is False where the records allow more than one reading; `detail` or `cause` then says which.
     `suspicious` marks what a KIP-1251 audit should look at: the log alone cannot settle it.
     Times are ms since 1970, UTC, as the broker stamped the records: they need not grow with the offset.
     """
@@ -104,10 +108,11 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     topics: dict[str, list[int]] = {}
     for topic, number in sorted((p.topic, p.partition) for p in partitions):
         topics.setdefault(topic, []).append(number)
-    return " ".join(f"{topic}:{_ranges(numbers)}" for topic, numbers in topics.items()) or "-"
+    return " ".join(f"{topic}:{ranges_text(numbers)}" for topic, numbers in topics.items()) or "-"
 
 
-def _ranges(numbers: list[int]) -> str:
+def ranges_text(numbers: list[int]) -> str:
+    """Ascending numbers as `0-3,6`."""
     spans: list[list[int]] = []
     for n in numbers:
         if spans and n == spans[-1][1] + 1:

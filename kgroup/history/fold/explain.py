@@ -12,7 +12,7 @@ from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, Unowned, duration_text, partitions_text
 from kgroup.history.fold.ownership import GivenUp
-from kgroup.history.fold.state import RecordedMember, View
+from kgroup.history.fold.view import RecordedMember, View
 
 MIN_RETENTION_MS = 60_000
 """The shortest retention a broker takes (offsets.retention.minutes): younger commits do not expire."""
@@ -191,6 +191,10 @@ _LEADING_UP = frozenset(
         Kind.MEMBER_REPLACED,
         Kind.SUBSCRIPTION_CHANGED,
         Kind.TOPICS_CHANGED,
+        Kind.TOPOLOGY_SET,
+        Kind.TOPOLOGY_READY,
+        Kind.TOPOLOGY_NOT_READY,
+        Kind.SETTINGS_CHANGED,
         Kind.REGEX_RESOLVED,
         Kind.ASSIGNOR_CHANGED,
         Kind.REBALANCE_STARTED,

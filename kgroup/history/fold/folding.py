@@ -12,15 +12,16 @@ from typing import NamedTuple
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.changes import tell_changes
-from kgroup.history.fold.commits import Spans, epoch_of, rewound
+from kgroup.history.fold.commits import Spans, rewound
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.restarts import Restart
-from kgroup.history.fold.state import CLASSIC, CONSUMER, KINDS, GroupState, RecordedMember, View, renamed
+from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.stored import restored
 from kgroup.history.fold.topic_names import TopicNames
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, RecordedMember, View, renamed
 from kgroup.history.items import (
     RUN_OFFSETS,
     CommitRun,
@@ -263,8 +264,8 @@ class Fold:
             timestamp_ms=marker.timestamp_ms,
             end_timestamp_ms=marker.timestamp_ms,
             detail=f"producer {marker.producer_id} {done} the offsets of {partitions_text(places)}",
-            epoch=epoch_of(group.state),
-            previous_epoch=epoch_of(group.state),
+            epoch=group.state.epoch,
+            previous_epoch=group.state.epoch,
             partitions=places,
             count=len(places),
         )

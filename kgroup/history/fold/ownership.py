@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold.events import Unowned
-from kgroup.history.fold.state import RecordedMember
+from kgroup.history.fold.view import RecordedMember
 
 
 def owners(members: Mapping[str, RecordedMember]) -> dict[TopicPartition, str]:

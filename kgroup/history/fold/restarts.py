@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kgroup.domain import MemberStatus
 from kgroup.history.fold.explain import Membership
-from kgroup.history.fold.state import RecordedMember
+from kgroup.history.fold.view import RecordedMember
 
 _T = TypeVar("_T")
 MAX_AWAY = 10_000

@@ -6,147 +6,31 @@ a compacted log ends in the same state as replaying the whole one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from collections.abc import Iterable
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
-from kgroup.history.fold.stored import restored
+from kgroup.history.fold.newest import known, put
+from kgroup.history.fold.streams_state import StreamsRecords
 from kgroup.history.fold.topic_names import TopicNames
+from kgroup.history.fold.view import (
+    CLASSIC,
+    CONSUMER,
+    LEFT_FOR_NOW,
+    SHARE,
+    SIMPLE,
+    STREAMS,
+    RecordedMember,
+    View,
+)
 from kgroup.history.items import Committed, GroupRecord, OtherRecord
 from kgroup.protocol import group_records as r
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.streams_records import StreamsKey
 from kgroup.protocol.subscription import Assignment, Subscription
 
-CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
-STREAMS, SHARE = "streams", "share"
-UNDECODED = (STREAMS, SHARE)
-"""Kinds of groups whose records kgroup only counts: that they are there, not what they say."""
-KINDS = (CLASSIC, CONSUMER, *UNDECODED)
-_KIND_OF = {**dict.fromkeys(range(10, 16), SHARE), **dict.fromkeys(range(17, 24), STREAMS)}
-LEFT_FOR_NOW = -2
+_KIND_OF = dict.fromkeys(range(10, 16), SHARE)
 _STATES = {0: MemberStatus.STABLE, 1: MemberStatus.REVOKING, 2: MemberStatus.WAITING}
-T = TypeVar("T")
-V = TypeVar("V", bound=RecordValue)
-Topics = tuple[tuple[bytes, tuple[int, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedMember:
-    """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
-
-    `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
-    `revoking` (still held, to be given up); `target` is None where the group has none (classic).
-    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with and
-    `assignment` what it was given, as they came; `joined_with` is the metadata decoded: None if it is not the
-    consumer protocol's.
-    """
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    protocol: str
-    epoch: int
-    state: MemberStatus
-    topics: tuple[str, ...] = ()
-    regex: str | None = None
-    rack_id: str | None = None
-    assignor: str | None = None
-    previous_epoch: int = -1
-    rebalance_timeout_ms: int = -1
-    session_timeout_ms: int = -1
-    assigned: frozenset[TopicPartition] = frozenset()
-    revoking: frozenset[TopicPartition] = frozenset()
-    target: frozenset[TopicPartition] | None = None
-    assignment_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
-    user_data: int = 0
-    """Bytes of user data in a classic assignment; an upgrade is refused when there are any."""
-    given: bytes | None = None
-    """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
-    metadata: bytes = b""
-    joined_with: Subscription | None = None
-    assignment: bytes = b""
-
-    __setstate__ = restored
-
-    @property
-    def owned(self) -> frozenset[TopicPartition]:
-        """What a classic member still had when it joined the generation; an eager member has nothing then."""
-        return frozenset(self.joined_with.owned) if self.joined_with is not None else frozenset()
-
-    @property
-    def label(self) -> str:
-        """What people call it: the instance id, else a member id short enough to read."""
-        if self.instance_id:
-            return self.instance_id
-        short = self.member_id
-        return short if len(short) <= 24 else f"{short[:23]}…"
-
-    @property
-    def holds(self) -> frozenset[TopicPartition]:
-        """What nobody else may own: assigned, or not yet given up."""
-        return self.assigned | self.revoking
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
-
-    kind: str
-    epoch: int
-    assignment_epoch: int
-    metadata_hash: int
-    assignor: str | None
-    leader: str | None
-    state_timestamp_ms: int
-    members: Mapping[str, RecordedMember]
-    regexes: Mapping[str, tuple[str, ...]]
-    protocol_type: str
-
-    __setstate__ = restored
-
-    @property
-    def state(self) -> str:
-        """The group's state as Kafka names it, as far as records tell: a classic rebalance leaves none."""
-        if not self.kind:
-            return "Dead"
-        if self.kind in UNDECODED:
-            return "Unknown"
-        if not self.members:
-            return "Empty"
-        if self.kind == CLASSIC:
-            return "Stable"
-        if self.epoch > self.assignment_epoch:
-            return "Assigning"
-        return "Stable" if self.converged else "Reconciling"
-
-    @property
-    def converged(self) -> bool:
-        """Whether every member has reached the target of the newest group epoch."""
-        done = self.assignment_epoch
-        return self.epoch == done and all(
-            m.state == MemberStatus.STABLE and m.epoch == done for m in self.members.values()
-        )
-
-
-def renamed(view: View, names: Mapping[str, str]) -> View:
-    """The same moment with topic names for ids, as far as `names` (by the id's text) has them."""
-    return replace(view, members={m: _renamed(member, names) for m, member in view.members.items()})
-
-
-def _renamed(member: RecordedMember, names: Mapping[str, str]) -> RecordedMember:
-    def of(place: TopicPartition) -> TopicPartition:
-        return TopicPartition(names.get(place.topic, place.topic), place.partition)
-
-    return replace(
-        member,
-        assigned=frozenset(map(of, member.assigned)),
-        revoking=frozenset(map(of, member.revoking)),
-        target=None if member.target is None else frozenset(map(of, member.target)),
-        assignment_epochs={of(place): epoch for place, epoch in member.assignment_epochs.items()},
-    )
 
 
 class GroupState:
@@ -166,62 +50,96 @@ class GroupState:
         self.offsets: dict[TopicPartition, Committed] = {}
         self.pending: dict[int, dict[TopicPartition, Committed]] = {}
         self.newest_classic = self.newest_consumer = -1
+        self.streams = StreamsRecords()
+        self.newest_streams = -1
         self.others: dict[str, set[bytes]] = {}
         self.changed_ms = -1
         self._composed = ""
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """What an earlier version has stored had no place for the records of streams groups."""
+        self.__init__(str(state["group_id"]))  # type: ignore[misc]
+        self.__dict__.update(state)
+
     @property
     def kind(self) -> str:
         """classic, consumer, streams, share, simple (offsets only), or "" when nothing of it is left."""
-        # A conversion removes the other kind's records (CP-67); where compaction left some, the newer win.
-        consumer = self.epoch_value is not None or bool(self.subscriptions or self.currents)
-        if consumer and (self.classic is None or self.newest_consumer > self.newest_classic):
-            return CONSUMER
-        if self.classic is not None:
-            return CLASSIC
-        for kind in UNDECODED:
+        # A conversion removes the other kind's records (CP-67); where compaction left some, the newest win.
+        there = {
+            CLASSIC: (self.classic is not None, self.newest_classic),
+            CONSUMER: (
+                self.epoch_value is not None or bool(self.subscriptions or self.currents),
+                self.newest_consumer,
+            ),
+            STREAMS: (self.streams.is_there, self.newest_streams),
+        }
+        found = [(newest, kind) for kind, (is_there, newest) in there.items() if is_there]
+        if found:
+            return max(found)[1]
+        for kind in (STREAMS, SHARE):
             if self.others.get(kind):
                 return kind
         return SIMPLE if self.offsets or any(self.pending.values()) else ""
 
+    @property
+    def unread(self) -> bool:
+        """Whether some of its records were only counted: a share group's, and what an older version left."""
+        return bool(self.others.get(self.kind))
+
     def replay(self, record: GroupRecord, names: TopicNames) -> bool:
-        """Take in one record of the group's own state (types 2 to 8 and 16).
+        """Take in one record of the group's own state (types 2 to 8, 16 and 17 to 23).
 
         True if it told a topic name that was asked for before (only a legacy record of type 4 can).
         """
         renamed = False
         key, value = record.key, record.value
         self.changed_ms = record.timestamp_ms
+        if isinstance(key, StreamsKey):
+            self._replay_streams(record, key, names)
+            return False
         # A tombstone makes no kind newer, and brokers from 4.1 on write type 4 as tombstones only (CP-48).
         if value is not None and record.type == 2:
             self.newest_classic = record.offset
         elif value is not None and record.type != 4:
             self.newest_consumer = record.offset
         if isinstance(key, r.GroupMetadataKey):
-            self.classic = _of(r.GroupMetadataValue, value)
+            self.classic = known(r.GroupMetadataValue, value)
         elif isinstance(key, r.ConsumerGroupMetadataKey):
-            self.epoch_value = _of(r.ConsumerGroupMetadataValue, value)
+            self.epoch_value = known(r.ConsumerGroupMetadataValue, value)
         elif isinstance(key, r.ConsumerGroupPartitionMetadataKey):
-            renamed = self._learn_legacy(_of(r.ConsumerGroupPartitionMetadataValue, value), names)
+            renamed = self._learn_legacy(known(r.ConsumerGroupPartitionMetadataValue, value), names)
         elif isinstance(key, r.ConsumerGroupTargetAssignmentMetadataKey):
-            self.target_value = _of(r.ConsumerGroupTargetAssignmentMetadataValue, value)
+            self.target_value = known(r.ConsumerGroupTargetAssignmentMetadataValue, value)
         elif isinstance(key, r.ConsumerGroupRegularExpressionKey):
-            resolved = _of(r.ConsumerGroupRegularExpressionValue, value)
-            _put(self.regexes, key.regular_expression, tuple(resolved.topics) if resolved else None)
+            resolved = known(r.ConsumerGroupRegularExpressionValue, value)
+            put(self.regexes, key.regular_expression, tuple(resolved.topics) if resolved else None)
         self._compose(record.type, self._replay_member(key, value), names)
         return renamed
 
     def _replay_member(self, key: RecordKey, value: RecordValue | None) -> str | None:
         """Take in what a record says of a member; whose, None if it is about none."""
         if isinstance(key, r.ConsumerGroupMemberMetadataKey):
-            _put(self.subscriptions, key.member_id, _of(r.ConsumerGroupMemberMetadataValue, value))
+            put(self.subscriptions, key.member_id, known(r.ConsumerGroupMemberMetadataValue, value))
         elif isinstance(key, r.ConsumerGroupTargetAssignmentMemberKey):
-            _put(self.targets, key.member_id, _of(r.ConsumerGroupTargetAssignmentMemberValue, value))
+            put(self.targets, key.member_id, known(r.ConsumerGroupTargetAssignmentMemberValue, value))
         elif isinstance(key, r.ConsumerGroupCurrentMemberAssignmentKey):
-            _put(self.currents, key.member_id, _of(r.ConsumerGroupCurrentMemberAssignmentValue, value))
+            put(self.currents, key.member_id, known(r.ConsumerGroupCurrentMemberAssignmentValue, value))
         else:
             return None
         return key.member_id
+
+    def _replay_streams(self, record: GroupRecord, key: StreamsKey, names: TopicNames) -> None:
+        if record.value is not None:
+            self.newest_streams = record.offset
+        counted = self.others.get(STREAMS)
+        if counted:
+            counted.discard(r.encode_key(key))
+        touched = self.streams.replay(key, record.value)
+        if self.kind != self._composed:
+            self.recompose(names)
+        elif self._composed == STREAMS:
+            for member_id in touched:
+                put(self.members, member_id, self.streams.member(member_id))
 
     def replay_other(self, record: OtherRecord, names: TopicNames) -> None:
         """Take in a record of a kind that is not decoded: only whether its key is there counts."""
@@ -254,6 +172,9 @@ class GroupState:
             self.members = classic_members(self.classic)
         elif self._composed == CONSUMER:
             self.members = {m: self._consumer_member(m, names) for m in sorted(self._ids())}
+        elif self._composed == STREAMS:
+            made = (self.streams.member(m) for m in sorted(self.streams.ids))
+            self.members = {member.member_id: member for member in made if member is not None}
 
     def _ids(self) -> set[str]:
         return self.subscriptions.keys() | self.currents.keys()
@@ -289,22 +210,50 @@ class GroupState:
 
     def view(self) -> View:
         """The group now; later records do not change what is returned."""
-        kind, classic = self.kind, self.classic
-        consumer = kind == CONSUMER
-        # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
-        epoch = getattr(self.epoch_value, "epoch", 1) if consumer else getattr(classic, "generation", -1)
+        kind = self.kind
+        classic = self.classic if kind == CLASSIC else None
+        consumer, streams = kind == CONSUMER, kind == STREAMS
         return View(
             kind=kind,
-            epoch=epoch,
-            assignment_epoch=getattr(self.target_value, "assignment_epoch", 1) if consumer else epoch,
-            metadata_hash=getattr(self.epoch_value, "metadata_hash", 0) if consumer else 0,
+            epoch=self.epoch,
+            assignment_epoch=self._assignment_epoch(),
+            metadata_hash=self._metadata_hash(),
             assignor=self._assignor() if consumer else getattr(classic, "protocol", None),
-            leader=None if consumer else getattr(classic, "leader", None),
-            state_timestamp_ms=-1 if consumer else getattr(classic, "current_state_timestamp", -1),
+            leader=getattr(classic, "leader", None),
+            state_timestamp_ms=getattr(classic, "current_state_timestamp", -1),
             members=dict(self.members),
             regexes=dict(self.regexes) if consumer else {},
-            protocol_type="consumer" if consumer else getattr(classic, "protocol_type", "") or "",
+            protocol_type=kind if consumer or streams else getattr(classic, "protocol_type", "") or "",
+            streams=self.streams.view if streams else None,
+            unread=self.unread,
         )
+
+    @property
+    def epoch(self) -> int:
+        """The group's generation or epoch now, -1 where it has none."""
+        if self.kind == STREAMS:
+            return -1 if self.unread else self.streams.epoch
+        # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
+        if self.kind == CONSUMER:
+            return self.epoch_value.epoch if self.epoch_value is not None else 1
+        return self.classic.generation if self.classic is not None else -1
+
+    def _assignment_epoch(self) -> int:
+        if self.kind == STREAMS:
+            return -1 if self.unread else self.streams.assignment_epoch
+        if self.kind == CONSUMER:
+            return self.target_value.assignment_epoch if self.target_value is not None else 1
+        return self.epoch
+
+    def _metadata_hash(self) -> int:
+        of = (
+            self.streams.group
+            if self.kind == STREAMS
+            else self.epoch_value
+            if self.kind == CONSUMER
+            else None
+        )
+        return of.metadata_hash if of is not None else 0
 
     def _assignor(self) -> str | None:
         """The assignor most members ask for; None when none of them asks (the broker's default)."""
@@ -383,16 +332,3 @@ def _epochs(
         name = names.of(topic.topic_id)
         found |= {TopicPartition(name, p): e for p, e in zip(topic.partitions, epochs, strict=True)}
     return found
-
-
-def _of(kind: type[V], value: RecordValue | None) -> V | None:
-    """A record's value, known by its key to be of this kind; None for a tombstone."""
-    assert value is None or isinstance(value, kind)
-    return value
-
-
-def _put(place: dict[str, T], key: str, value: T | None) -> None:
-    if value is None:
-        place.pop(key, None)
-    else:
-        place[key] = value

@@ -9,8 +9,8 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.restarts import Absences
-from kgroup.history.fold.state import RecordedMember, View
 from kgroup.history.fold.stored import restored
+from kgroup.history.fold.view import RecordedMember, View
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""

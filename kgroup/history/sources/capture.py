@@ -4,21 +4,23 @@
     DIR/__consumer_offsets-7/00000000000000012345.log  segments as Kafka writes them, one a day (UTC)
 
 Batches are kept as the broker sent them, compressed here if they were not. Resumable: what is on disk says
-where to go on, and a torn tail is cut off first.
+where to go on, and a torn tail is cut off first. `uploads` does the same at a URL.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
 from kgroup.history.sources.chunks import CHUNK_BYTES
+from kgroup.history.sources.layout import AnyFolder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.history.sources.logs import write_topics_file
 from kgroup.protocol.batches import Batch, encode_batch
@@ -31,10 +33,12 @@ DAY_MS = 86_400_000
 class PartitionCapture:
     """The recording of one partition: `next_offset` is what to ask for next, -1 before anything was kept."""
 
-    folder: Path
+    folder: AnyFolder
     next_offset: int = -1
     day: int = -1
-    path: Path | None = None
+    path: AnyFolder | None = None
+    taken: int = 0
+    """Batches that came; `batches` of them are kept."""
     batches: int = 0
     bytes_in: int = 0
     bytes_kept: int = 0
@@ -60,20 +64,8 @@ class PartitionCapture:
 
     def _adopt(self, path: Path) -> None:
         """Go on with the last segment; cut off what a crash left half written."""
-        scanner, whole, last = Scanner(str(path)), 0, None
         with path.open("rb+") as file:
-            rest = b""
-            while read := file.read(CHUNK_BYTES):
-                chunk = rest + read
-                for header in scanner.headers(chunk, final=False):
-                    last = header
-                whole += scanner.consumed
-                rest = chunk[scanner.consumed :]
-            # A torn tail is no damage to the scanner: this is, and to go on behind it would hide a gap.
-            if scanner.bad:
-                raise StorageError(
-                    f"{scanner.bad[0]}", hint="move this file away and start the capture again"
-                )
+            last, whole = last_batch(file, str(path))
             file.truncate(whole)
         if last is None:
             path.unlink()
@@ -87,19 +79,32 @@ class PartitionCapture:
         """
         kept = 0
         for part in self._segments(data):
-            assert self.path is not None
-            try:
-                with self.path.open("ab") as file:
-                    for batch in part:
-                        kept += 1
-                        self.bytes_kept += file.write(batch)
-                    file.flush()
-                    if sync:
-                        os.fsync(file.fileno())
-            except OSError as error:
-                raise StorageError(f"cannot record into {self.path}: {error.strerror}") from None
-        self.batches += kept
+            self._keep(part, sync)
+            kept += len(part)
+        self.taken += kept
         return kept
+
+    def _keep(self, batches: list[bytes], sync: bool) -> None:
+        """Put batches behind those in the segment `path`."""
+        assert isinstance(self.path, Path)
+        try:
+            with self.path.open("ab") as file:
+                for batch in batches:
+                    self.bytes_kept += file.write(batch)
+                file.flush()
+                if sync:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(f"cannot record into {self.path}: {error.strerror}") from None
+        self.batches += len(batches)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that are taken and not kept yet; none, where each batch is kept at once."""
+        return 0
+
+    def flush(self) -> None:
+        """Keep what is waiting; StorageError if that fails."""
 
     def _segments(self, data: bytes) -> Iterator[list[bytes]]:
         """The new batches by the segment they belong to; `path` is that segment's."""
@@ -125,6 +130,29 @@ class PartitionCapture:
             yield part
 
 
+class Readable(Protocol):
+    """A file that is read from its start."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
+    """The last whole batch of a segment, and where it ends; StorageError for a damaged one.
+
+    To go on behind damage would hide a gap. A torn tail is none: it was never said to be kept.
+    """
+    scanner, whole, last, rest = Scanner(name), 0, None, b""
+    while read := file.read(CHUNK_BYTES):
+        chunk = rest + read
+        for header in scanner.headers(chunk, final=False):
+            last = header
+        whole += scanner.consumed
+        rest = chunk[scanner.consumed :]
+    if scanner.bad:
+        raise StorageError(f"{scanner.bad[0]}", hint="move this file away and start the capture again")
+    return last, whole
+
+
 def _compact(data: bytes, header: BatchHeader) -> bytes:
     """The batch with its records compressed, if they are not, or as it is where that does not pay."""
     raw = data[header.position : header.end]
@@ -147,13 +175,44 @@ def _compact(data: bytes, header: BatchHeader) -> bytes:
     return made if len(made) < len(raw) and not batch.log_append_time else raw
 
 
-class Capture:
-    """Records all partitions of a live topic into a folder; `poll` keeps what has come."""
+class Keeper(Protocol):
+    """Where a capture puts what it records."""
 
-    def __init__(self, topic: LiveTopic, out: Path) -> None:
+    def resume(self, partition: int) -> PartitionCapture:
+        """Continue the recording of a partition, or begin one."""
+        ...
+
+    def keep_names(self, names: Mapping[bytes, str]) -> None:
+        """Keep topic ids beside the segments."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder on this machine to record into."""
+
+    path: Path
+
+    def resume(self, partition: int) -> PartitionCapture:
+        return PartitionCapture.resume(self.path, partition)
+
+    def keep_names(self, names: Mapping[bytes, str]) -> None:
+        write_topics_file(self.path, names)
+
+
+_WAITING_BYTES = 64 << 20
+
+
+class Capture:
+    """Records all partitions of a live topic into a folder; `poll` keeps what has come.
+
+    At a URL batches wait until there are enough for an object: `flush` keeps them.
+    """
+
+    def __init__(self, topic: LiveTopic, out: Path | Keeper) -> None:
         self.topic = topic
-        self.out = out
-        self.parts = {p: PartitionCapture.resume(out, p) for p in topic.partitions}
+        self.out = Folder(out) if isinstance(out, Path) else out
+        self.parts = {p: self.out.resume(p) for p in topic.partitions}
         self._names: dict[bytes, str] = {}
         self._keep_names()
 
@@ -168,7 +227,7 @@ class Capture:
         A partition that cannot be read costs itself only: see `failures`. StorageError if what was read
         cannot be kept.
         """
-        before = sum(part.batches for part in self.parts.values())
+        before = sum(part.taken for part in self.parts.values())
         self.topic.try_again()
         for partition, part in self.parts.items():
             part.failure = None
@@ -178,13 +237,18 @@ class Capture:
                 raise
             except KgroupError as error:
                 part.failure = error
-        kept = sum(part.batches for part in self.parts.values()) - before
+        taken = sum(part.taken for part in self.parts.values()) - before
         # Names of topics made since; without them the ids are shown, so no failure of this loses anything.
-        if kept:
+        if taken:
             with suppress(KgroupError):
                 self.topic.refresh()
             self._keep_names()
-        return kept
+        return taken
+
+    def flush(self) -> None:
+        """Keep all that is waiting; StorageError if that fails."""
+        for part in self.parts.values():
+            part.flush()
 
     def _read(self, partition: int, part: PartitionCapture) -> None:
         first, end = self.topic.bounds(partition)
@@ -192,6 +256,8 @@ class Capture:
         while at < end:
             data, _ = self.topic.fetch(partition, at)
             part.append(data)
+            if sum(each.waiting for each in self.parts.values()) > _WAITING_BYTES:
+                self.flush()
             if part.next_offset <= at and data:
                 where = f"{OFFSETS_TOPIC}-{partition}"
                 raise DecodeError(
@@ -206,4 +272,4 @@ class Capture:
     def _keep_names(self) -> None:
         if not self.topic.topic_names.keys() <= self._names.keys():
             self._names |= self.topic.topic_names
-            write_topics_file(self.out, self._names)
+            self.out.keep_names(self._names)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from kgroup.history.decode.scan import BatchHeader, Scanner
+from kgroup.history.sources.layout import AnyFile
 
 CHUNK_BYTES = 16 << 20
 
@@ -14,11 +14,11 @@ Progress = Callable[[int], None]
 
 
 def file_chunks(
-    path: Path, scanner: Scanner, progress: Progress | None = None, size: int = CHUNK_BYTES
+    path: AnyFile, scanner: Scanner, progress: Progress | None = None, size: int = CHUNK_BYTES
 ) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
     """Chunks of about `size` bytes in order, each with its batches, to be read before the next.
 
-    OSError if the file cannot be read.
+    OSError if the file cannot be read, StorageError if it is an object that cannot.
     """
     with path.open("rb") as file:
         rest = b""

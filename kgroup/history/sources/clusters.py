@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from kgroup.errors import ConfigError, DecodeError
 from kgroup.history.decode.records import raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader, Scanner
 from kgroup.history.sources.chunks import file_chunks
+from kgroup.history.sources.copies import copies_of, span_of
+from kgroup.history.sources.layout import AnyFile, AnyFolder, base_offset, folder_of, text_of
 
 META_FILE = "meta.properties"
 """What Kafka keeps in each of its data folders: among others, `cluster.id`."""
@@ -24,49 +25,47 @@ _CHUNK = 1 << 20
 _HINT = "read one cluster at a time: name its folders only"
 
 
-def cluster_id_of(folder: Path) -> str | None:
-    """The id of the cluster a partition's folder is of; None where nothing says so."""
-    try:
-        lines = (folder.resolve().parent / META_FILE).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return None
-    values = dict(line.split("=", 1) for line in lines if "=" in line)
-    return values.get("cluster.id", "").strip() or None
+def _cluster_ids(partitions: Mapping[int, Sequence[AnyFile]]) -> Iterator[tuple[AnyFolder, str]]:
+    """The folders of partitions whose cluster is told, with its id."""
+    told: dict[AnyFolder, str | None] = {}
+    for file in (file for files in partitions.values() for file in files):
+        data = folder_of(file).parent
+        if data not in told:
+            lines = (text_of(data, META_FILE, file) or "").splitlines()
+            values = dict(line.split("=", 1) for line in lines if "=" in line)
+            told[data] = values.get("cluster.id", "").strip() or None
+        if (found := told[data]) is not None:
+            yield file.parent, found
 
 
-def check_one_cluster(partitions: Mapping[int, Sequence[Path]]) -> str | None:
+def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None:
     """The id of the cluster that all these segments, by partition, are of; None where no folder tells one.
 
     ConfigError, naming two folders, if they are of different clusters: by their ids, or because they hold
     different records at the same offset.
     """
     # Ids first: they need no record to be read, and name the clusters.
-    known: dict[str, Path] = {}
-    for files in partitions.values():
-        for folder in dict.fromkeys(file.parent for file in files):
-            if (found := cluster_id_of(folder)) is not None:
-                known.setdefault(found, folder)
+    known: dict[str, AnyFolder] = {}
+    for folder, found in _cluster_ids(partitions):
+        known.setdefault(found, folder)
     if len(known) > 1:
         (one, here), (other, there), *_ = known.items()
         text = f"{here} and {there} are of different clusters: {one} and {other}"
         raise ConfigError(text, _HINT)
     for number, files in partitions.items():
-        by_folder: dict[Path, list[Path]] = {}
-        for file in files:
-            by_folder.setdefault(file.parent, []).append(file)
-        for (here, ours), (there, theirs) in pairwise(sorted(by_folder.items())):
-            if (offset := _first_difference(sorted(ours), sorted(theirs))) is not None:
+        for (here, ours), (there, theirs) in pairwise(copies_of(files)):
+            if (offset := _first_difference(ours, theirs)) is not None:
                 text = f"{here} and {there} hold different records at offset {offset} of partition {number}"
                 raise ConfigError(f"{text}: they are of different clusters, or one is damaged", _HINT)
     return next(iter(known), None)
 
 
-def _first_difference(ours: Sequence[Path], theirs: Sequence[Path]) -> int | None:
+def _first_difference(ours: Sequence[AnyFile], theirs: Sequence[AnyFile]) -> int | None:
     """The first offset of those compared at which both hold a record, and not the same one."""
-    a, b = _bounds(ours), _bounds(theirs)
+    a, b = span_of(ours), span_of(theirs)
     if a is None or b is None:
         return None
-    start, end = max(a[0], b[0]), min(a[1], b[1])
+    start, end = max(a.first, b.first), min(a.last, b.last)
     # Where the copies begin to overlap, and where they end to: clusters made from one copy part later.
     for first in sorted({start, max(start, end - _COMPARED)}) if start <= end else ():
         if (offset := _differing(_records(ours, first), _records(theirs, first))) is not None:
@@ -93,25 +92,7 @@ def _differing(ours: Iterator[_Record], theirs: Iterator[_Record]) -> int | None
 _Record = tuple[int, bytes | None, bytes | None]
 
 
-def _bounds(files: Sequence[Path]) -> tuple[int, int] | None:
-    """The first and the last offset of these segments; None if they hold nothing sound."""
-    first = next((offset for offset, _ in _headers(files)), None)
-    if first is None:
-        return None
-    last = first
-    for file in reversed(files):
-        if (found := max((end for _, end in _headers([file])), default=None)) is not None:
-            last = found
-            break
-    return first, last
-
-
-def _headers(files: Sequence[Path]) -> Iterator[tuple[int, int]]:
-    for _, header in _batches(files, check_crc=False):
-        yield header.base_offset, header.last_offset
-
-
-def _batches(files: Sequence[Path], check_crc: bool) -> Iterator[tuple[bytes, BatchHeader]]:
+def _batches(files: Sequence[AnyFile], check_crc: bool) -> Iterator[tuple[bytes, BatchHeader]]:
     for path in files:
         try:
             for chunk, headers in file_chunks(path, Scanner(str(path), check_crc=check_crc), size=_CHUNK):
@@ -121,12 +102,12 @@ def _batches(files: Sequence[Path], check_crc: bool) -> Iterator[tuple[bytes, Ba
             continue
 
 
-def _records(files: Sequence[Path], start: int) -> Iterator[_Record]:
+def _records(files: Sequence[AnyFile], start: int) -> Iterator[_Record]:
     """The records from an offset on; what does not decode is left out."""
     last = start
     # A segment is named by its first offset: those before the one that holds `start` need not be read.
-    named = [int(file.stem) if file.stem.isdigit() else -1 for file in files]
-    begin = max((i for i, base in enumerate(named) if 0 <= base <= start), default=0)
+    named = [base_offset(file) for file in files]
+    begin = max((i for i, base in enumerate(named) if base is not None and base <= start), default=0)
     for chunk, header in _batches(files[begin:], check_crc=True):
         # Compaction may have taken a marker from one copy alone.
         if header.last_offset < start or header.attributes & CONTROL:

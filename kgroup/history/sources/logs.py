@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
-from kgroup.errors import KgroupError, StorageError
+from kgroup.errors import KgroupError, StorageError, StorageMissing
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import Progress, file_chunks
 from kgroup.history.sources.clusters import check_one_cluster
+from kgroup.history.sources.copies import chosen, in_order
+from kgroup.history.sources.layout import (
+    MANIFEST,
+    AnyFile,
+    AnyFolder,
+    folder_of,
+    is_packed,
+    is_packed_segment,
+    is_segment,
+    may_matter,
+    partition_in,
+    refuse_packed,
+    size_of,
+    text_of,
+)
+from kgroup.storage.files import RemoteFile
+from kgroup.storage.location import Location
+from kgroup.storage.opening import open_store
+from kgroup.storage.options import StorageOptions
 
 TOPICS_FILE = "topics.json"
 """In a folder of segments: topic names and their ids, where no broker can be asked."""
 _PARTITION_FILE = "partition.metadata"
-_PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
-_SEGMENT = re.compile(r"\d{20}\.log")
+_READ_AT_ONCE = 16
 
 
 class OffsetsLog(Protocol):
@@ -49,7 +67,7 @@ class SegmentLog:
     """One partition's segment files, by base offset."""
 
     partition: int
-    files: tuple[Path, ...]
+    files: tuple[AnyFile, ...]
     check_crc: bool = True
     bad: list[BadRange] = field(default_factory=list)
     failure: KgroupError | None = None
@@ -68,7 +86,8 @@ class SegmentLog:
         """Whether every file can be opened."""
         try:
             for path in self.files:
-                path.open("rb").close()
+                if isinstance(path, Path):
+                    path.open("rb").close()
         except OSError:
             return False
         return True
@@ -90,115 +109,244 @@ class SegmentLog:
                 self.bad[-1] = BadRange(str(path), 0, scanner.bad[-1].end, "not a segment of Kafka's log")
 
 
-def _size(path: Path) -> int:
+def _size(path: AnyFile) -> int:
     """Bytes in a file; 0 for one that has gone meanwhile."""
     try:
-        return path.stat().st_size
+        return size_of(path)
     except OSError:
         return 0
 
 
-def segments_of(paths: Sequence[Path]) -> tuple[dict[int, tuple[Path, ...]], str | None]:
-    """The segment files in these files and folders by partition, and the id of their cluster if it is told.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at files and folders found: the segments to read by partition, in order."""
 
-    See `segment_logs`.
-    """
-    found: dict[int, set[Path]] = {}
-    for path in paths:
-        if not path.exists():
-            raise StorageError(f"{path} does not exist")
-        files = [path] if path.is_file() else _segments_below(path)
-        if not files:
-            raise StorageError(
-                f"{path} holds no segment of {OFFSETS_TOPIC}",
-                hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
-            )
-        for file in files:
+    partitions: Mapping[int, tuple[AnyFile, ...]]
+    cluster: str | None = None
+    """The id of their cluster, if a file beside them tells it."""
+    notes: tuple[str, ...] = ()
+    """Copies of partitions that are left out, and why."""
+    beside: tuple[RemoteFile, ...] = ()
+    """Objects near the segments that name topics."""
+
+
+def segments_of(places: Sequence[Path | Location], options: StorageOptions | None = None) -> Look:
+    """The segment files in these files and folders, on this machine or at URLs; see `segment_logs`."""
+    found: dict[int, set[AnyFile]] = {}
+    beside: list[RemoteFile] = []
+    for place in places:
+        below = _below(place, options or StorageOptions())
+        for file in below.segments:
             _check_topic(file)
-            found.setdefault(_partition_of(file), set()).add(file)
-    partitions = {
-        number: tuple(sorted(files, key=lambda f: (f.name, str(f))))
-        for number, files in sorted(found.items())
-    }
-    return partitions, check_one_cluster(partitions)
+            found.setdefault(partition_in(folder_of(file)) or 0, set()).add(file)
+        beside += below.beside
+    partitions = {number: tuple(in_order([*files])) for number, files in sorted(found.items())}
+    cluster = check_one_cluster(partitions)
+    kept, notes = chosen(partitions)
+    return Look(kept, cluster, tuple(notes), tuple(beside))
 
 
-def segment_logs(paths: Sequence[Path], check_crc: bool = True) -> list[SegmentLog]:
+def segment_logs(
+    places: Sequence[Path | Location], check_crc: bool = True, options: StorageOptions | None = None
+) -> list[SegmentLog]:
     """The partitions found in these files and folders (searched through), by number.
 
-    A file counts if it is named like a segment (20 digits, `.log`); a file named outright always does. The
-    partition is in the folder's name (`__consumer_offsets-7`), else 0. Raises StorageError where there is
-    nothing to read, ConfigError for segments of several clusters.
+    A file counts if it is named like a segment (`layout`); a file named outright always does. The partition
+    is in the folder's name (`__consumer_offsets-7`), else 0. Of several copies of a partition the longest
+    sound one counts, and what others have beyond it. Raises StorageError where there is nothing to read, or
+    segments are compressed; ConfigError for segments of several clusters.
     """
-    partitions, _ = segments_of(paths)
-    return [SegmentLog(number, files, check_crc) for number, files in partitions.items()]
+    return logs_of(segments_of(places, options), check_crc)
 
 
-def looks_like_segments(path: Path) -> bool:
+def logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
+    """The partitions that a look found, by number."""
+    return [SegmentLog(number, files, check_crc) for number, files in look.partitions.items()]
+
+
+def looks_like_segments(word: str) -> bool:
     """Whether a word is a segment file that is there, or a folder named like a partition of the topic."""
+    if "://" in word:
+        return word.endswith(".log") or partition_in(Location.parse(word)) is not None
+    path = Path(word)
     if path.is_file():
         return path.suffix == ".log"
-    return path.is_dir() and _PARTITION.fullmatch(path.name) is not None
+    return path.is_dir() and partition_in(path) is not None
 
 
-def _segments_below(folder: Path) -> list[Path]:
+@dataclass(slots=True)
+class _Below:
+    """What lies at a place or below it."""
+
+    segments: list[AnyFile] = field(default_factory=list)
+    beside: list[RemoteFile] = field(default_factory=list)
+
+
+def _below(place: Path | Location, options: StorageOptions) -> _Below:
+    if isinstance(place, Location) and not place.is_local:
+        found = _remote(place, options)
+    else:
+        found = _local(place if isinstance(place, Path) else place.local)
+    if not found.segments:
+        raise StorageError(
+            f"{place} holds no segment of {OFFSETS_TOPIC}",
+            hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
+        )
+    return found
+
+
+def _local(path: Path) -> _Below:
     """Segments of the offsets topic below a folder; in a folder of other topics too, theirs are left out."""
-    files = [path for path in folder.rglob("*.log") if _SEGMENT.fullmatch(path.name) and path.is_file()]
-    own = [path for path in files if _PARTITION.fullmatch(path.parent.name)]
-    return own or [path for path in files if path.parent == folder]
+    if not path.exists():
+        raise StorageError(f"{path} does not exist")
+    if path.is_file():
+        return _Below([_unpacked(path)])
+    return _Below(_own((file for file in path.rglob("*.*") if _wanted(file) and file.is_file()), path))
 
 
-def _check_topic(file: Path) -> None:
+def _remote(place: Location, options: StorageOptions) -> _Below:
+    """As `_local`; a listing is read as it comes, and only what may be wanted of it is kept."""
+    store = open_store(place, options)
+    if place.path and "." in place.name:
+        with suppress(StorageMissing):
+            return _Below([_unpacked(RemoteFile.of(store.look(place), options))])
+    found, kept, topics, seen = _Below(), list[AnyFile](), set[str](), False
+    for each in store.walk(place):
+        seen = True
+        name = each.location.name
+        if name in (TOPICS_FILE, _PARTITION_FILE):
+            # One partition of a topic tells its id as well as all of them.
+            topic = str(each.location.parent).rpartition("-")[0] if name == _PARTITION_FILE else str(each)
+            if topic not in topics:
+                topics.add(topic)
+                found.beside.append(RemoteFile.of(each, options))
+        elif may_matter(name):
+            # Other topics may have any number of segments; of what is only packed, one is enough to say so.
+            folder = each.location.parent
+            ours = partition_in(folder) is not None or folder == place
+            if _wanted(file := RemoteFile.of(each, options)) and (ours or is_packed(file) and not kept):
+                kept.append(file)
+    if not seen:
+        raise StorageMissing(f"there is nothing at {place}", "check its name; kgroup reads what is below it")
+    found.segments = _own(kept, place)
+    return found
+
+
+def _wanted(file: AnyFile) -> bool:
+    return is_segment(file) or is_packed(file) or file.name.endswith(MANIFEST)
+
+
+def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
+    """The segments of the offsets topic among files of a folder; StorageError if some of them are packed."""
+    named = list(files)
+    ours = [file for file in named if partition_in(file.parent) is not None]
+    segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]
+    for file in named:
+        # An archive beside segments may be anything; one instead of them is what was to be read.
+        whole = is_packed(file) and (not segments or is_packed_segment(file) and _meant(file, folder))
+        if whole:
+            raise refuse_packed(file)
+    manifests = {str(file): file for file in ours if file.name.endswith(MANIFEST)}
+    for file in segments:
+        beside = manifests.get(str(file).removesuffix(".log") + MANIFEST)
+        if beside is not None:
+            _check_plain(file, beside)
+    return segments
+
+
+def _meant(file: AnyFile, folder: AnyFolder) -> bool:
+    """Whether a packed file would be read, were it not packed."""
+    inside = partition_in(file.parent) is not None
+    return inside or file.parent == folder or file.name.startswith(OFFSETS_TOPIC)
+
+
+def _unpacked(file: AnyFile) -> AnyFile:
+    if is_packed(file):
+        raise refuse_packed(file)
+    return file
+
+
+def _check_plain(file: AnyFile, manifest: AnyFile) -> None:
+    """StorageError for a segment that tiered storage has compressed or encrypted, as its manifest says."""
+    try:
+        told = json.loads(manifest.read_bytes())
+        packed, secret = told.get("compression"), told.get("encryption")
+    except (OSError, ValueError, AttributeError):
+        return
+    if packed or secret:
+        what = "encrypted" if secret else "compressed"
+        hint = "copy the topic's segments from a broker, or record it with kgroup capture"
+        raise StorageError(f"{file} was {what} by tiered storage, so it is not read", hint)
+
+
+def _check_topic(file: AnyFile) -> None:
     """StorageError for a segment in a broker's folder of another topic."""
-    folder = file.resolve().parent
-    if (folder / _PARTITION_FILE).exists() and not _PARTITION.fullmatch(folder.name):
+    folder = folder_of(file)
+    if partition_in(folder) is None and text_of(folder, _PARTITION_FILE, file) is not None:
         topic = folder.name.rpartition("-")[0]
         raise StorageError(f"{file} is a segment of {topic or folder.name}, not of {OFFSETS_TOPIC}")
 
 
-def _partition_of(file: Path) -> int:
-    named = _PARTITION.fullmatch(file.resolve().parent.name)
-    return int(named[1]) if named else 0
-
-
-def topic_names_near(paths: Iterable[Path]) -> dict[bytes, str]:
+def topic_names_near(
+    places: Iterable[Path | Location], beside: Sequence[RemoteFile] = ()
+) -> dict[bytes, str]:
     """Topic ids → names as the folders around the segments tell them.
 
     From `topics.json` (a capture has it) and from Kafka's `partition.metadata` in the folders of the same
-    data directory, which ours writes too. What cannot be read is left out: ids are shown instead.
+    data directory, which ours writes too. What cannot be read is left out: ids are shown instead. At a URL
+    it is what a look found there (`Look.beside`).
     """
     found: dict[bytes, str] = {}
     folders = set()
-    for path in paths:
-        at = path.resolve()
+    for place in places:
+        if isinstance(place, Location) and not place.is_local:
+            continue
+        at = (place if isinstance(place, Path) else place.local).resolve()
         folders |= {at, at.parent, at.parent.parent} if at.is_dir() else {at.parent, at.parent.parent}
     for folder in sorted(folders):
-        found |= _topics_file(folder / TOPICS_FILE)
+        found |= _topics_file(_text(folder / TOPICS_FILE))
         for metadata in folder.glob(f"*-*/{_PARTITION_FILE}"):
-            found |= _partition_metadata(metadata)
+            found |= _partition_metadata(metadata.parent.name, _text(metadata))
+    if beside:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            for file, text in zip(beside, pool.map(_text, beside), strict=True):
+                named = file.name == TOPICS_FILE
+                found |= _topics_file(text) if named else _partition_metadata(file.parent.name, text)
     return found
 
 
-def _topics_file(path: Path) -> dict[bytes, str]:
+def _text(file: AnyFile) -> str:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return {uuid_bytes(topic_id): name for name, topic_id in told.items()}
-    except (OSError, ValueError, AttributeError, TypeError):
+        return file.read_bytes().decode()
+    except (OSError, ValueError, StorageError):
+        return ""
+
+
+def _topics_file(text: str) -> dict[bytes, str]:
+    try:
+        return {uuid_bytes(topic_id): name for name, topic_id in json.loads(text).items()}
+    except (ValueError, AttributeError, TypeError):
         return {}
 
 
-def _partition_metadata(path: Path) -> dict[bytes, str]:
+def _partition_metadata(folder: str, text: str) -> dict[bytes, str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        values = dict(line.split(": ", 1) for line in lines if ": " in line)
-        return {uuid_bytes(values["topic_id"]): path.parent.name.rpartition("-")[0]}
-    except (OSError, ValueError, KeyError):
+        values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        return {uuid_bytes(values["topic_id"]): folder.rpartition("-")[0]}
+    except (ValueError, KeyError):
         return {}
 
 
-def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:
-    """Keep topic ids beside captured segments, so that a replay without a broker can name topics."""
+def topics_text(names: Mapping[bytes, str]) -> str:
+    """Topic ids as they are kept beside segments, so that a replay without a broker can name topics."""
     from kgroup.domain import uuid_text
 
     told = {name: uuid_text(topic_id) for topic_id, name in sorted(names.items(), key=lambda item: item[1])}
-    (folder / TOPICS_FILE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    return json.dumps(told, indent=2) + "\n"
+
+
+def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:
+    """Keep topic ids in a folder of segments."""
+    (folder / TOPICS_FILE).write_text(topics_text(names), encoding="utf-8")

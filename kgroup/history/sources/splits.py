@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import CHUNK_BYTES
+from kgroup.history.sources.layout import AnyFile, base_offset, size_of
 from kgroup.history.sources.logs import SegmentLog
 
 SPLIT_BYTES = 64 << 20
@@ -24,9 +24,14 @@ SPLIT_BYTES = 64 << 20
 class Piece:
     """The batches of a file that begin at `start` or behind it, and before `end`."""
 
-    path: str
+    file: AnyFile
     start: int
     end: int
+
+    @property
+    def path(self) -> str:
+        """Where it is, for people."""
+        return str(self.file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Split:
     @property
     def source(self) -> str:
         """Where its partition is, for people."""
-        return str(Path(self.pieces[0].path).parent)
+        return str(self.pieces[0].file.parent)
 
     def reader(self) -> SplitReader:
         return SplitReader(self)
@@ -77,14 +82,14 @@ def plan_splits(
     return splits
 
 
-def _whole(path: Path) -> Piece:
+def _whole(path: AnyFile) -> Piece:
     try:
-        return Piece(str(path), 0, path.stat().st_size)
+        return Piece(path, 0, size_of(path))
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
+def _packed(files: Sequence[AnyFile], split_bytes: int) -> Iterator[list[Piece]]:
     """Small files together, large ones cut."""
     pack: list[Piece] = []
     room = split_bytes
@@ -93,7 +98,7 @@ def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
         start = 0
         # Behind a cut a reader has to search for a batch: a file that fits into a split is left in one piece.
         while size - start > room and (start or size > split_bytes) and not _old_format(path):
-            pack.append(Piece(str(path), start, start + room))
+            pack.append(Piece(path, start, start + room))
             start += room
             yield pack
             pack, room = [], split_bytes
@@ -101,7 +106,7 @@ def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
             yield pack
             pack, room = [], split_bytes
         if start < size or not size:
-            pack.append(Piece(str(path), start, size))
+            pack.append(Piece(path, start, size))
             room -= size - start
         if room <= 0:
             yield pack
@@ -110,7 +115,7 @@ def _packed(files: Sequence[Path], split_bytes: int) -> Iterator[list[Piece]]:
         yield pack
 
 
-def _old_format(path: Path) -> bool:
+def _old_format(path: AnyFile) -> bool:
     """Whether a file begins with messages of an old format: in one may lie what looks like a whole one."""
     try:
         with path.open("rb") as file:
@@ -119,13 +124,16 @@ def _old_format(path: Path) -> bool:
         return False
 
 
-def _unread(files: Sequence[Path], after: int) -> list[Path]:
+def _unread(files: Sequence[AnyFile], after: int) -> list[AnyFile]:
     """The segments that may hold an offset behind `after`; a segment's name is its first offset."""
     left = []
-    for file, following in zip(files, [*files[1:], None], strict=True):
-        # Only within a folder does the next segment's name say where this one ends.
-        beside = following is not None and following.parent == file.parent and following.stem.isdigit()
-        if following is None or not beside or int(following.stem) - 1 > after:
+    for i, file in enumerate(files):
+        # Only within a folder does the next segment's name say where this one ends; tiered storage may hold a
+        # segment twice.
+        base = base_offset(file)
+        behind = (base_offset(f) for f in files[i + 1 :] if f.parent == file.parent)
+        following = next((b for b in behind if b is not None and (base is None or b > base)), None)
+        if following is None or following - 1 > after:
             left.append(file)
     return left
 
@@ -160,7 +168,7 @@ class SplitReader:
 
     def _piece(self, piece: Piece) -> Iterator[tuple[bytes, list[BatchHeader]]]:
         scanner = Scanner(piece.path, position=piece.start)
-        with Path(piece.path).open("rb") as file:
+        with piece.file.open("rb") as file:
             file.seek(piece.start)
             rest, started, done = b"", piece.start == 0, False
             while not done:

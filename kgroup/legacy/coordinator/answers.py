@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.purgatory import Watcher
-from kgroup.legacy.coordinator.registries import Job, Member
+from kgroup.legacy.coordinator.registries import Job, RegisteredConsumer
 from kgroup.legacy.wire.messages import (
     CommitOffsetRequest,
     CommitOffsetResponse,
@@ -37,7 +37,7 @@ class Answers:
         self._reign = reign
         self.ignored = 0
 
-    def contradiction(self, member: Member, message: Answer | CommitOffsetRequest) -> str | None:
+    def contradiction(self, member: RegisteredConsumer, message: Answer | CommitOffsetRequest) -> str | None:
         """Why no consumer with this registration sends that, if none does (2.6, 5.3)."""
         if message.consumer_id != member.consumer_id:
             return f"it says it is {message.consumer_id}"
@@ -52,7 +52,7 @@ class Answers:
             return "its offsets contradict its auto-commit"
         return None
 
-    def take(self, member: Member, message: Answer, correlation: int) -> None:
+    def take(self, member: RegisteredConsumer, message: Answer, correlation: int) -> None:
         """An answer without a watcher, or behind its watcher's expiry, counts for its offsets only (6.4)."""
         header = self._reign.core.config.header
         watcher = self._reign.purgatory.answer(member, _KINDS[type(message)], correlation if header else None)
@@ -76,7 +76,7 @@ class Answers:
             self._reign.groups[member.registration.group_id].release(member)
             self._reign.fail(member, "leaves")
 
-    def commit(self, member: Member, request: CommitOffsetRequest, correlation: int) -> None:
+    def commit(self, member: RegisteredConsumer, request: CommitOffsetRequest, correlation: int) -> None:
         """Write a consumer's offsets at once, and answer when they are written (10.2)."""
         group = self._reign.groups[member.registration.group_id]
         core = self._reign.core
@@ -120,7 +120,7 @@ class Answers:
             member.started = True
             run.started(watcher)
 
-    def _take_offsets(self, member: Member, offsets: Offsets, current: bool) -> list[Partition]:
+    def _take_offsets(self, member: RegisteredConsumer, offsets: Offsets, current: bool) -> list[Partition]:
         """Take those of partitions that the member holds, if they are of its current assignment (6.5)."""
         group = self._reign.groups[member.registration.group_id]
         taken = []

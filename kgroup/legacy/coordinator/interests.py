@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.core import UNCERTAIN, reason, uncertain
 from kgroup.legacy.coordinator.events import Level
-from kgroup.legacy.coordinator.registries import Group, Member
+from kgroup.legacy.coordinator.registries import Group, RegisteredConsumer
 from kgroup.legacy.coordinator.topics import Found, Partitions
 from kgroup.zookeeper.operations import Children, Exists, Failure, Result
 
@@ -50,7 +50,7 @@ class Interests:
             if name in self.known:
                 self._read([name])
 
-    def add(self, group: Group, member: Member) -> None:
+    def add(self, group: Group, member: RegisteredConsumer) -> None:
         """The group is interested in what the member reads."""
         for topic in member.subscription.topics:
             self._interest(group, topic)

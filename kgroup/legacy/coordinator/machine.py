@@ -21,7 +21,7 @@ from kgroup.legacy.coordinator.events import (
     ZkFired,
     ZkSuspended,
 )
-from kgroup.legacy.coordinator.registries import Member
+from kgroup.legacy.coordinator.registries import RegisteredConsumer
 from kgroup.legacy.coordinator.reign import Reign
 from kgroup.legacy.coordinator.telling import told
 from kgroup.legacy.wire.messages import (
@@ -182,7 +182,7 @@ class LegacyCoordinator:
         elif self.reign.registration.take(event.conn, request, event.correlation):
             self.core.registered(event.conn)
 
-    def _member(self, conn: int) -> Member | None:
+    def _member(self, conn: int) -> RegisteredConsumer | None:
         return None if self.reign is None else self.reign.members.get(conn)
 
     def _malformed(self, conn: int, detail: str) -> None:

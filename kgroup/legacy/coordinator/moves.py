@@ -10,7 +10,7 @@ from kgroup.legacy.coordinator.core import UNCERTAIN
 from kgroup.legacy.coordinator.events import Level
 from kgroup.legacy.coordinator.owners import Owners, data_of
 from kgroup.legacy.coordinator.purgatory import Watcher
-from kgroup.legacy.coordinator.registries import Group, Job, Member
+from kgroup.legacy.coordinator.registries import Group, Job, RegisteredConsumer
 from kgroup.legacy.coordinator.target import by_broker_and_number, consumer_of
 from kgroup.legacy.wire.messages import (
     Ownership,
@@ -64,7 +64,7 @@ class Moves:
             else:
                 self._flush()
 
-    def _expect(self, member: Member, kind: RequestKey) -> Watcher:
+    def _expect(self, member: RegisteredConsumer, kind: RequestKey) -> Watcher:
         now_ms = self._reign.core.now_ms
         watcher = self._reign.purgatory.watch(member, kind, now_ms, self._expired)
         self._waiting[member.conn] = watcher

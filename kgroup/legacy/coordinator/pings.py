@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kgroup.legacy.coordinator.purgatory import Watcher
-from kgroup.legacy.coordinator.registries import Member
+from kgroup.legacy.coordinator.registries import RegisteredConsumer
 from kgroup.legacy.wire.messages import PingRequest, RequestKey
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ class Pings:
     def __init__(self, reign: Reign) -> None:
         self._reign = reign
 
-    def start(self, member: Member) -> None:
+    def start(self, member: RegisteredConsumer) -> None:
         """The first ping goes at once."""
         self._tick(member)
 
-    def stop(self, member: Member) -> None:
+    def stop(self, member: RegisteredConsumer) -> None:
         """No more pings to this member."""
         self._reign.timers.cancel(member.ping_timer)
         member.ping_timer = None
@@ -32,14 +32,14 @@ class Pings:
         watcher.member.failed = 0
         watcher.member.answered_at_ms = self._reign.core.now_ms
 
-    def _tick(self, member: Member) -> None:
+    def _tick(self, member: RegisteredConsumer) -> None:
         if not self._reign.purgatory.pending(member, RequestKey.PING):
             self._send(member)
         member.pings += 1
         due = member.registered_at_ms + member.pings * member.session_ms // 3
         member.ping_timer = self._reign.timers.arm(due, lambda: self._tick(member))
 
-    def _send(self, member: Member) -> None:
+    def _send(self, member: RegisteredConsumer) -> None:
         core = self._reign.core
         watcher = self._reign.purgatory.watch(member, RequestKey.PING, core.now_ms, self._expired)
         core.send(member.conn, PingRequest(member.consumer_id, member.failed), watcher.correlation)

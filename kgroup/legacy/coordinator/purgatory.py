@@ -11,7 +11,7 @@ from kgroup.legacy.wire.codec import MAX_CORRELATION
 from kgroup.legacy.wire.messages import RequestKey
 
 if TYPE_CHECKING:
-    from kgroup.legacy.coordinator.registries import Member
+    from kgroup.legacy.coordinator.registries import RegisteredConsumer
 
 
 class Watcher:
@@ -20,7 +20,7 @@ class Watcher:
     __slots__ = ("_expired", "kind", "member", "serial", "settled", "timer")
 
     def __init__(
-        self, member: Member, kind: RequestKey, serial: int, expired: Callable[[Watcher], None]
+        self, member: RegisteredConsumer, kind: RequestKey, serial: int, expired: Callable[[Watcher], None]
     ) -> None:
         self.member = member
         self.kind = kind
@@ -49,7 +49,7 @@ class Purgatory:
         self.started = 0
 
     def watch(
-        self, member: Member, kind: RequestKey, now_ms: int, expired: Callable[[Watcher], None]
+        self, member: RegisteredConsumer, kind: RequestKey, now_ms: int, expired: Callable[[Watcher], None]
     ) -> Watcher:
         """Expect an answer within two thirds of the member's session, or have `expired` called (5.1, 7.5)."""
         member.serial += 1
@@ -59,12 +59,12 @@ class Purgatory:
         member.unanswered.setdefault(kind, deque()).append(watcher)
         return watcher
 
-    def pending(self, member: Member, kind: RequestKey) -> bool:
+    def pending(self, member: RegisteredConsumer, kind: RequestKey) -> bool:
         """Whether a request of this kind waits for its answer, and may yet have it."""
         waiting = member.unanswered.get(kind)
         return waiting is not None and len(waiting) > 0 and not waiting[-1].settled
 
-    def answer(self, member: Member, kind: RequestKey, correlation: int | None) -> Watcher | None:
+    def answer(self, member: RegisteredConsumer, kind: RequestKey, correlation: int | None) -> Watcher | None:
         """The request this answers, None if there is none; `settled` before if the answer came too late.
 
         Answers of one kind come in the order of their requests. An expired watcher stays until its answer has
@@ -85,7 +85,7 @@ class Purgatory:
         assert not watcher.settled
         self._settle(watcher, "satisfied")
 
-    def drop(self, member: Member) -> None:
+    def drop(self, member: RegisteredConsumer) -> None:
         """The member is gone: nothing of it is awaited any more."""
         for waiting in member.unanswered.values():
             for watcher in waiting:

@@ -8,7 +8,7 @@ from kgroup.legacy.coordinator import paths
 from kgroup.legacy.coordinator.core import uncertain
 from kgroup.legacy.coordinator.events import Level
 from kgroup.legacy.coordinator.owners import Owners, OwnersReader
-from kgroup.legacy.coordinator.registries import Group, Job, Member, Stage
+from kgroup.legacy.coordinator.registries import Group, Job, RegisteredConsumer, Stage
 from kgroup.legacy.coordinator.target import consumer_of
 from kgroup.zookeeper.operations import Failure
 
@@ -27,7 +27,7 @@ class Recovery:
         """The group is new here: read who is known of it (8.1)."""
         self._reader.read(group, lambda owners: self._loaded(group, owners))
 
-    def registered(self, group: Group, member: Member) -> None:
+    def registered(self, group: Group, member: RegisteredConsumer) -> None:
         """Somebody has come, having stopped its fetchers (8.2, 9.2): see to the group if it is time."""
         self._reign.timers.cancel(group.idle_timer)
         group.idle_timer = None

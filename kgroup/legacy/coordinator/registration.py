@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kgroup.legacy.coordinator import paths
-from kgroup.legacy.coordinator.registries import Group, Member
+from kgroup.legacy.coordinator.registries import Group, RegisteredConsumer
 from kgroup.legacy.coordinator.subscription import Subscription, parse
 from kgroup.legacy.wire.messages import ErrorMapping, RegisterConsumerRequest, RegisterConsumerResponse
 
@@ -62,7 +62,7 @@ class Registration:
         if group is None:
             group = reign.groups[request.group_id] = Group(request.group_id)
         self._replace(group, request.consumer_id)
-        member = Member(request, subscription, conn, now_ms, now_ms)
+        member = RegisteredConsumer(request, subscription, conn, now_ms, now_ms)
         reign.members[conn] = member
         reign.pings.start(member)
         group.members[request.consumer_id] = member

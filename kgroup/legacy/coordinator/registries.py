@@ -27,7 +27,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class RegisteredConsumer:
     """A registered consumer: its registration, its connection, and what it has answered.
 
     `holds` are the partitions of its last Start that it has not given back; `answered_at_ms` is when its
@@ -87,7 +87,7 @@ class Group:
     """
 
     group_id: str
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, RegisteredConsumer] = field(default_factory=dict)
     offsets: dict[Partition, int] = field(default_factory=dict)
     changed: dict[Partition, None] = field(default_factory=dict)
     rebalance_initiated: bool = False
@@ -95,8 +95,8 @@ class Group:
     rebalance_failed: bool = False
     given_up: bool = False
     run: Run | None = None
-    holders: dict[Partition, Member] = field(default_factory=dict)
-    departed: dict[str, Member] = field(default_factory=dict)
+    holders: dict[Partition, RegisteredConsumer] = field(default_factory=dict)
+    departed: dict[str, RegisteredConsumer] = field(default_factory=dict)
     stage: Stage = Stage.LOADING
     awaited: set[str] = field(default_factory=set)
     all_awaited: bool = True
@@ -106,7 +106,7 @@ class Group:
     idle_timer: Timer | None = None
     dropped: bool = False
 
-    def give(self, partition: Partition, member: Member) -> None:
+    def give(self, partition: Partition, member: RegisteredConsumer) -> None:
         """The member is the holder from now on."""
         before = self.holders.get(partition)
         if before is not None:
@@ -115,28 +115,30 @@ class Group:
         self.holders[partition] = member
         member.holds[partition] = None
 
-    def release(self, member: Member) -> None:
+    def release(self, member: RegisteredConsumer) -> None:
         """Whatever the member held is free."""
         for partition in member.holds:
             self.holders.pop(partition, None)
         member.holds.clear()
         self._forget_if_empty(member)
 
-    def blockers(self, partitions: Iterator[Partition], now_ms: int, snapshot: list[Member]) -> list[Member]:
+    def blockers(
+        self, partitions: Iterator[Partition], now_ms: int, snapshot: list[RegisteredConsumer]
+    ) -> list[RegisteredConsumer]:
         """The members outside the snapshot that may still deliver some of these partitions (5.6)."""
         inside = set(map(id, snapshot))
-        found: dict[int, Member] = {}
+        found: dict[int, RegisteredConsumer] = {}
         for partition in partitions:
             holder = self.holders.get(partition)
             if holder is not None and id(holder) not in inside and not has_let_go(holder, now_ms):
                 found[id(holder)] = holder
         return list(found.values())
 
-    def _forget_if_empty(self, member: Member) -> None:
+    def _forget_if_empty(self, member: RegisteredConsumer) -> None:
         if member.gone and not member.holds and self.departed.get(member.consumer_id) is member:
             del self.departed[member.consumer_id]
 
 
-def has_let_go(holder: Member, now_ms: int) -> bool:
+def has_let_go(holder: RegisteredConsumer, now_ms: int) -> bool:
     """Whether others may have what this member held: gone, it delivers nothing by its own clock (5.6)."""
     return holder.gone and now_ms >= holder.lease_end_ms

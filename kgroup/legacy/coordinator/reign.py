@@ -15,7 +15,7 @@ from kgroup.legacy.coordinator.purgatory import Purgatory
 from kgroup.legacy.coordinator.rebalancers import Rebalancers
 from kgroup.legacy.coordinator.recovery import Recovery
 from kgroup.legacy.coordinator.registration import Registration
-from kgroup.legacy.coordinator.registries import Group, Member
+from kgroup.legacy.coordinator.registries import Group, RegisteredConsumer
 from kgroup.legacy.coordinator.timers import Timers
 from kgroup.legacy.coordinator.topics import TopicReader
 from kgroup.legacy.coordinator.writes import Writes
@@ -34,7 +34,7 @@ class Reign:
         self.over = False
         self.timers = Timers()
         self.groups: dict[str, Group] = {}
-        self.members: dict[int, Member] = {}
+        self.members: dict[int, RegisteredConsumer] = {}
         self.purgatory = Purgatory(self.timers)
         self.reader = TopicReader(self)
         self.writes = Writes(self)
@@ -79,7 +79,7 @@ class Reign:
         """As `Core.when_connected`, until the end."""
         self.core.when_connected(lambda: None if self.over else action())
 
-    def fail(self, member: Member, why: str, *, closed: bool = False) -> None:
+    def fail(self, member: RegisteredConsumer, why: str, *, closed: bool = False) -> None:
         """The member is no more, in the document's order (5.5)."""
         group = self.groups[member.registration.group_id]
         self.core.log(Level.INFO, f"consumer {member.consumer_id} of group {group.group_id}: {why}")

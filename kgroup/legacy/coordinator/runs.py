@@ -11,7 +11,7 @@ from kgroup.legacy.coordinator.events import Level
 from kgroup.legacy.coordinator.moves import Moves
 from kgroup.legacy.coordinator.owners import Owners, OwnersReader
 from kgroup.legacy.coordinator.purgatory import Watcher
-from kgroup.legacy.coordinator.registries import Group, Member
+from kgroup.legacy.coordinator.registries import Group, RegisteredConsumer
 from kgroup.legacy.coordinator.target import target_of
 from kgroup.legacy.coordinator.timers import Timer
 from kgroup.legacy.coordinator.topics import Found, Partitions
@@ -46,7 +46,7 @@ class Run:
         self._current = 0
         self.attempts = 0
         self.phase = Phase.READ
-        self.snapshot: list[Member] = []
+        self.snapshot: list[RegisteredConsumer] = []
 
     def begin(self) -> None:
         """The first attempt."""

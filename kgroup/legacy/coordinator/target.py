@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kgroup.legacy.coordinator.registries import Member
+from kgroup.legacy.coordinator.registries import RegisteredConsumer
 from kgroup.legacy.wire.messages import Partition
 
 
-def target_of(members: Iterable[Member], topics: Mapping[str, Sequence[str]]) -> dict[Partition, str]:
+def target_of(
+    members: Iterable[RegisteredConsumer], topics: Mapping[str, Sequence[str]]
+) -> dict[Partition, str]:
     """The thread of each partition: P div T each, and the first P mod T threads one more."""
     members = list(members)
     owners: dict[Partition, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from kgroup.legacy.coordinator.registries import Group, Member, Stage, has_let_go
+from kgroup.legacy.coordinator.registries import Group, RegisteredConsumer, Stage, has_let_go
 from kgroup.legacy.wire.messages import (
     DescribeGroupRequest,
     DescribeGroupResponse,
@@ -64,7 +64,7 @@ def _of_nobody(reign: Reign) -> str:
     return EMPTY if reign.core.now_ms >= reign.recovery.all_known_ms() else RECOVERING
 
 
-def _registered(member: Member) -> Registered:
+def _registered(member: RegisteredConsumer) -> Registered:
     asked = member.registration
     return Registered(
         member.consumer_id,

@@ -1,1 +1,5 @@
-"""Bytes and messages of the coordinator of the ZooKeeper era: `messages` the values, `codec` their bytes."""
+"""Bytes and messages of the coordinator of the ZooKeeper era, which no released Kafka speaks.
+
+`messages` are the values, with the keys and error codes of their own; `codec.Wire` their bytes, for both
+ends; `primitives` the fields and frames. Nothing of `kgroup.protocol` is used: the two share no message.
+"""

@@ -68,7 +68,7 @@ class Reader:
     def boolean(self) -> bool:
         (value,) = self._take(1)
         if value > 1:
-            raise DecodeError(f"{value} before byte {self._pos} is no boolean")
+            raise DecodeError(f"{value} before byte {self._pos} is not a boolean")
         return value == 1
 
     def string(self) -> str:

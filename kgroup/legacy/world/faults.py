@@ -10,7 +10,7 @@ from kgroup.legacy.consumer.lease import Lease
 from kgroup.legacy.coordinator.committer import Committer
 from kgroup.legacy.coordinator.core import Then
 from kgroup.legacy.coordinator.election import Elector
-from kgroup.legacy.coordinator.registries import Group, Member
+from kgroup.legacy.coordinator.registries import Group, RegisteredConsumer
 from kgroup.legacy.coordinator.reign import Reign
 from kgroup.legacy.coordinator.writes import Writes
 from kgroup.zookeeper.operations import Read, Write
@@ -46,7 +46,7 @@ def _never_ends(self: Lease, sent_ms: int) -> None:
     self.end_ms = FAR_MS
 
 
-def _nobody(self: Group, *_: object) -> list[Member]:
+def _nobody(self: Group, *_: object) -> list[RegisteredConsumer]:
     return []
 
 

@@ -93,7 +93,7 @@ def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
         raise ConfigError(f"the rows of {name} belong to no group", "leave --group out")
     if at_ms is not None and not query.timed:
         timed = ", ".join(each for each, q in QUERIES.items() if q.timed)
-        raise ConfigError(f"{name} is no table of a moment", f"--at goes with {timed}")
+        raise ConfigError(f"{name} is not a table of one moment", f"--at goes with {timed}")
     return query
 
 

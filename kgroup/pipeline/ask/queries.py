@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DateType, IntegerType, StructField, StructType, TimestampType
 from pyspark.sql.window import Window
 
 from kgroup.pipeline.schemas import TABLES, plain
-from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
+from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_FOLDERS = StructType(
-    [StructField("run", IntegerType()), StructField("part", IntegerType()), StructField("date", DateType())]
-)
+_FOLDERS = StructType([StructField("part", IntegerType()), StructField("date", DateType())])
 
 
 def table(spark: SparkSession, store: Store, name: str) -> DataFrame:
@@ -40,10 +43,39 @@ def _read(spark: SparkSession, store: Store, name: str) -> DataFrame:
         return spark.createDataFrame([], schema).withColumn("run", f.lit(0)).select(*columns)
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
-    whole = StructType([field for field in schema if field.name != "part"] + folders)
-    base = str(store.root / name)
+    if store.place.folder is None:
+        return _fetched(spark, store, name, schema)
+    # An earlier version had the run in the path; readers are told of a column where it is.
+    run = StructField("run", IntegerType())
+    whole = StructType([field for field in schema if field.name != "part"] + [run, *folders])
+    base = store.place.uri(name)
     read = spark.read.schema(whole).option("basePath", base)
     return read.parquet(*files).select(*columns)
+
+
+def _fetched(spark: SparkSession, store: Store, name: str, schema: StructType) -> DataFrame:
+    """A table that is elsewhere: tasks fetch its files; Spark would need Hadoop's jars to read there."""
+    told = StructType([*schema, StructField("run", IntegerType())])
+    names = store.names(name)
+    rows = spark.createDataFrame([(each,) for each in names], "name string").repartition(len(names))
+    return rows.mapInArrow(_Fetch(store.place, name), told)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """Names of a table's files → their rows, as Spark has them. Runs on an executor."""
+
+    place: Place
+    table: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kept = plain(TABLES["events" if self.table == OPEN_EVENTS else self.table])
+        schema = kept.append(pa.field("run", pa.int32()))
+        for batch in batches:
+            for name in batch.column(0).to_pylist():
+                rows = pq.ParquetFile(self.place.read(name)).read()
+                part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)
+                yield from rows.append_column("part", part).select(schema.names).cast(schema).to_batches()
 
 
 def in_ms(frame: DataFrame) -> DataFrame:

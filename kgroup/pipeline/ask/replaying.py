@@ -11,6 +11,7 @@ from kgroup.history.choice import Choice
 from kgroup.history.fold.folding import Fold
 from kgroup.history.replay import Story
 from kgroup.pipeline.ask.story import story_in
+from kgroup.pipeline.read.inputs import Input
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-def replay_on_spark(context: SparkContext, sources: Sequence[Path], **choice: Unpack[Choice]) -> Story:
+def replay_on_spark(
+    context: SparkContext, sources: Sequence[Path] | Input, **choice: Unpack[Choice]
+) -> Story:
     """The story of segments, folded by Spark; `choice` says of which groups.
 
     The folds of the story name the groups that events are about; their states stay where they were folded.

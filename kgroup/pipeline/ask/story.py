@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import Coverage, in_order
-from kgroup.pipeline.schemas import Row
+from kgroup.pipeline.schemas import STAMP, Row
 from kgroup.pipeline.tables.folding import event_of
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
@@ -39,12 +38,12 @@ def story_in(store: Store, group: str | None = None) -> StoredStory:
 
 def _rows(store: Store, group: str | None) -> Iterator[Row]:
     for table in ("events", OPEN_EVENTS):
-        for path in store.files(table):
-            rows = pq.ParquetFile(path).read()
+        for path in store.names(table):
+            rows = store.read(path)
             if group is not None:
                 rows = rows.filter(pc.is_in(rows["group_id"], pa.array([group, ""])))
             part = number_in(path, "part")
             for name in ("ts", "end_ts"):
                 at = rows.column_names.index(name)
-                rows = rows.set_column(at, name, rows[name].cast(pa.int64()))
+                rows = rows.set_column(at, name, rows[name].cast(STAMP).cast(pa.int64()))
             yield from ({"part": part, **row} for row in rows.to_pylist())

@@ -14,9 +14,12 @@ from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.sources.chunks import file_chunks
+from kgroup.history.sources.layout import AnyFile
 from kgroup.history.sources.live import LiveLog, LiveTopic
-from kgroup.history.sources.logs import SegmentLog, segments_of, topic_names_near
+from kgroup.history.sources.logs import Look, SegmentLog, logs_of, segments_of, topic_names_near
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
+from kgroup.storage.location import Location
+from kgroup.storage.options import StorageOptions
 
 RECORD_BYTES = 100
 """What a commit takes in the log, more or less: so many bytes of a live partition are one offset."""
@@ -62,25 +65,30 @@ class Input(Protocol):
         ...
 
 
-Found = tuple[Mapping[int, tuple[Path, ...]], str | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segment files, and folders searched through; StorageError where there is nothing to read.
+    """Segment files, and folders searched through, by path or URL; StorageError where nothing is to be read.
 
-    `found` are the files of a look, by partition, and the id of their cluster. A look reads copies of a
-    partition to see whether they are of one cluster, so that a run looks once.
+    `found` is what a look found. A look reads copies of a partition to see whether they are of one cluster,
+    so that a run looks once.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path | Location, ...]
     since: Since | None = None
-    found: Found | None = None
+    options: StorageOptions = StorageOptions()
+    found: Look | None = None
 
     @classmethod
-    def of(cls, paths: Sequence[Path], since: Since | None = None) -> Segments:
+    def of(
+        cls,
+        paths: Sequence[Path | Location],
+        since: Since | None = None,
+        options: StorageOptions | None = None,
+    ) -> Segments:
+        places = [place.local if isinstance(place, Location) and place.is_local else place for place in paths]
         # Executors have working directories of their own.
-        return cls(tuple(path.resolve() for path in paths), since)
+        real = tuple(place.resolve() if isinstance(place, Path) else place for place in places)
+        return cls(real, since, options or StorageOptions())
 
     @property
     def labels(self) -> list[str]:
@@ -89,14 +97,18 @@ class Segments:
     def looked_at(self) -> Segments:
         return replace(self, found=self._look())
 
-    def _look(self) -> Found:
-        return self.found or segments_of(self.paths)
+    def _look(self) -> Look:
+        return self.found or segments_of(self.paths, self.options)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Copies of partitions that are not read, and why."""
+        return self._look().notes
 
     @property
     def logs(self) -> list[SegmentLog]:
         """The partitions by number; ConfigError for segments of several clusters."""
-        partitions, _ = self._look()
-        return [SegmentLog(number, files) for number, files in partitions.items()]
+        return logs_of(self._look())
 
     def parts(self) -> int:
         return len(self.logs)
@@ -112,11 +124,10 @@ class Segments:
         return plan_splits(logs, split_bytes, begun, whole)
 
     def topic_names(self) -> dict[bytes, str]:
-        return topic_names_near(self.paths)
+        return topic_names_near(self.paths, self._look().beside)
 
     def cluster_id(self) -> str | None:
-        _, cluster = self._look()
-        return cluster
+        return self._look().cluster
 
 
 def _start(log: SegmentLog, since: Since) -> int:
@@ -137,7 +148,7 @@ def _start(log: SegmentLog, since: Since) -> int:
     return last + 1
 
 
-def _headers(path: Path) -> Iterator[BatchHeader]:
+def _headers(path: AnyFile) -> Iterator[BatchHeader]:
     try:
         for _, headers in file_chunks(path, Scanner(str(path), check_crc=False)):
             yield from headers

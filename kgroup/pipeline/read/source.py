@@ -7,7 +7,8 @@
 
 Options: `path` (a folder or segment; `paths`, a JSON list, for several) or `bootstrap.servers` (with
 confluent-kafka's names for security settings), `table` (commits, control, markers, batches or bad_ranges;
-commits by default), `splitBytes` (64 MB by default), `since` (an offset, or a time in ISO 8601).
+commits by default), `splitBytes` (64 MB by default), `since` (an offset, or a time in ISO 8601). For paths at
+a URL, the keys of `storage.options`, such as `AWS_REGION`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kgroup.errors import ConfigError, StorageError
+from kgroup.history.sources.layout import AnyFile, size_of
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import SPLIT_BYTES, Piece, Split, SplitReader
 from kgroup.pipeline.read.inputs import (
@@ -38,6 +39,8 @@ from kgroup.pipeline.read.inputs import (
 )
 from kgroup.pipeline.read.rows import SplitRows
 from kgroup.pipeline.schemas import TABLES, plain
+from kgroup.storage.location import Location
+from kgroup.storage.options import KEYS, StorageOptions
 
 NAME = "kafka_offsets_log"
 READABLE = tuple(name for name in TABLES if name != "events")
@@ -64,16 +67,22 @@ class OffsetsLogSource(DataSource):
             raise ConfigError(f"{NAME} has no table {table!r}", "one of " + ", ".join(READABLE))
         return table
 
+    @property
+    def _storage(self) -> StorageOptions:
+        return StorageOptions.of({n: v for n, v in self.options.items() if n.upper() in KEYS})
+
     def _input(self) -> Input:
         since = _since(self.options.get("since"))
         if "bootstrap.servers" in self.options:
             return LiveCluster(connection_of(self.options), since)
         if "paths" in self.options:
-            return Segments.of([Path(path) for path in json.loads(self.options["paths"])], since)
+            return Segments.of(
+                list(map(Location.parse, json.loads(self.options["paths"]))), since, self._storage
+            )
         if "path" not in self.options:
             hint = 'load("/folder/of/segments"), or option("bootstrap.servers", "host:9092")'
             raise ConfigError(f"{NAME} needs a path or a cluster", hint)
-        return Segments.of([Path(self.options["path"])], since)
+        return Segments.of([Location.parse(self.options["path"])], since, self._storage)
 
     def _split_bytes(self) -> int:
         return int(self.options.get("splitBytes", SPLIT_BYTES))
@@ -178,7 +187,7 @@ class _StreamReader(DataSourceStreamReader):
         self.table = table
         self.schema = schema
         self._ends: dict[str, int] = {}
-        self._parts: dict[str, int] = {}
+        self._parts: dict[str, tuple[int, AnyFile]] = {}
 
     def initialOffset(self) -> dict[str, int]:
         return {}
@@ -186,12 +195,12 @@ class _StreamReader(DataSourceStreamReader):
     def latestOffset(self, *_: Any) -> dict[str, int]:
         for log in self._look():
             for file in log.files:
-                path, size = str(file), file.stat().st_size
+                path, size = str(file), size_of(file)
                 begun = self._ends.get(path, 0)
                 if size < begun:
                     raise StorageError(f"{path} has shrunk: it was compacted, so the stream cannot go on")
                 if size > begun:
-                    piece = Piece(path, begun, size)
+                    piece = Piece(file, begun, size)
                     reader = SplitReader(Split(log.partition, 0, (piece,)))
                     for _ in reader.chunks():
                         pass
@@ -204,13 +213,14 @@ class _StreamReader(DataSourceStreamReader):
             self._look()  # the batch was planned before a restart
         if gone := new.keys() - self._parts.keys():
             raise StorageError(f"{min(gone)} is gone before all of it was read, so the stream cannot go on")
-        pieces = ((part, Piece(path, *new[path])) for path, part in self._parts.items() if path in new)
+        found = ((part, file, new[path]) for path, (part, file) in self._parts.items() if path in new)
+        pieces = ((part, Piece(file, *span)) for part, file, span in found)
         return [SplitPartition(Split(part, 0, (piece,))) for part, piece in pieces]
 
     def _look(self) -> list[SegmentLog]:
         """The partitions as they are now; once a batch, since a look compares copies of a partition."""
         logs = self.origin.logs
-        self._parts = {str(file): log.partition for log in logs for file in log.files}
+        self._parts = {str(file): (log.partition, file) for log in logs for file in log.files}
         return logs
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

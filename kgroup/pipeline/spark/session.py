@@ -10,11 +10,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import ConfigError, KgroupError
+from kgroup.pipeline.installed import check_installed as check_extra
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.spark.package import build_package
 
@@ -49,18 +49,37 @@ _SETTINGS = {
 }
 
 
+_HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+
+
 def is_local(master: str) -> bool:
     """Whether everything runs on this machine in one JVM, so that nothing has to be shipped."""
     return master.startswith("local")
 
 
+def _check_yarn(master: str, environ: Mapping[str, str]) -> None:
+    """ConfigError where Spark would find no cluster: YARN has no address but what Hadoop's files name."""
+    if master != "yarn":
+        return
+    folders = [Path(environ[name]) for name in _HADOOP if environ.get(name)]
+    if not folders:
+        raise ConfigError(
+            f"--master yarn needs {' or '.join(_HADOOP)}, and neither is set",
+            "set one to the folder with the cluster's core-site.xml and yarn-site.xml",
+        )
+    if not any((folder / "yarn-site.xml").is_file() for folder in folders):
+        told = " and ".join(map(str, folders))
+        raise ConfigError(f"there is no yarn-site.xml in {told}", f"{_HADOOP[0]} names where it lies")
+
+
 def check_installed() -> None:
     """ConfigError that says what to install, if the extra is missing."""
-    missing = [name for name in ("pyspark", "pyarrow", "numpy") if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"the pipeline needs {', '.join(missing)}", "install the extra: pip install 'kgroup[spark]'"
-        )
+    hint = "install the extra: pip install 'kgroup[spark]'"
+    check_extra("the pipeline", hint, "pyspark", "pyarrow", "numpy", "deltalake")
+
+
+class SparkFailed(KgroupError):
+    """Spark, or a job on it, has failed; the hint names its log, which is kept."""
 
 
 @contextmanager
@@ -92,20 +111,18 @@ def spark_context(
     `java_options` are the driver's.
     """
     check_installed()
+    _check_yarn(master, os.environ)
     scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))
     log = scratch / "spark.log"
     failed = False
     context = None
     try:
-        with _environment(java_home(os.environ, scratch)):
+        with _environment(java_home(os.environ, scratch), python_of(settings or {})):
             context = _started(master, settings or {}, scratch, log, java_options)
-        with _quiet_logging(), _watched(context, watch):
+        with _told_in_a_sentence(log), _quiet_logging(), _watched(context, watch):
             yield context
     except Exception as error:
-        failed = not isinstance(error, KgroupError)
-        if _is_spark(error):
-            # Its text is asked of the JVM, so before that is stopped.
-            raise KgroupError(f"Spark: {_first_line(error)}", f"its log is {log}") from error
+        failed = isinstance(error, SparkFailed) or not isinstance(error, KgroupError)
         raise
     finally:
         _stop(context)
@@ -117,12 +134,18 @@ def spark_context(
             shutil.rmtree(scratch, ignore_errors=True)
 
 
+def python_of(settings: Mapping[str, str]) -> str:
+    """The interpreter of the executors: the driver's path, or what the settings say."""
+    return settings.get("spark.pyspark.python") or sys.executable
+
+
 @contextmanager
-def _environment(home: Path) -> Iterator[None]:
+def _environment(home: Path, python: str) -> Iterator[None]:
     """What the launched JVM and its workers inherit; put back afterwards."""
     ours = {
         "JAVA_HOME": str(home),
-        "PYSPARK_PYTHON": sys.executable,
+        # Of a Python driver Spark asks this alone: the setting is for those that spark-submit starts.
+        "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         # An installation of Spark elsewhere would be another version than the Python side.
         "SPARK_HOME": str(Path(_pyspark_file()).parent),
@@ -162,7 +185,7 @@ def _started(
         local |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     conf = SparkConf().setMaster(master).setAppName("kgroup")
     conf.setAll(list({**_SETTINGS, **local, **settings}.items()))
-    with _stderr_to(log), _ended_if_cut_short():
+    with _stderr_to(log), _ended_if_cut_short(), _told_in_a_sentence(log):
         context = SparkContext(conf=conf)
     if not is_local(master):
         context.addPyFile(str(build_package(scratch / "kgroup.zip")))
@@ -192,6 +215,17 @@ def _ended_if_cut_short() -> Iterator[None]:
         raise
     finally:
         module.Popen = popen
+
+
+@contextmanager
+def _told_in_a_sentence(log: Path) -> Iterator[None]:
+    """SparkFailed for what Spark raises. Its text is asked of the JVM, so before that is stopped."""
+    try:
+        yield
+    except Exception as error:
+        if not is_spark(error):
+            raise
+        raise SparkFailed(f"Spark: {first_line(error)}", f"its log is {log}") from error
 
 
 @contextmanager
@@ -280,11 +314,13 @@ def _let_go_of_accumulators(context: Any) -> None:
         threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
 
 
-def _is_spark(error: Exception) -> bool:
+def is_spark(error: Exception) -> bool:
+    """Whether Spark has raised it."""
     return type(error).__module__.split(".")[0] in ("pyspark", "py4j")
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What a user is told of an error of Spark's: kgroup's own words in it, or else how it begins."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("kgroup.errors.")]
     return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else type(error).__name__)

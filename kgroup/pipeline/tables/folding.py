@@ -10,7 +10,6 @@ import io
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,8 +21,10 @@ from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.folding import Fold
 from kgroup.history.items import Item, gap_between, unpacked
 from kgroup.pipeline.read.rows import Edge
-from kgroup.pipeline.schemas import EVENTS, Row
-from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE, TableWriter
+from kgroup.pipeline.schemas import EVENTS, FOLDS, Row
+from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE
+from kgroup.pipeline.tables.writing import TableWriter
 
 _FLUSH = 20_000
 _MOVED = {
@@ -81,35 +82,29 @@ class BucketFold:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share, and the files of its items in the order of the log; paths are relative to the store."""
+    """A share, and the files of its items in the order of the log; paths are relative to the store.
+
+    `fold` is where the run before left off, None in the first.
+    """
 
     part: int
     bucket: int
     items: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        return f"{self.part}-{self.bucket}"
+    fold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FoldShare:
-    """Folds one share and writes its events; returns plain values. Runs on an executor.
+    """Folds one share and writes its events; returns the files as plain values. Runs on an executor."""
 
-    `folds` are where earlier runs left off, by `Share.key`.
-    """
-
-    root: str
+    place: Place
     run: int
-    folds: Mapping[str, str]
+    token: str
     names: Mapping[bytes, str]
 
-    def __call__(self, share: Share) -> Row:
-        state = None
-        if share.key in self.folds:
-            state = unpickled((Path(self.root) / self.folds[share.key]).read_bytes())
-            state.fold.learn(self.names)
-        with TableWriter(self.root, self.run, share.part, f"{share.bucket:03d}") as writer:
+    def __call__(self, share: Share) -> list[Row]:
+        state = self._left(share)
+        with TableWriter(self.place, self.run, self.token, share.part, f"{share.bucket:03d}") as writer:
             events: list[tuple[int, Event]] = []
             for item in self._items(share):
                 if state is None:
@@ -123,17 +118,23 @@ class FoldShare:
                     events = []
             assert state is not None
             writer.write("events", event_rows(events))
-            kept = pickle.dumps(state, protocol=5)
+            kept = {"part": share.part, "bucket": share.bucket, "state": pickle.dumps(state, protocol=5)}
+            writer.write(STATE, pa.Table.from_pylist([kept], schema=FOLDS))
             last = state.fold.finish() if share.bucket == 0 else state.fold.settle()
             writer.write(OPEN_EVENTS, event_rows(list(enumerate(last, state.seq))))
-        path = Path(STATE) / f"run={self.run}" / f"{writer.label}-{share.key}.fold"
-        (Path(self.root) / path).parent.mkdir(parents=True, exist_ok=True)
-        (Path(self.root) / path).write_bytes(kept)
-        return {"key": share.key, "fold": str(path), "files": [asdict(file) for file in writer.files]}
+        return [asdict(file) for file in writer.files]
+
+    def _left(self, share: Share) -> BucketFold | None:
+        if share.fold is None:
+            return None
+        (kept,) = pq.ParquetFile(self.place.read(share.fold)).read(columns=["state"]).to_pylist()
+        state: BucketFold = unpickled(kept["state"])
+        state.fold.learn(self.names)
+        return state
 
     def _items(self, share: Share) -> Iterator[Item | Edge]:
         for path in share.items:
-            for batch in pq.ParquetFile(Path(self.root) / path).iter_batches():
+            for batch in pq.ParquetFile(self.place.read(path)).iter_batches():
                 yield from map(unpacked, map(unpickled, batch.column("payload").to_pylist()))
 
 

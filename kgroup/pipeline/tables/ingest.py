@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
 
 from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.choice import Choice
@@ -14,8 +13,12 @@ from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.inputs import Input, Segments
 from kgroup.pipeline.read.rows import SplitRows, SplitSummary
 from kgroup.pipeline.schemas import ITEMS, Row
+from kgroup.pipeline.spark.workers import Worker, Workers
 from kgroup.pipeline.tables.folding import FoldShare, Share
-from kgroup.pipeline.tables.store import Run, Store, TableFile, TableWriter, adopt_fold, number_in
+from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.store import REPLACED, STATE, Run, Store, bucket_in, number_in
+from kgroup.pipeline.tables.upkeep import compact, due
+from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,28 +30,33 @@ ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new."""
+    """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new.
+
+    `workers` have run its tasks, on Spark.
+    """
 
     run: int | None
     rows: Mapping[str, int]
     splits: int
     bytes_read: int
     bytes_written: int
+    workers: tuple[Worker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSplit:
     """Reads one split and writes its rows; returns plain values. Runs on an executor."""
 
-    root: str
+    place: Place
     run: int
+    token: str
     tables: frozenset[str]
     buckets: int
     choice: Choice
 
     def __call__(self, split: Split) -> Row:
         rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.choice)
-        with TableWriter(self.root, self.run, split.part, f"{split.number:05d}") as writer:
+        with TableWriter(self.place, self.run, self.token, split.part, f"{split.number:05d}") as writer:
             for name, table in rows.tables():
                 writer.write(name, table)
         summary = rows.summary
@@ -57,7 +65,7 @@ class WriteSplit:
             "number": split.number,
             "files": [asdict(file) for file in writer.files],
             "bytes": rows.reader.bytes_read,
-            "summary": None if summary is None else {"run": self.run, **_shallow(summary)},
+            "summary": None if summary is None else _shallow(summary),
         }
 
 
@@ -101,10 +109,9 @@ def ingest(
         origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets()), cores
     )
 
-    def each(task: Callable[[W], T], work: Sequence[W]) -> list[T]:
-        return context.parallelize(work, len(work)).map(_Uncollected(task)).collect() if work else []
-
-    return fill(each, origin, store, split_bytes, buckets or 1, tables, **choice)
+    workers = Workers(context)
+    report = fill(workers, origin, store, split_bytes, buckets or 1, tables, **choice)
+    return replace(report, workers=tuple(sorted(workers.ran)))
 
 
 def fill(
@@ -125,7 +132,7 @@ def fill(
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
         splits = origin.plan(split_bytes, after)
-        writer = WriteSplit(str(run.root), run.number, tables, manifest.buckets, choice)
+        writer = WriteSplit(run.place, run.number, run.token, tables, manifest.buckets, choice)
         results = _read(each, splits, writer)
         if again := _overlapping(results):
             run.clear()
@@ -142,27 +149,16 @@ def fill(
             manifest.names |= span.pop("names")
         manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
         manifest.spans += spans
-        kept += _fold(each, run, [file for file in files if file.table == ITEMS])
+        kept += _fold(each, store, run, [file for file in files if file.table == ITEMS])
         about = {"sources": origin.labels, "files": read, "bytes_read": size, "cluster_id": cluster}
         run.publish(kept, about)
+    if due(store):
+        compact(store)
     rows: dict[str, int] = {}
     for file in kept:
-        rows[file.table] = rows.get(file.table, 0) + file.rows
+        if file.table not in REPLACED:
+            rows[file.table] = rows.get(file.table, 0) + file.rows
     return RunReport(run.number, rows, len(splits), size, sum(file.bytes for file in kept))
-
-
-@dataclass(frozen=True, slots=True)
-class _Uncollected(Generic[W, T]):
-    """A task without Python's collector: it makes very many objects and no cycles, a fifth of its time."""
-
-    task: Callable[[W], T]
-
-    def __call__(self, work: W) -> T:
-        gc.disable()
-        try:
-            return self.task(work)
-        finally:
-            gc.enable()
 
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
@@ -194,14 +190,19 @@ def _overlapping(results: Sequence[Row]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _fold(each: Each, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
+def _fold(each: Each, store: Store, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
     """Fold the items of this run (files in log order), each share of a partition, on from the run before."""
-    manifest = run.manifest
     shares: dict[tuple[int, int], list[TableFile]] = {}
     for file in items:
         shares.setdefault((file.part, number_in(file.path, "bucket")), []).append(file)
+    left = {(number_in(path, "part"), bucket_in(path)): path for path in store.names(STATE)}
     largest_first = sorted(shares.items(), key=lambda share: -sum(file.bytes for file in share[1]))
-    work = [Share(*number, tuple(file.path for file in files)) for number, files in largest_first]
-    names = {uuid_bytes(text): name for text, name in manifest.names.items()}
-    told = each(FoldShare(str(run.root), run.number, dict(manifest.folds), names), work)
-    return [file for one in told for file in adopt_fold(manifest, one)]
+    work = [
+        Share(*number, tuple(file.path for file in files), left.get(number))
+        for number, files in largest_first
+    ]
+    names = {uuid_bytes(text): name for text, name in run.manifest.names.items()}
+    told = each(FoldShare(run.place, run.number, run.token, names), work)
+    for table in REPLACED:
+        run.replace(table, {part for part, _ in shares}, store.names(table))
+    return [TableFile(**file) for one in told for file in one]

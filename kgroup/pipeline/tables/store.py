@@ -1,197 +1,304 @@
-"""A folder of tables: every run writes files of its own, and one manifest says which of them count.
+"""Tables at a place, each a Delta table; one of them, `runs`, says which versions belong together.
 
-    OUT/manifest.json
-    OUT/commits/run=3/part=7/date=2026-03-01/0004-9f2c.parquet
-    OUT/state/run=3/7-0.fold                                    what the next run folds on from
+    OUT/runs/_delta_log/…                                       a row a run: its commit record
+    OUT/commits/_delta_log/…
+    OUT/commits/part=7/date=2026-03-01/3-9f2c41aa-00004-….parquet
 
-The manifest is replaced as a whole when a run is complete: readers see all of a run or nothing of it.
+A run commits its files to every table, then its record. Readers take the versions that the newest record
+names: they see all of a run or nothing of it. What a run that came to no end has committed is rolled back by
+the next one.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
-import os
-import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
-from datetime import date, timedelta
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import kgroup
 from kgroup.errors import ConfigError, StorageError
-from kgroup.history.items import BadRange, Seen
-from kgroup.history.replay import Coverage, coverage_of
-from kgroup.pipeline.schemas import ITEMS, TABLES, Row
+from kgroup.history.items import BadRange
+from kgroup.pipeline.schemas import EVENTS, FOLDS, ITEMS, TABLES, Row
+from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
+from kgroup.pipeline.tables import delta
+from kgroup.pipeline.tables.manifest import EARLIER, Manifest, earlier
+from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.record import RUN, RUNS, record, recorded, row_of
+from kgroup.pipeline.tables.writing import TableFile
+from kgroup.storage.location import Location
+from kgroup.storage.options import StorageOptions
 
-MANIFEST = "manifest.json"
-FORMAT = 2
-STATE = "state"
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
 OPEN_EVENTS = "events_open"
-DAY_MS = 86_400_000
-_DATED = {"commits": "ts", "control": "ts", "markers": "ts", "events": "ts", "batches": "max_ts"}
-_END_OF_TIME_MS = 253_402_300_800_000
-"""The year 10000: a record may carry any number, and no folder is named after such a day."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableFile:
-    """A published file; `path` is relative to the store."""
-
-    table: str
-    path: str
-    part: int
-    rows: int
-    bytes: int
-
-
-@dataclass(slots=True)
-class Manifest:
-    """What the store holds. `spans` are summaries of splits (`rows.SplitSummary`), in log order.
-
-    `folds` and `open_events` are by "part-bucket": where the newest run left off.
-    """
-
-    format: int = FORMAT
-    kgroup_version: str = kgroup.__version__
-    buckets: int = 1
-    runs: list[Row] = field(default_factory=list)
-    files: list[TableFile] = field(default_factory=list)
-    spans: list[Row] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    folds: dict[str, str] = field(default_factory=dict)
-    open_events: dict[str, str] = field(default_factory=dict)
-
-    def last_offsets(self) -> dict[int, int]:
-        """The last log offset that was read, by partition."""
-        found: dict[int, int] = {}
-        for span in self.spans:
-            found[span["part"]] = max(found.get(span["part"], -1), span["last_offset"])
-        return found
-
-    def check_cluster(self, cluster: str | None) -> None:
-        """ConfigError if what is to be read is of another cluster than what was read before."""
-        known = {run.get("cluster_id") for run in self.runs} - {None}
-        if cluster is not None and known and cluster not in known:
-            text = (
-                f"the tables are of cluster {', '.join(sorted(map(str, known)))}, the source is of {cluster}"
-            )
-            raise ConfigError(text, "write each cluster into a folder of its own")
-
-    def read_before(self, run: int) -> set[str]:
-        """The files that runs before `run` have read."""
-        return {path for entry in self.runs if entry["run"] < run for path in entry["files"]}
-
-    def coverage(self, bad: list[tuple[int, BadRange]] | None = None) -> list[Coverage]:
-        """What is complete from where, of each partition, as a replay in process says it."""
-        parts = sorted({span["part"] for span in self.spans})
-        return [self._covered(part, [b for p, b in bad or () if p == part]) for part in parts]
-
-    def _covered(self, part: int, bad: list[BadRange]) -> Coverage:
-        spans = sorted((s for s in self.spans if s["part"] == part), key=lambda s: s["first_offset"])
-        seen = Seen()
-        for span in spans:
-            counts = {name: span[name] for name in _SPAN_COUNTS}
-            seen.follow(Seen(next_offset=span["last_offset"] + 1, **counts))
-        return coverage_of(part, spans[0]["source"], seen, bad)
-
-
-_SPAN_COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
+STATE = "folds"
+KEPT: dict[str, pa.Schema] = {**TABLES, OPEN_EVENTS: EVENTS, STATE: FOLDS}
+"""The tables that runs write, with their columns; `run` is behind them."""
+REPLACED = (OPEN_EVENTS, STATE)
+"""Of these, a run replaces what is about the partitions it read."""
+V = TypeVar("V")
 
 
 class Store:
-    """The tables in a folder; StorageError if it cannot be used, ConfigError if another version wrote it."""
+    """The tables at a place; StorageError if it cannot be used, ConfigError if another version wrote it."""
 
-    def __init__(self, root: Path) -> None:
-        # Of its own working directory, wherever Spark looks from.
-        self.root = root.resolve()
-        self.manifest = _load(root / MANIFEST)
+    def __init__(self, root: Path | str | Location, options: StorageOptions | None = None) -> None:
+        self.place = Place.of(root, options)
+        self.manifest = self._load()
+        self._files: dict[str, list[str]] = {}
+
+    @property
+    def root(self) -> Location:
+        return self.place.root
 
     @property
     def empty(self) -> bool:
         return not self.manifest.runs
 
+    @property
+    def is_earlier(self) -> bool:
+        """Whether an earlier kgroup wrote it, with a manifest of its own: it can be read, and converted."""
+        return bool(self.manifest.files)
+
+    def names(self, table: str) -> list[str]:
+        """The files of a table that count, relative to the place."""
+        if self.is_earlier:
+            if table in REPLACED:
+                newest = self.manifest.open_events if table == OPEN_EVENTS else self.manifest.folds
+                return [path for path in newest.values() if path]
+            return [file.path for file in self.manifest.files if file.table == table]
+        if table not in self.manifest.versions:
+            return []
+        if table not in self._files:
+            self._files[table] = delta.files_of(self.place, table, self.manifest.versions[table])
+        return self._files[table]
+
     def files(self, table: str) -> list[str]:
-        """The paths of a table's published files; of `events_open` those of the newest folds."""
-        found = [f.path for f in self.manifest.files if f.table == table]
-        if table == OPEN_EVENTS:
-            found = [path for path in self.manifest.open_events.values() if path]
-        return [str(self.root / path) for path in found]
+        """The same as paths or URLs; of `events_open` those of the newest folds."""
+        return [self.place.uri(name) for name in self.names(table)]
+
+    def read(self, name: str) -> pa.Table:
+        """A file as it was written; StorageError if it cannot be read."""
+        try:
+            return pq.ParquetFile(self.place.read(name)).read()
+        except (OSError, pa.ArrowException) as error:
+            text = f"{self.place.uri(name)} cannot be read: {error}"
+            raise StorageError(text, "bring it back, or read the segments into a new folder") from None
 
     def bad_ranges(self) -> list[tuple[int, BadRange]]:
         """Damage with its partition, as the newest run that read a file found it."""
         newest = {path: entry["run"] for entry in self.manifest.runs for path in entry["files"]}
         found = []
-        for file in self.manifest.files:
-            if file.table != "bad_ranges":
-                continue
-            run = number_in(file.path, "run")
-            for row in pq.ParquetFile(self.root / file.path).read().to_pylist():
+        for name in self.names("bad_ranges"):
+            part = number_in(name, "part")
+            for row in self.read(name).to_pylist():
+                run = row["run"] if "run" in row else number_in(name, "run")
                 if newest.get(row["source"], run) == run:
-                    bad = BadRange(row["source"], row["start"], row["end"], row["reason"])
-                    found.append((file.part, bad))
+                    found.append((part, BadRange(row["source"], row["start"], row["end"], row["reason"])))
         return sorted(found, key=lambda entry: (entry[0], entry[1].source, entry[1].start))
 
     @contextmanager
-    def run(self) -> Iterator[Run]:
+    def run(self, kind: str = RUN) -> Iterator[Run]:
         """A new run, published when the block ends well; else the store is as before.
 
-        ConfigError while another run writes.
+        Occupied while another run writes, ConfigError for tables of an earlier version.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ConfigError(f"another run writes into {self.root}", "wait for it to end") from None
-            self.manifest = _load(self.root / MANIFEST)
+        with _alone(self.place) as last:
+            self.manifest, self._files = self._load(), {}
+            if self.is_earlier:
+                hint = f"kgroup pipeline convert {self.place.uri()} NEW makes tables of it that grow"
+                raise ConfigError(f"{self.place.uri()} was written by an earlier kgroup", hint)
             number = 1 + max((run["run"] for run in self.manifest.runs), default=0)
-            run = Run(self.root, number, self.manifest)
-            run.clear()
+            run = Run(self.place, number, self.manifest, kind=kind)
+            run.begin(last.left(run.token))
             try:
                 yield run
-                run.drop(ITEMS)
                 if run.published:
-                    _write(self.root / MANIFEST, self.manifest)
+                    run.commit()
+                run.drop_items()
+                last.done()
             except BaseException:
                 run.clear()
-                self.manifest = _load(self.root / MANIFEST)
+                last.done()
+                self.manifest = self._load()
                 raise
+            finally:
+                self._files = {}
+
+    def _load(self) -> Manifest:
+        found = recorded(self.place)
+        if found is None and self.place.folder is not None:
+            found = earlier(self.place.folder / EARLIER)
+        if found is None:
+            names = ("_delta_log", *(f"{table}/_delta_log" for table in KEPT))
+            if self.place.folder is not None and any(self.place.has(name) for name in names):
+                text = f"{self.place.uri()} holds a Delta table of another program"
+                raise ConfigError(text, "name another folder")
+        return found or Manifest()
 
 
 @dataclass(slots=True)
 class Run:
-    """One run's place in a store. Its files are invisible until the run is published."""
+    """One run's place in a store. Its files are invisible until the run is committed.
 
-    root: Path
+    `before` are records of runs that were taken over from elsewhere with this one.
+    """
+
+    place: Place
     number: int
     manifest: Manifest
     published: bool = False
+    kind: str = RUN
+    token: str = ""
+    tables: dict[str, DeltaTable] = field(default_factory=dict)
+    adds: dict[str, list[TableFile]] = field(default_factory=dict)
+    gone: dict[str, list[str]] = field(default_factory=dict)
+    about: Row = field(default_factory=dict)
+    before: list[Row] = field(default_factory=list)
+    known: frozenset[str] = frozenset()
+    committing: bool = False
 
-    def folder(self, table: str) -> Path:
-        return self.root / table / f"run={self.number}"
+    def __post_init__(self) -> None:
+        self.token = f"{self.number}-{uuid.uuid4().hex[:8]}"
+        self.known = frozenset(self.manifest.names)
 
-    def drop(self, table: str) -> None:
-        shutil.rmtree(self.folder(table), ignore_errors=True)
+    def begin(self, leftover: str) -> None:
+        """Open the tables, roll back what a run that came to no end left, remove its files."""
+        runs = delta.created(self.place, RUNS, RUNS_SCHEMA)
+        self.manifest.versions.setdefault(RUNS, 0)
+        if runs.version() != self.manifest.versions[RUNS]:
+            raise delta.Overtaken(f"another run writes into {self.place.uri()}", "wait for it to end")
+        before = dict(self.manifest.versions)
 
-    def clear(self) -> None:
-        """Remove whatever this run, or one cut short under its number, has written."""
-        for table in (*TABLES, OPEN_EVENTS, ITEMS, STATE):
-            self.drop(table)
+        def ready(table: str) -> tuple[str, DeltaTable]:
+            found = delta.created(self.place, table, _with_run(table))
+            version = self.manifest.versions.setdefault(table, 0)
+            self.manifest.versions[table] = delta.rolled_back(self.place, table, found, version)
+            return table, found
+
+        self.tables = dict(_each(self.place, ready, list(KEPT)))
+        # Killed behind its last commit, a run has its token in `lock` still, and its files count.
+        ended = {run.get("token") for run in self.manifest.runs}
+        untouched = all(before.get(table, 0) == v for table, v in self.manifest.versions.items())
+        if leftover and leftover not in ended and untouched:
+            self._remove(leftover)
+
+    def commit(self) -> None:
+        """Make the run's files part of the store: every table, then the record that says so."""
+        self.committing = True
+
+        def commit(table: str) -> tuple[str, int]:
+            adds, gone = self.adds.get(table, []), self.gone.get(table, [])
+            said = f"run {self.number}"
+            return table, delta.committed(self.place, table, self.tables[table], adds, gone, said)
+
+        changed = [t for t in self.tables if self.adds.get(t) or self.gone.get(t)]
+        versions = self.manifest.versions
+        versions |= dict(_each(self.place, commit, changed))
+        learned = {uid: name for uid, name in self.manifest.names.items() if uid not in self.known}
+        about = {"run": self.number, "kind": self.kind, "token": self.token, "sources": [], "files": []}
+        about |= {"ended": int(time.time() * 1000), "bytes_read": 0, "cluster_id": None, **self.about}
+        rows = [row_of(self.manifest, one, {}) for one in self.before]
+        rows.append(row_of(self.manifest, about, learned))
+        try:
+            versions[RUNS] = record(self.place, rows, versions[RUNS])
+        except delta.Overtaken:
+            # An answer may have been lost on the way, and what was asked again was then refused.
+            now = recorded(self.place)
+            if now is None or not now.runs or now.runs[-1]["token"] != self.token:
+                raise
+            versions[RUNS] = now.versions[RUNS]
+        self.manifest.runs += [*self.before, about]
 
     def publish(self, files: list[TableFile], about: Row) -> None:
-        """Make the run's files part of the store once the block of `Store.run` ends."""
-        self.manifest.files += files
-        self.manifest.runs.append({"run": self.number, "ended_ms": int(time.time() * 1000), **about})
-        self.manifest.kgroup_version = kgroup.__version__
-        self.published = True
+        """Make files part of the store once the block of `Store.run` ends."""
+        for file in files:
+            self.adds.setdefault(file.table, []).append(file)
+        self.about, self.published = about, True
+
+    def replace(self, table: str, parts: set[int], paths: Sequence[str]) -> None:
+        """Take away those of a table's files (`paths`) that are about partitions which are folded anew."""
+        self.gone[table] = [path for path in paths if number_in(path, "part") in parts]
+
+    def drop_items(self) -> None:
+        self.place.delete(list(self.place.names(ITEMS)))
+
+    def clear(self) -> None:
+        """Remove what this run has written, unless some of it is committed: the next one sees to that."""
+        if not self.committing:
+            self._remove(self.token)
+
+    def _remove(self, token: str) -> None:
+        own = f"/{token}-"
+        for table in (*KEPT, ITEMS):
+            self.place.delete([name for name in self.place.names(table) if own in name])
+
+
+def _with_run(table: str) -> pa.Schema:
+    return KEPT[table].append(pa.field("run", pa.int32()))
+
+
+def _each(place: Place, call: Callable[[str], V], work: Sequence[str]) -> list[V]:
+    """Calls side by side where each is a trip over a network."""
+    if place.folder is not None:
+        return [call(one) for one in work]
+    with ThreadPoolExecutor(len(work) or 1) as pool:
+        return list(pool.map(call, work))
+
+
+@dataclass(slots=True)
+class _Last:
+    """What the file `lock` says: the token of a run that is on its way, or was when it was killed."""
+
+    file: IO[str] | None
+
+    def left(self, token: str) -> str:
+        """The token that is in it; from now on `token` is."""
+        if self.file is None:
+            return ""
+        self.file.seek(0)
+        found = self.file.read().strip()
+        self._write(token)
+        return found
+
+    def done(self) -> None:
+        if self.file is not None:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        assert self.file is not None
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write(text)
+        self.file.flush()
+
+
+class Occupied(delta.Overtaken, ConfigError):
+    """Another run of this machine is writing."""
+
+
+@contextmanager
+def _alone(place: Place) -> Iterator[_Last]:
+    """Keep other runs of this machine out; elsewhere, who commits second is told so."""
+    if place.folder is None:
+        yield _Last(None)
+        return
+    place.folder.mkdir(parents=True, exist_ok=True)
+    with (place.folder / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Occupied(f"another run writes into {place.folder}", "wait for it to end") from None
+        yield _Last(lock)
 
 
 def number_in(path: str, name: str) -> int:
@@ -200,99 +307,6 @@ def number_in(path: str, name: str) -> int:
     return int(next(part for part in folders if part.startswith(f"{name}=")).partition("=")[2])
 
 
-def adopt_fold(manifest: Manifest, told: Row) -> list[TableFile]:
-    """Note what `folding.FoldShare` said of one share; the files that become part of the tables."""
-    files = [TableFile(**file) for file in told["files"]]
-    manifest.folds[told["key"]] = told["fold"]
-    manifest.open_events[told["key"]] = "".join(f.path for f in files if f.table == OPEN_EVENTS)
-    return [file for file in files if file.table != OPEN_EVENTS]
-
-
-def _load(path: Path) -> Manifest:
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["format"] != FORMAT:
-            hint = "write into a new folder; the segments are read again"
-            raise ConfigError(f"{path.parent} was written by kgroup {told['kgroup_version']}", hint)
-        told["files"] = [TableFile(**entry) for entry in told["files"]]
-        return Manifest(**told)
-    except FileNotFoundError:
-        return Manifest()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from None
-
-
-def _write(path: Path, manifest: Manifest) -> None:
-    # Not `asdict`, which copies everything: names alone may be a hundred thousand.
-    told = {field.name: getattr(manifest, field.name) for field in fields(manifest)}
-    told["files"] = [asdict(file) for file in manifest.files]
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(told))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-
-
-class TableWriter:
-    """Writes one task's rows of several tables, a file for each table and day; for `with`.
-
-    A task that is tried again writes other files: only those that a task returned are published.
-    """
-
-    def __init__(self, root: str, run: int, part: int, label: str) -> None:
-        self.root = Path(root)
-        self.run = run
-        self.part = part
-        self.label = f"{label}-{uuid.uuid4().hex[:8]}"
-        self.files: list[TableFile] = []
-        self._open: dict[str, pq.ParquetWriter] = {}
-        self._rows: dict[str, int] = {}
-
-    def __enter__(self) -> TableWriter:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        for name, writer in self._open.items():
-            writer.close()
-            path = Path(name)
-            size = (self.root / path).stat().st_size
-            self.files.append(TableFile(path.parts[0], name, self.part, self._rows[name], size))
-        self._open.clear()
-
-    def write(self, table: str, rows: pa.Table) -> None:
-        """Append rows, day by day where the table has days; items by the share that folds them."""
-        if not rows.num_rows:
-            return
-        if table == ITEMS:
-            self._append(table, f"bucket={rows['bucket'][0]}", rows.drop_columns("bucket"))
-            return
-        column = _DATED.get(table)
-        if column is None:
-            self._append(table, "", rows)
-            return
-        ms = rows[column].cast(pa.int64()).to_numpy()
-        days = np.where((ms < 0) | (ms >= _END_OF_TIME_MS), 0, ms) // DAY_MS
-        for day in np.unique(days).tolist():
-            own = rows if (days == day).all() else rows.filter(pa.array(days == day))
-            self._append(table, f"date={date(1970, 1, 1) + timedelta(days=day)}", own)
-
-    def _append(self, table: str, day: str, rows: pa.Table) -> None:
-        name = str(Path(table) / f"run={self.run}" / f"part={self.part}" / day / f"{self.label}.parquet")
-        if "part" in rows.column_names:
-            rows = rows.drop_columns("part")
-        if name not in self._open:
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._open[name] = pq.ParquetWriter(path, rows.schema, **_encodings(rows.schema))
-            self._rows[name] = 0
-        self._open[name].write_table(rows)
-        self._rows[name] += rows.num_rows
-
-
-def _encodings(schema: pa.Schema) -> Row:
-    """How columns are written: names once each, numbers that grow row by row as differences."""
-    names = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
-    grow = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
-    delta = dict.fromkeys(grow, "DELTA_BINARY_PACKED")
-    return {"compression": "zstd", "use_dictionary": names, "column_encoding": delta}
+def bucket_in(path: str) -> int:
+    """The share that a file of folds is about, by its name: RUN-TOKEN-BUCKET-…"""
+    return int(Path(path).name.split("-")[2])

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
-from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.streams.group import StreamsGroup, StreamsState, readers_of
 from kgroup.domain import TopicPartition
 from kgroup.members.classic import ClassicMember
-from kgroup.simulation.checks.invariants import epoch_of
+from kgroup.members.streams import StreamsMember
+from kgroup.simulation.checks.beliefs import epoch_of
+from kgroup.simulation.checks.tasks import internal_topics, sizes_of
 from kgroup.simulation.checks.violation import Violation
 from kgroup.simulation.world.groups import SimulatedGroup
 from kgroup.simulation.world.process import Process
@@ -30,12 +33,10 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     running = [process for process in group.processes if process.running]
     if known is None:
         return "the coordinator does not know it" if running else None
-    assert not isinstance(known, StreamsGroup), "no world plays one"
     wanted = [process for process in group.processes if process.wanted]
     if len(wanted) != len(running):
         return f"{len(wanted)} processes are wanted, {len(running)} run"
-    at_rest = ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
-    if running and known.state != at_rest:
+    if running and known.state != _at_rest(world, known):
         return f"it is {known.state}"
     ids = {process.member.member_id for process in running if process.member is not None}
     if ids != known.members.keys():
@@ -43,13 +44,25 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     return _behind(group, known) or _not_read(world, group, known)
 
 
-def _behind(group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str | None:
+def _at_rest(world: World, known: Group) -> str:
+    """The state of a group at rest; one that internal topics of a wrong size stop waits for an operator."""
+    if not isinstance(known, StreamsGroup):
+        return ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
+    sizes = sizes_of(world.image)
+    wanted = None if known.topology is None else internal_topics(known.topology, sizes)
+    # Those that are missing will be there soon, unless others stand in the way.
+    if wanted is None or any(sizes.get(name, size) != size for name, size in wanted.items()):
+        return StreamsState.NOT_READY
+    return StreamsState.STABLE
+
+
+def _behind(group: SimulatedGroup, known: Group) -> str | None:
     for process in group.processes:
         if process.member is None:
             continue
         at = (
             known.members[process.member.member_id].epoch
-            if isinstance(known, ConsumerGroup)
+            if isinstance(known, ConsumerGroup | StreamsGroup)
             else known.generation
         )
         if epoch_of(process) != at:
@@ -57,17 +70,28 @@ def _behind(group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str |
     return None
 
 
-def _not_read(world: World, group: SimulatedGroup, known: ClassicGroup | ConsumerGroup) -> str | None:
-    running = [process for process in group.processes if process.running]
-    names = set(world.image.by_name) if group.regex else set(group.topics)
-    wanted = {
+def _wanted(world: World, group: SimulatedGroup, known: Group) -> set[TopicPartition]:
+    """What a group at rest reads."""
+    if isinstance(known, StreamsGroup) and _at_rest(world, known) != StreamsState.STABLE:
+        return set()
+    names = set(group.topics)
+    if group.regex:  # t.*, which internal topics do not match
+        names = {name for name in world.image.by_name if name.startswith("t")}
+    if isinstance(known, StreamsGroup):
+        names = set(readers_of(known.topology)) if known.topology is not None else set()
+    return {
         TopicPartition(name, number)
         for name in names
         if name in world.image.by_name
         for number in range(world.image.by_name[name].partitions)
     }
+
+
+def _not_read(world: World, group: SimulatedGroup, known: Group) -> str | None:
+    running = [process for process in group.processes if process.running]
+    wanted = _wanted(world, group, known)
     held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
-    excused = _leads_unawares(running, known) or _was_never_assigned(known)
+    excused = _leads_unawares(running, known) or _was_never_assigned(known) or _was_not_told(running, known)
     if running and set(held) != wanted and not excused:
         missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
         return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
@@ -75,7 +99,7 @@ def _not_read(world: World, group: SimulatedGroup, known: ClassicGroup | Consume
     return f"{len(unread)} partitions have no position" if unread else None
 
 
-def _leads_unawares(running: Sequence[Process], known: ClassicGroup | ConsumerGroup) -> bool:
+def _leads_unawares(running: Sequence[Process], known: Group) -> bool:
     """Whether the leader came back with a JoinGroup before version 9: it is not told, and watches no topics.
 
     That is what KIP-814 mended: until the next rebalance such a group does not read new partitions.
@@ -89,7 +113,7 @@ def _leads_unawares(running: Sequence[Process], known: ClassicGroup | ConsumerGr
     )
 
 
-def _was_never_assigned(known: ClassicGroup | ConsumerGroup) -> bool:
+def _was_never_assigned(known: Group) -> bool:
     """Whether the group was converted while a member had not synced yet, and nothing has changed since.
 
     Kafka takes the empty assignment for the member's target at the group's epoch, and computes no other until
@@ -103,6 +127,24 @@ def _was_never_assigned(known: ClassicGroup | ConsumerGroup) -> bool:
     ):
         return False
     return any(not any(known.target_of(member_id).values()) for member_id in known.members)
+
+
+def _was_not_told(running: Sequence[Process], known: Group) -> bool:
+    """Whether a thread never heard of tasks that the coordinator counts as its own.
+
+    Kafka 4.3.1 tells a streams group's member its tasks when it joins and when they change, and not when it
+    says that it has others: where that one answer is lost, nobody reads them until the next rebalance
+    (`GroupMetadataManager.streamsGroupHeartbeat`; members of consumer groups are told again).
+    """
+    if not isinstance(known, StreamsGroup):
+        return False
+    for member in (process.member for process in running):
+        if isinstance(member, StreamsMember) and member.member_id in known.members:
+            assigned = known.members[member.member_id].current.assigned.active
+            counted = {(part, number) for part, numbers in assigned.items() for number in numbers}
+            if member.tasks.active < counted:
+                return True
+    return False
 
 
 def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:
@@ -126,7 +168,7 @@ def snapshot(world: World, groups: Sequence[SimulatedGroup]) -> dict[str, object
     for group in groups:
         shard = world.brokers.partition_of(group.group_id).shard
         known = None if shard is None else shard.coordinator.state.groups.get(group.group_id)
-        if isinstance(known, ConsumerGroup):
+        if isinstance(known, ConsumerGroup | StreamsGroup):
             seen[group.group_id] = (known.epoch, known.assignment_epoch)
         elif isinstance(known, ClassicGroup):
             seen[group.group_id] = known.generation

@@ -7,16 +7,19 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import TopicImage
+from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.simulation.checks import tasks
 
 ByMember: TypeAlias = HeartbeatRequest | SyncGroupRequest
 FENCES = frozenset(
@@ -41,9 +44,8 @@ def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicIm
     epoch = request.generation_id_or_member_epoch
     if group is None:
         return epoch < 0
-    assert not isinstance(group, StreamsGroup), "no world plays one"
-    if isinstance(group, ConsumerGroup):
-        return _may_commit_consumer(group, request, epoch, image)
+    if isinstance(group, ConsumerGroup | StreamsGroup):
+        return _may_commit_by_epoch(group, request, epoch, image)
     if epoch < 0 and group.state is ClassicState.EMPTY:
         return True
     if not is_member(group, request.member_id, request.group_instance_id):
@@ -56,16 +58,15 @@ def may_commit_in_transaction(
 ) -> bool:
     """The same for a commit in a transaction, by members: classic groups take it in every state (KIP-447)."""
     epoch = request.generation_id
-    assert not isinstance(group, StreamsGroup), "no world plays one"
-    if isinstance(group, ConsumerGroup):
-        return _may_commit_consumer(group, request, epoch, image)
+    if isinstance(group, ConsumerGroup | StreamsGroup):
+        return _may_commit_by_epoch(group, request, epoch, image)
     if group is None or not is_member(group, request.member_id, request.group_instance_id):
         return False
     return epoch == group.generation
 
 
-def _may_commit_consumer(
-    group: ConsumerGroup,
+def _may_commit_by_epoch(
+    group: ConsumerGroup | StreamsGroup,
     request: OffsetCommitRequest | TxnOffsetCommitRequest,
     epoch: int,
     image: TopicImage,
@@ -77,20 +78,30 @@ def _may_commit_consumer(
         return False
     if epoch == member.epoch:
         return True
-    held = {
-        (topic_id, number): since
-        for partitions in (member.current.assigned, member.current.revoking)
-        for topic_id, numbers in partitions.items()
-        for number, since in numbers.items()
-    }
+    held = (
+        tasks.read_by(group, group.members[request.member_id], image)
+        if isinstance(group, StreamsGroup)
+        else _held(group.members[request.member_id], image)
+    )
     wanted = (
-        (found.topic_id, part.partition_index)
+        TopicPartition(topic.name, part.partition_index)
         for topic in request.topics
         if (found := image.by_name.get(topic.name)) is not None
         for part in topic.partitions
         if part.partition_index < found.partitions
     )
     return all(held.get(where, epoch + 1) <= epoch for where in wanted)
+
+
+def _held(member: ConsumerMember, image: TopicImage) -> dict[TopicPartition, int]:
+    """The partitions a member may still read, of topics that are there, with their assignment epochs."""
+    return {
+        TopicPartition(name, number): since
+        for partitions in (member.current.assigned, member.current.revoking)
+        for topic_id, numbers in partitions.items()
+        if (name := image.name_of(topic_id)) is not None
+        for number, since in numbers.items()
+    }
 
 
 def is_member(group: Group | None, member_id: str, instance_id: str | None) -> bool:
@@ -110,13 +121,17 @@ def may_beat(group: Group | None, request: ByMember) -> bool:
     return request.generation_id == group.members[request.member_id].epoch
 
 
-def may_report(group: Group | None, request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether a consumer-protocol heartbeat is of a member at its epoch, or repeats one left unanswered.
+def may_report(
+    group: Group | None, request: ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest
+) -> bool:
+    """Whether a heartbeat of either newer protocol is of a member at its epoch, or repeats one unanswered.
 
     `group` is as it was before the heartbeat. One that joins or leaves is not fenced by epoch.
     """
     if request.member_epoch <= 0:
         return True
+    if isinstance(request, StreamsGroupHeartbeatRequest):
+        return isinstance(group, StreamsGroup) and tasks.may_report(group, request)
     if not isinstance(group, ConsumerGroup):
         return False
     if not is_member(group, request.member_id, request.instance_id):
@@ -142,7 +157,7 @@ def is_outdated(group: Group | None, request: Message, image: TopicImage) -> boo
             epoch = request.generation_id_or_member_epoch
         case HeartbeatRequest() | SyncGroupRequest():
             epoch = request.generation_id
-        case ConsumerGroupHeartbeatRequest():
+        case ConsumerGroupHeartbeatRequest() | StreamsGroupHeartbeatRequest():
             epoch = request.member_epoch
         case _:
             return False

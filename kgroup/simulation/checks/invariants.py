@@ -12,20 +12,27 @@ from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
 from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.member import MemberState as StreamsMemberState
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.log.memory import MemoryLog
-from kgroup.members.classic import ClassicMember
-from kgroup.members.consumer import ConsumerMember
 from kgroup.protocol import group_records as r
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kgroup.simulation.checks import fencing
+from kgroup.protocol.streams_records import (
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+)
+from kgroup.simulation.checks import fencing, tasks
+from kgroup.simulation.checks.beliefs import allowed, epoch_of, is_current
 from kgroup.simulation.checks.commits import CommitAudit
 from kgroup.simulation.checks.hard_state import difference, group_difference
 from kgroup.simulation.checks.violation import Violation
@@ -93,7 +100,7 @@ class Auditor:
         """See `brokers.Watcher`: the request was the sender's to make, and its effects are in the log."""
         follower = self.follower(partition)
         own = replies[0].response if replies and request is not None else None
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
+        if isinstance(request, ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest):
             self._heartbeat_was_fenced(follower, request, own)
         touched: set[str] = set()
         if partition.log.end_offset > follower.next_offset:
@@ -125,7 +132,7 @@ class Auditor:
             return
         partition = self._world.brokers.partition_of(member.group_id)
         group = self.follower(partition).group(member.group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, ConsumerGroup | StreamsGroup):
             self._within_assignment(process, group)
         self._disjoint(member.group_id, group)
 
@@ -133,6 +140,7 @@ class Auditor:
         """Read on in the log; the groups whose records came."""
         follower = self.follower(partition)
         touched: set[str] = set()
+        targets: set[str] = set()
         log: MemoryLog = partition.log
         for batch in log.batches(follower.next_offset):
             left: set[str] = set()
@@ -157,10 +165,17 @@ class Auditor:
                 self._note_revoking(follower, record, batch.max_timestamp)
                 if not isinstance(key, r.OffsetCommitKey):
                     touched.add(_group_of(key))
+                if isinstance(key, StreamsGroupTargetAssignmentMetadataKey) and record.value is not None:
+                    targets.add(key.group_id)
             follower.next_offset = batch.last_offset + 1
         for group_id in sorted(touched):
             follower.verified.pop(group_id, None)
             self._epochs_grow(follower, group_id)
+            group = follower.group(group_id)
+            if isinstance(group, StreamsGroup):
+                tasks.held_once(group)
+                if group_id in targets:
+                    tasks.covered(group, self._world.images)
         return touched
 
     def _before(self, follower: Follower, record: Record, left: set[str]) -> None:
@@ -171,11 +186,15 @@ class Auditor:
         """
         key, value = record.key, record.value
         match key:
-            case r.ConsumerGroupCurrentMemberAssignmentKey() if value is not None:
+            case r.ConsumerGroupCurrentMemberAssignmentKey() | StreamsGroupCurrentMemberAssignmentKey() if (
+                value is not None
+            ):
                 self._member_epoch_grows(follower, key, value)
-            case r.ConsumerGroupMemberMetadataKey() if value is None:
+            case r.ConsumerGroupMemberMetadataKey() | StreamsGroupMemberMetadataKey() if value is None:
                 left.add(key.group_id)
-            case r.ConsumerGroupMetadataKey() if value is None and key.group_id not in left:
+            case r.ConsumerGroupMetadataKey() | StreamsGroupMetadataKey() if (
+                value is None and key.group_id not in left
+            ):
                 self._epochs.pop(key.group_id, None)
             case r.GroupMetadataKey() if value is None:
                 group = follower.group(key.group)
@@ -183,10 +202,15 @@ class Auditor:
                     self._epochs.pop(key.group, None)
 
     def _member_epoch_grows(
-        self, follower: Follower, key: r.ConsumerGroupCurrentMemberAssignmentKey, value: Any
+        self,
+        follower: Follower,
+        key: r.ConsumerGroupCurrentMemberAssignmentKey | StreamsGroupCurrentMemberAssignmentKey,
+        value: Any,
     ) -> None:
         group = follower.group(key.group_id)
-        member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
+        if not isinstance(group, ConsumerGroup | StreamsGroup):
+            return
+        member = group.members.get(key.member_id)
         if member is not None and member.epoch > value.member_epoch != LEFT_EPOCH:
             raise Violation(
                 "epochs never go back",
@@ -195,6 +219,13 @@ class Auditor:
 
     def _note_revoking(self, follower: Follower, record: Record, now_ms: int) -> None:
         key, value = record.key, record.value
+        if isinstance(key, StreamsGroupCurrentMemberAssignmentKey):
+            where = (key.group_id, key.member_id)
+            if getattr(value, "state", None) == StreamsMemberState.UNREVOKED_TASKS:
+                follower.revoking[where] = now_ms
+            else:
+                follower.revoking.pop(where, None)
+            return
         if not isinstance(key, r.ConsumerGroupCurrentMemberAssignmentKey):
             return
         where = (key.group_id, key.member_id)
@@ -238,7 +269,10 @@ class Auditor:
             follower.verified[group_id] = mark
 
     def _heartbeat_was_fenced(
-        self, follower: Follower, request: ConsumerGroupHeartbeatRequest, response: Any
+        self,
+        follower: Follower,
+        request: ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest,
+        response: Any,
     ) -> None:
         if response is None or response.error_code:
             return
@@ -265,7 +299,7 @@ class Auditor:
         now_ms = self._world.brokers.now_ms(partition.leader)
         for (group_id, member_id), since in follower.revoking.items():
             group = follower.group(group_id)
-            assert isinstance(group, ConsumerGroup)
+            assert isinstance(group, ConsumerGroup | StreamsGroup)
             limit = group.members[member_id].metadata.rebalance_timeout_ms
             if now_ms > max(since, partition.loaded_ms) + limit:
                 raise Violation("revocation is limited", f"{member_id} of {group_id} since {since}")
@@ -279,21 +313,15 @@ class Auditor:
                 if left or result.group_id in set(coordinator.state.offsets.groups()):
                     raise Violation("what is deleted is gone", f"group {result.group_id}")
 
-    def _within_assignment(self, process: Process, group: ConsumerGroup) -> None:
+    def _within_assignment(self, process: Process, group: ConsumerGroup | StreamsGroup) -> None:
         """A member at its epoch, or one answer behind, holds only what the coordinator says it may."""
         member = process.member
         assert member is not None
         known = group.members.get(member.member_id)
         if known is None or epoch_of(process) not in (known.epoch, known.current.previous_epoch):
             return
-        allowed = {
-            TopicPartition(name, number)
-            for held in (known.current.assigned, known.current.revoking)
-            for topic_id, numbers in held.items()
-            if (name := self._image.name_of(topic_id)) is not None
-            for number in numbers
-        }
-        beyond = {p for p in process.holding - allowed if p.topic in self._image.by_name}
+        may_have = allowed(group, member.member_id, self._image)
+        beyond = {p for p in process.holding - may_have if p.topic in self._image.by_name}
         if beyond:
             raise Violation(
                 "one owner at a time",
@@ -332,27 +360,6 @@ class Auditor:
             process.joined_step < step and committed < generation
             for step, committed in self._loads.get(group_id, ())
         )
-
-
-def is_current(process: Process, group: Group | None) -> bool:
-    """Whether the process is a member of the group as committed, and at its epoch."""
-    member = process.member
-    if member is None or group is None or isinstance(group, StreamsGroup):
-        return False
-    if isinstance(group, ConsumerGroup):
-        known = group.members.get(member.member_id)
-        return known is not None and epoch_of(process) in (known.epoch, known.current.previous_epoch)
-    return epoch_of(process) == group.committed.generation and any(
-        stored.member_id == member.member_id for stored in group.committed.members
-    )
-
-
-def epoch_of(process: Process) -> int:
-    """The generation or epoch the process's member believes to be at."""
-    member = process.member
-    if isinstance(member, ClassicMember):
-        return member.generation
-    return member.epoch if isinstance(member, ConsumerMember) else -1
 
 
 def _mark(group: Group | None) -> tuple[object, ...]:

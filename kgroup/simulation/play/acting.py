@@ -11,6 +11,7 @@ from kgroup.simulation.play.scenario import ScenarioStep
 
 SETTLES_WITHIN_MS = 3_600_000
 LOOK_EVERY_MS = 1_000
+STANDBYS_AFTER_MS = 30_000
 
 
 class Actor(Protocol):
@@ -37,10 +38,12 @@ class Acting(Generic[A]):
         self._schedule, self._rng, self._members = schedule, rng, members
         self._starting = 0
 
-    def fill(self) -> None:
-        """Bring the group to its first size."""
+    def fill(self, standbys: int = 0) -> None:
+        """Bring the group to its first size; `standbys` come after that, and are members as all others."""
         for _ in range(self._members):
             self._start(self._add(), self._rng.randint(0, 5_000))
+        for _ in range(standbys):
+            self._start(self._add(), STANDBYS_AFTER_MS + self._rng.randint(0, 5_000))
 
     def settle(self) -> None:
         """Let time pass until the group is at rest and every partition is read."""
@@ -52,20 +55,25 @@ class Acting(Generic[A]):
 
     def play(self, step: ScenarioStep) -> None:
         """Carry out one step of a scenario, and let its time pass."""
-        count = max(1, round(step.share * self._members))
+        count = step.count or max(1, round(step.share * self._members))
         match step.verb:
             case "restart":
                 self._roll(step, self._wanted()[:count], lambda process: None)
             case "upgrade":
                 self._roll(step, self._wanted()[:count], self._upgrade)
             case "start":
-                for _ in range(count):
-                    self._start(self._add(), self._rng.randint(0, 1_000))
+                for process in self._add_all(count):
+                    self._start(process, self._rng.randint(0, 1_000))
+            case "roll-out":
+                self._roll_out(step, self._add_all(count))
             case "stop":
-                for process in self._wanted()[-count:]:
+                leaving = self._wanted()[-count:]
+                for process in leaving:
                     process.stop(for_good=True)
+                self._expect_no_more(leaving)
             case "kill":
-                for process in self._wanted()[-count:]:
+                every = self._wanted()
+                for process in every[:: round(1 / step.share)] if step.spread else every[-count:]:
                     process.kill()
                     if step.down_ms:
                         self._start(process, step.down_ms)
@@ -89,6 +97,23 @@ class Acting(Generic[A]):
 
     def _upgrade(self, process: A) -> None:
         """Have the process come back with the newer protocol, if there is one."""
+
+    def _expect(self, processes: list[A]) -> None:
+        """The group is told of members before they come, where it can be."""
+
+    def _expect_no_more(self, processes: list[A]) -> None:
+        """The group is told that these do not come back, where it can be."""
+
+    def _add_all(self, count: int) -> list[A]:
+        added = [self._add() for _ in range(count)]
+        self._expect(added)
+        return added
+
+    def _roll_out(self, step: ScenarioStep, processes: list[A]) -> None:
+        for first in range(0, len(processes), step.batch):
+            for process in processes[first : first + step.batch]:
+                self._start(process, self._rng.randint(0, 1_000))
+            self._pass(step.pause_ms)
 
     def _roll(self, step: ScenarioStep, processes: list[A], change: Callable[[A], None]) -> None:
         for first in range(0, len(processes), step.batch):

@@ -13,7 +13,7 @@ from kgroup.simulation.checks.hard_state import compacted, difference
 from kgroup.simulation.checks.invariants import Auditor
 from kgroup.simulation.checks.violation import Violation
 from kgroup.simulation.play.faults import METADATA_KNOWN_MS, Fault, Faults
-from kgroup.simulation.world.groups import Kind, SimulatedGroup, made_up
+from kgroup.simulation.world.groups import Kind, SimulatedGroup, made_up, made_up_application
 from kgroup.simulation.world.process import Process
 from kgroup.simulation.world.world import START_MS, World
 
@@ -22,6 +22,8 @@ CALM_MS = 14_000
 ABSENCE_MS = 2_500
 WITH_TRANSACTIONS = 1_000_000
 """From this seed on, members of some groups commit with transactions."""
+WITH_STREAMS = 2_000_000
+"""From this seed on, most groups are applications of Kafka Streams (KIP-1071)."""
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ def run(seed: int) -> Run:
     world = World(
         rng,
         {f"t{n}": rng.randint(1, 6) for n in range(rng.randint(1, 3))},
-        _settings(rng),
+        GroupConfig.of(_settings(rng) | (_streams_settings(rng) if seed >= WITH_STREAMS else {})),
         brokers=rng.randint(1, 3),
         offsets_partitions=rng.randint(1, 2),
     )
@@ -76,8 +78,7 @@ def run(seed: int) -> Run:
 
 def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     world = result.world
-    may_copy = result.seed >= WITH_TRANSACTIONS
-    result.groups = [made_up(world, rng, number, may_copy=may_copy) for number in range(rng.randint(1, 3))]
+    result.groups = _groups(rng, world, result.seed)
     for process in world.everybody():
         process.on_change = auditor.owners_changed
         world.schedule.after(rng.randint(0, 5_000), process.start)
@@ -93,6 +94,14 @@ def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     for partition in world.brokers.partitions:
         auditor.equal(partition)
         _compaction_changes_nothing(world, auditor, partition.number)
+
+
+def _groups(rng: Random, world: World, seed: int) -> list[SimulatedGroup]:
+    if seed < WITH_STREAMS:
+        may_copy = seed >= WITH_TRANSACTIONS
+        return [made_up(world, rng, number, may_copy=may_copy) for number in range(rng.randint(1, 3))]
+    others = [made_up(world, rng, 1)] if rng.random() < 0.3 else []
+    return [made_up_application(world, rng, 0), *others]
 
 
 def _nothing_moves(world: World, groups: list[SimulatedGroup]) -> None:
@@ -138,17 +147,27 @@ def _compaction_changes_nothing(world: World, auditor: Auditor, number: int) -> 
         raise Violation("a compacted log reads the same", found)
 
 
-def _settings(rng: Random) -> GroupConfig:
+def _settings(rng: Random) -> dict[str, str]:
     session = rng.choice((6_000, 9_000))
-    return GroupConfig.of(
-        {
-            "group.min.session.timeout.ms": "1000",
-            "group.initial.rebalance.delay.ms": str(rng.choice((0, 1_000, 3_000))),
-            "group.consumer.min.session.timeout.ms": "1000",
-            "group.consumer.session.timeout.ms": str(session),
-            "group.consumer.min.heartbeat.interval.ms": "500",
-            "group.consumer.heartbeat.interval.ms": str(rng.choice((1_500, 2_000))),
-            "group.consumer.assignment.interval.ms": str(rng.choice((0, 1_000))),
-            "group.consumer.assignors": rng.choice(("uniform,range", "range")),
-        }
-    )
+    return {
+        "group.min.session.timeout.ms": "1000",
+        "group.initial.rebalance.delay.ms": str(rng.choice((0, 1_000, 3_000))),
+        "group.consumer.min.session.timeout.ms": "1000",
+        "group.consumer.session.timeout.ms": str(session),
+        "group.consumer.min.heartbeat.interval.ms": "500",
+        "group.consumer.heartbeat.interval.ms": str(rng.choice((1_500, 2_000))),
+        "group.consumer.assignment.interval.ms": str(rng.choice((0, 1_000))),
+        "group.consumer.assignors": rng.choice(("uniform,range", "range")),
+    }
+
+
+def _streams_settings(rng: Random) -> dict[str, str]:
+    return {
+        "group.streams.min.session.timeout.ms": "1000",
+        "group.streams.session.timeout.ms": str(rng.choice((6_000, 9_000))),
+        "group.streams.min.heartbeat.interval.ms": "500",
+        "group.streams.heartbeat.interval.ms": str(rng.choice((1_500, 2_000))),
+        "group.streams.initial.rebalance.delay.ms": str(rng.choice((0, 1_000, 3_000))),
+        "group.streams.assignment.interval.ms": str(rng.choice((0, 1_000))),
+        "group.streams.num.standby.replicas": str(rng.choice((0, 1, 1, 2))),
+    }

@@ -71,6 +71,8 @@ class Faults:
             (4, self._migrate),
             (6, self._stray),
         )
+        if any(group.shape is not None for group in groups):
+            self._kinds += ((4, self._other_topology), (3, self._internal_topic))
 
     def start(self, every_ms: int) -> None:
         """Begin; on average one thing goes wrong in `every_ms`."""
@@ -93,6 +95,8 @@ class Faults:
         world.network.heal()
         for group in self._groups:
             for process in list(group.processes):
+                if group.shape is not None:
+                    group.shape.other.clear()
                 process.settings.handover_ms = min(process.settings.handover_ms, 700)
                 process.resume()
                 if process.name.endswith("-twin"):
@@ -253,10 +257,12 @@ class Faults:
         self._later(30_000, lambda: setattr(process.settings, "handover_ms", 50))
         return f"{process.name} takes {process.settings.handover_ms} ms to give partitions up"
 
-    def _topics(self) -> str:
+    def _topics(self) -> str | None:
         world, rng = self._world, self._rng
-        self._topics_changed = True
         names = sorted(world.image.by_name)
+        if not names:
+            return None
+        self._topics_changed = True
         choice = rng.random()
         if choice < 0.6 or len(names) < 2:
             name = rng.choice(names)
@@ -339,6 +345,26 @@ class Faults:
             return None
         self._world.operator.send(group.group_id, request, version)
         return f"an old {type(request).__name__} of {process.name} arrives again"
+
+    def _other_topology(self) -> str | None:
+        """A thread restarts with a changed topology, which Kafka 4.3.1 refuses, and later with its own."""
+        group = self._rng.choice([group for group in self._groups if group.shape is not None])
+        process, shape = self._rng.choice(group.processes), group.shape
+        assert shape is not None
+        shape.other ^= {process.name}
+        process.stop()
+        self._later(self._rng.choice((100, 2_000)), process.start)
+        return f"{process.name} restarts with {'another' if process.name in shape.other else 'its'} topology"
+
+    def _internal_topic(self) -> str | None:
+        """Somebody deletes an internal topic: the coordinator has it created again."""
+        names = sorted(name for name in self._world.image.by_name if name.startswith(Kind.STREAMS))
+        if not names:
+            return None
+        name = self._rng.choice(names)
+        self._topics_changed = True
+        self._world.set_topic(name, 0)
+        return f"the internal topic {name} is deleted"
 
     def _migrate(self) -> str | None:
         """Restart a process with the other protocol."""

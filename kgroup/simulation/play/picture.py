@@ -17,6 +17,7 @@ _STYLE = (
 )
 _COLUMNS = (
     ("rebalances", "rebalances"),
+    ("assignments", "assignments"),
     ("stop_the_world_ms", "stop the world, ms"),
     ("unowned_partition_ms", "unowned partitions × ms"),
     ("partitions_moved", "partitions moved"),
@@ -40,7 +41,10 @@ def name_of(result: PlanResult) -> str:
     """The kind of group: `classic static`, `consumer dynamic`, `push` …"""
     if result.protocol == PUSH:
         return PUSH
-    return f"{result.protocol} {'static' if result.static else 'dynamic'}"
+    kind = f"{result.protocol} {'static' if result.static else 'dynamic'}"
+    if result.registered:
+        return f"{kind}, ids registered"
+    return kind if result.target_size is None else f"{kind}, {result.target_size} active"
 
 
 def _table(results: Sequence[PlanResult]) -> str:

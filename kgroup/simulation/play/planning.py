@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
+from kgroup.coordinator import roster
 from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.outcome import Reply
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import uuid_text
+from kgroup.domain import TopicPartition, uuid_text
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
-from kgroup.members.effects import Member
+from kgroup.members.effects import GroupMember
+from kgroup.protocol.codec import Message
 from kgroup.simulation.play.acting import Acting
 from kgroup.simulation.play.push import PushStage
 from kgroup.simulation.play.scenario import Scenario
 from kgroup.simulation.play.tally import Tally
+from kgroup.simulation.world.brokers import Partition, Unwatched
 from kgroup.simulation.world.process import Process, ProcessSettings
 from kgroup.simulation.world.world import World
 
@@ -56,6 +60,9 @@ class Size:
 class PlanResult:
     """What a scenario cost a group of one kind; `history` is the partitions read, from moment to moment.
 
+    `assignments` counts how often partitions were assigned anew, which in a consumer group may be less often
+    than the group epoch moves. `registered` is whether the group knew its instance ids before their members
+    came, `target_size` how many of its members are active (docs/registered-ids-and-standbys.md); None is all.
     The two counts of commits are those of `coordinator.metrics.Counters`, exact: 0 in classic groups.
     `messages_per_member_minute` counts requests and answers, by the group's first size.
     """
@@ -65,6 +72,7 @@ class PlanResult:
     members: int
     partitions: int
     rebalances: int
+    assignments: int
     stop_the_world_ms: int
     unowned_partition_ms: int
     partitions_moved: int
@@ -75,19 +83,43 @@ class PlanResult:
     simulated_ms: int
     events: int
     history: tuple[tuple[int, int], ...] = ()
+    registered: bool = False
+    target_size: int | None = None
 
 
-def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: int = 0) -> PlanResult:
+@dataclass(frozen=True, slots=True)
+class Expecting:
+    """What a group is told of its members before they come: their ids, or how many shall be active."""
+
+    registered: bool = False
+    target_size: int | None = None
+
+
+NOBODY = Expecting()
+
+
+def play(
+    scenario: Scenario,
+    size: Size,
+    protocol: str,
+    *,
+    static: bool,
+    seed: int = 0,
+    expecting: Expecting = NOBODY,
+) -> PlanResult:
     """Let a group come to rest, play the scenario, let it come to rest again.
 
     Raises KgroupError if it does not come to rest within an hour.
     """
-    stage = _stage(size, protocol, static=static, seed=seed)
-    stage.settle()
-    before, began, sent = stage.epoch(), stage.world.now_ms, stage.messages
+    stage = _stage(size, protocol, static=static, seed=seed, expecting=expecting)
+    if not scenario.from_nothing:
+        stage.fill(round(scenario.standbys * size.members))
+        stage.settle()
+    before, began, sent, assigned = stage.epoch(), stage.world.now_ms, stage.messages, stage.assignments
     counters = stage.world.brokers.counters if isinstance(stage, Stage) else Counters()
     counted = replace(counters)
-    stage.tally.begin()
+    everything = (TopicPartition(TOPIC, number) for number in range(size.partitions))
+    stage.tally.begin(everything if scenario.from_nothing else ())
     for step in scenario.steps:
         stage.play(step)
     stage.settle()
@@ -100,6 +132,7 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
         members=size.members,
         partitions=size.partitions,
         rebalances=stage.epoch() - before,
+        assignments=stage.assignments - assigned,
         stop_the_world_ms=tally.stop_the_world_ms,
         unowned_partition_ms=tally.unowned_ms,
         partitions_moved=tally.moved,
@@ -115,18 +148,41 @@ def play(scenario: Scenario, size: Size, protocol: str, *, static: bool, seed: i
         simulated_ms=passed_ms,
         events=stage.world.schedule.steps,
         history=tuple((at - began, read) for at, read in tally.history),
+        registered=expecting.registered,
+        target_size=expecting.target_size,
     )
 
 
-def _stage(size: Size, protocol: str, *, static: bool, seed: int) -> Stage | PushStage:
-    return PushStage(size, seed=seed) if protocol == PUSH else Stage(size, protocol, static=static, seed=seed)
+def _stage(size: Size, protocol: str, *, static: bool, seed: int, expecting: Expecting) -> Stage | PushStage:
+    if protocol == PUSH:
+        return PushStage(size, seed=seed)
+    return Stage(size, protocol, static=static, seed=seed, expecting=expecting)
+
+
+class Computed(Unwatched):
+    """Counts how often an epoch is seen to have moved on; each step of a shard moves it once at most."""
+
+    def __init__(self, epoch: Callable[[], int]) -> None:
+        self._epoch = epoch
+        self._seen = 0
+        self.count = 0
+
+    def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
+        epoch = self._epoch()
+        self.count += epoch > self._seen
+        self._seen = max(self._seen, epoch)
 
 
 class Stage(Acting[Process]):
     """A group of one kind, and what can be done to it."""
 
-    def __init__(self, size: Size, protocol: str, *, static: bool, seed: int) -> None:
+    def __init__(
+        self, size: Size, protocol: str, *, static: bool, seed: int, expecting: Expecting = NOBODY
+    ) -> None:
         rng = Random(seed)
+        self._expecting = expecting
+        self._registered: list[str] = []
+        self._told = False
         self._size, self._static = size, static
         self._protocols: dict[str, str] = {}
         self._protocol = protocol
@@ -139,8 +195,11 @@ class Stage(Acting[Process]):
             records_per_s=size.records_per_s,
         )
         super().__init__(self.world.schedule, rng, size.members)
+        self._computed = Computed(self._assignment_epoch)
+        self.world.watch(self._computed)
         self.tally = Tally(self.world, size.partitions)
-        self.fill()
+        if expecting.target_size is not None:
+            self._tell_expected()
 
     @property
     def messages(self) -> int:
@@ -153,6 +212,39 @@ class Stage(Acting[Process]):
         if group is None:
             return 0
         return group.generation if isinstance(group, ClassicGroup) else group.epoch
+
+    @property
+    def assignments(self) -> int:
+        """How often partitions were assigned anew so far."""
+        return self._computed.count
+
+    def _assignment_epoch(self) -> int:
+        """The generation or epoch of the newest assignment."""
+        group = self._group()
+        if group is None:
+            return 0
+        if isinstance(group, ClassicGroup):
+            return group.generation
+        return group.assignment_epoch if group.targets else 0
+
+    def _expect(self, processes: list[Process]) -> None:
+        self._registered += [_instance(process.name) for process in processes]
+        self._tell_expected()
+
+    def _expect_no_more(self, processes: list[Process]) -> None:
+        gone = {_instance(process.name) for process in processes}
+        self._registered = [name for name in self._registered if name not in gone]
+        self._tell_expected()
+
+    def _tell_expected(self) -> None:
+        settings = {}
+        if self._expecting.registered and self._registered:
+            settings[roster.REGISTERED] = ",".join(self._registered)
+        if self._expecting.target_size is not None:
+            settings[roster.TARGET_SIZE] = str(self._expecting.target_size)
+        if settings or self._told:
+            self.world.brokers.configure_group(GROUP, settings)
+            self._told = True
 
     def _upgrade(self, process: Process) -> None:
         self._protocols[process.name] = CONSUMER
@@ -172,9 +264,9 @@ class Stage(Acting[Process]):
         self.processes.append(process)
         return process
 
-    def _member(self, name: str, incarnation: int) -> Member:
+    def _member(self, name: str, incarnation: int) -> GroupMember:
         size = self._size
-        instance = f"{name}-instance" if self._static else None
+        instance = _instance(name) if self._static else None
         if self._protocols[name] == CONSUMER:
             return ConsumerMember(
                 GROUP,
@@ -218,10 +310,38 @@ class Stage(Acting[Process]):
 
 
 def compare(
-    scenario: Scenario, size: Size, kinds: Iterable[tuple[str, bool]], seed: int = 0
+    scenario: Scenario,
+    size: Size,
+    kinds: Iterable[tuple[str, bool]],
+    seed: int = 0,
+    *,
+    expecting: bool = False,
 ) -> list[PlanResult]:
-    """The same scenario on groups of several kinds: protocol, and whether the members are static."""
-    return [play(scenario, size, protocol, static=static, seed=seed) for protocol, static in kinds]
+    """The same scenario on groups of several kinds: protocol, and whether the members are static.
+
+    With `expecting` each is played once more as a group that expects its members, where there is a way to.
+    """
+    results = []
+    for protocol, static in kinds:
+        told = expectation(scenario, size, protocol, static=static) if expecting else NOBODY
+        results += [
+            play(scenario, size, protocol, static=static, seed=seed, expecting=what)
+            for what in dict.fromkeys((NOBODY, told))
+        ]
+    return results
+
+
+def expectation(scenario: Scenario, size: Size, protocol: str, *, static: bool) -> Expecting:
+    """What a group can be told before a scenario: ids, of static members; a size, where some stand by."""
+    if protocol == PUSH:
+        return NOBODY
+    if scenario.standbys or (scenario.from_nothing and not static):
+        return Expecting(target_size=size.members)
+    return Expecting(registered=static)
+
+
+def _instance(name: str) -> str:
+    return f"{name}-instance"
 
 
 def _settings(size: Size) -> GroupConfig:

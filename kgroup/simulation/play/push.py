@@ -167,7 +167,6 @@ class PushStage(Acting[PlanConsumer]):
         self.world.set_topic(TOPIC, size.partitions)
         for broker in self.world.brokers:
             broker.start()
-        self.fill()
 
     @property
     def messages(self) -> int:
@@ -177,6 +176,11 @@ class PushStage(Acting[PlanConsumer]):
     def epoch(self) -> int:
         """How many rebalances there have been: attempts that stopped the group."""
         return self.world.ledger.rebalances
+
+    @property
+    def assignments(self) -> int:
+        """Each attempt assigns anew."""
+        return self.epoch()
 
     def _add(self) -> PlanConsumer:
         config = ConsumerConfig(

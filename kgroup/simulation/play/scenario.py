@@ -12,7 +12,7 @@ from kgroup.errors import ConfigError
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _UNITS = {"ms": 1, None: 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-VERBS = ("restart", "start", "stop", "kill", "upgrade", "failover")
+VERBS = ("restart", "start", "roll-out", "stop", "kill", "upgrade", "failover")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,9 @@ class ScenarioStep:
     """One step; times in ms, `share` of the members it is about (0 to 1).
 
     `restart` and `upgrade` take `batch` members at a time, down for `down_ms`, with `pause_ms` between the
-    batches; `kill` takes all at once, and they come back after `down_ms` if that is not 0. `start` adds as
-    many members as `share` says, `stop` ends them for good. `failover` kills the broker of the group's
+    batches; `kill` takes all at once, and they come back after `down_ms` if that is not 0: the last, or with
+    `spread` every so many, as a zone has them. `start` adds as many members as `share` says, or `count`;
+    `roll-out` does in batches, `stop` ends them for good. `failover` kills the broker of the group's
     coordinator for `down_ms`. `wait_ms` passes after any step.
     """
 
@@ -31,11 +32,17 @@ class ScenarioStep:
     down_ms: int = 5_000
     pause_ms: int = 2_000
     wait_ms: int = 0
+    count: int | None = None
+    spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Named steps, and the sizes its file asks for (None: the command's)."""
+    """Named steps, and the sizes its file asks for (None: the command's).
+
+    `standbys` is the share of members that come on top of a group's size, before the steps; with
+    `from_nothing` it has none before them.
+    """
 
     name: str
     steps: tuple[ScenarioStep, ...]
@@ -43,6 +50,8 @@ class Scenario:
     members: int | None = None
     partitions: int | None = None
     session_timeout_ms: int | None = None
+    standbys: float = 0.0
+    from_nothing: bool = False
 
 
 NAMED: Mapping[str, Scenario] = {
@@ -71,6 +80,27 @@ NAMED: Mapping[str, Scenario] = {
             (ScenarioStep("upgrade"),),
             "classic members restart with the consumer protocol, one by one",
         ),
+        Scenario(
+            "scale-out-10",
+            (ScenarioStep("roll-out", count=10, pause_ms=5_000),),
+            "ten more members come, one every five seconds",
+        ),
+        Scenario(
+            "zone-loss",
+            (
+                ScenarioStep("wait", wait_ms=60_000),
+                ScenarioStep("kill", share=1 / 3, down_ms=120_000, spread=True),
+            ),
+            "half as many again stand by; every third member vanishes at once, and is back after two minutes",
+            standbys=0.5,
+        ),
+        Scenario(
+            "rolling-start",
+            (ScenarioStep("roll-out", batch=5, pause_ms=10_000),),
+            "a group starts, five members every ten seconds",
+            members=100,
+            from_nothing=True,
+        ),
     )
 }
 
@@ -95,7 +125,16 @@ def read(path: Path) -> Scenario:
         raise ConfigError(f"cannot read scenario {path}: {error}") from None
     if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
         raise ConfigError(f"scenario {path} has no list of steps")
-    known = {"name", "summary", "members", "partitions", "session_timeout", "steps"}
+    known = {
+        "name",
+        "summary",
+        "members",
+        "partitions",
+        "session_timeout",
+        "steps",
+        "standbys",
+        "from_nothing",
+    }
     for key in document.keys() - known:
         raise ConfigError(f"scenario {path}: unknown key {key!r}", "one of " + ", ".join(sorted(known)))
     timeout = document.get("session_timeout")
@@ -106,6 +145,8 @@ def read(path: Path) -> Scenario:
         members=_count(path, document.get("members")),
         partitions=_count(path, document.get("partitions")),
         session_timeout_ms=None if timeout is None else milliseconds(timeout),
+        standbys=_share(path, document["standbys"]) if "standbys" in document else 0.0,
+        from_nothing=_flag(path, document.get("from_nothing", False)),
     )
 
 
@@ -140,11 +181,21 @@ def _step(path: Path, entry: Any) -> ScenarioStep:
     return ScenarioStep(verb, **values)
 
 
-def _value(path: Path, key: str, value: object) -> int | float | None:
-    if key == "batch":
+def _value(path: Path, key: str, value: object) -> int | float | bool | None:
+    if key in ("batch", "count"):
         return _count(path, value)
-    if key != "share":
-        return milliseconds(value)
+    if key == "spread":
+        return _flag(path, value)
+    return _share(path, value) if key == "share" else milliseconds(value)
+
+
+def _flag(path: Path, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ConfigError(f"scenario {path}: {value!r} is neither true nor false")
+
+
+def _share(path: Path, value: object) -> float:
     text = str(value)
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

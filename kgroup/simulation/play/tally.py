@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from kgroup.domain import TopicPartition
@@ -54,11 +54,11 @@ class Tally:
         self.duplicates = 0
         self.history: list[tuple[int, int]] = []
 
-    def begin(self) -> None:
-        """Count from now on, from zero."""
+    def begin(self, never_read: Iterable[TopicPartition] = ()) -> None:
+        """Count from now on, from zero; partitions that nobody has ever held have to be named."""
         now = self._world.now_ms
         self._counting = True
-        self._unowned_since = dict.fromkeys(self._unowned_since, now)
+        self._unowned_since = dict.fromkeys((*self._unowned_since, *never_read), now)
         self._still_since = None if self._holders else now
         self.history = [(now, len(self._holders))]
 

@@ -20,8 +20,10 @@ from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.protocol.streams_records import TopicInfo
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
+from kgroup.runtime.memory import Memory
 from kgroup.runtime.shard import Shard, Telemetry
 from kgroup.schedule import Schedule
 from kgroup.simulation.world.network import Connection, InFlight, Network
@@ -112,7 +114,8 @@ class Broker:
 class Brokers:
     """All brokers, the partitions they lead, and the topics they know. `counters` are of all together.
 
-    `is_open` tells whether a transactional commit belongs to an open transaction.
+    `want_topics` is told of internal topics of streams groups that somebody has to create; `is_open` tells
+    whether a transactional commit belongs to an open transaction.
     """
 
     def __init__(
@@ -129,12 +132,15 @@ class Brokers:
         self.config = config
         self.image = image
         self.counters = Counters()
+        self.want_topics: Callable[[tuple[TopicInfo, ...]], None] = lambda topics: None
         self.is_open: Callable[[TxnOffsetCommitRequest], bool] = lambda request: False
         self.watcher: Watcher = Unwatched()
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
         self._seed = rng.getrandbits(32)
         self._places: dict[str, Partition] = {}
+        self._group_settings: dict[str, dict[str, str]] = {}
+        self._said: Memory[tuple[type[Message], int, bytes], Message] = Memory()
         self.partitions = [self._partition(number) for number in range(partitions)]
         for partition in self.partitions:
             self.lead(partition, partition.number % brokers)
@@ -211,6 +217,15 @@ class Brokers:
                 replies = partition.shard.topics_changed(image, self.now_ms(broker.id))
                 self._stepped(broker, partition, None, replies)
 
+    def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
+        """Replace the settings of a group; every shard that is loaded later has them, too."""
+        self._group_settings[group_id] = settings
+        partition = self.partition_of(group_id)
+        if partition.shard is not None and partition.leader is not None:
+            broker = self.brokers[partition.leader]
+            replies = partition.shard.group_config_changed(group_id, settings, self.now_ms(broker.id))
+            self._stepped(broker, partition, None, replies)
+
     def write_marker(self, group_id: str, marker: EndMarker) -> bool:
         """Have the group's coordinator end a transaction; False if it has not told that it did."""
         partition = self.partition_of(group_id)
@@ -227,7 +242,9 @@ class Brokers:
         self, broker: Broker, connection: Connection, ticket: int, sent: InFlight, data: bytes
     ) -> None:
         """Carry out a request that arrived, or refuse it."""
-        body = type(sent.message).decode(data, sent.version)
+        said = type(sent.message), sent.version, data
+        # As the broker has it: what is said again is the same request.
+        body = self._said.get(said) or self._said.keep(said, said[0].decode(data, sent.version))
         partition = self.partition_of(group_of(body))
         broker.tickets[ticket] = (connection, partition)
         code = self._unserved(broker, partition, body)
@@ -239,7 +256,11 @@ class Brokers:
         # Members have one client id in common, as the pods of a deployment do.
         request = Request(body, sent.version, CLIENT_ID, f"/{connection.client.name}")
         replies = partition.shard.submit(ticket, request, self.now_ms(broker.id))
+        shard = partition.shard
         self._stepped(broker, partition, body, replies)
+        missing = shard.coordinator.take_missing_topics(group_of(body))
+        if missing and broker.up:
+            self.want_topics(missing)
 
     def _unserved(self, broker: Broker, partition: Partition, body: Message) -> ErrorCode | None:
         if partition.leader != broker.id:
@@ -281,6 +302,9 @@ class Brokers:
         telemetry = Telemetry(self.counters, Complaints(SystemClock()))
         partition.shard = Shard(partition.number, partition.log, self.config, seed, self.image, telemetry)
         partition.loaded_ms = self.now_ms(partition.leader)
+        for group_id, settings in self._group_settings.items():
+            if self.partition_of(group_id) is partition:
+                partition.shard.group_config_changed(group_id, settings, partition.loaded_ms)
         partition.shard.load(partition.loaded_ms)
         self.watcher.loaded(partition)
         self._watch_timers(self.brokers[partition.leader], partition)

@@ -13,7 +13,8 @@ from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
 from kgroup.domain import uuid_text
 from kgroup.members.classic import ClassicMember, ClassicTimings
 from kgroup.members.consumer import ConsumerMember
-from kgroup.members.effects import Member
+from kgroup.members.effects import GroupMember
+from kgroup.simulation.world.applications import StreamsShape, made_up_shape, thread_maker
 from kgroup.simulation.world.process import Process, ProcessSettings
 from kgroup.simulation.world.world import World
 
@@ -25,6 +26,11 @@ class Kind(StrEnum):
     COOPERATIVE = "cooperative"
     CONSUMER = "consumer"
     MIXED = "mixed"
+    STREAMS = "streams"
+
+
+_WITHOUT_STREAMS = (Kind.EAGER, Kind.COOPERATIVE, Kind.CONSUMER, Kind.MIXED)
+"""What seeds choose from that were there before streams groups were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class Patience:
 class SimulatedGroup:
     """A group and its processes. `classic` names those that speak the classic protocol now.
 
-    The processes of one that `copies` commit with transactions.
+    The processes of one that `copies` commit with transactions. `shape` is what a streams group runs.
     """
 
     group_id: str
@@ -57,6 +63,7 @@ class SimulatedGroup:
     instances: dict[str, str]
     classic: set[str]
     copies: bool = False
+    shape: StreamsShape | None = None
 
     @property
     def static(self) -> list[Process]:
@@ -70,7 +77,7 @@ def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -
     If it `may_copy`, two groups of three commit with transactions. Cooperative ones do not: a static member
     of theirs can read what was given to another (`commits.py`), which no transaction makes exactly once.
     """
-    kind = rng.choice(list(Kind))
+    kind = rng.choice(_WITHOUT_STREAMS)
     names = sorted(world.image.by_name)
     topics = tuple(rng.sample(names, rng.randint(1, len(names))))
     patience = Patience(rng.choice((6_000, 8_000, 12_000)), rng.choice((5_000, 10_000, 20_000)), 2_000)
@@ -94,16 +101,42 @@ def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -
         if kind in (Kind.EAGER, Kind.COOPERATIVE) or (kind is Kind.MIXED and rng.random() < 0.5):
             group.classic.add(name)
         behind = rng.choice((0, 0, 0, 1)) if name in group.instances else rng.choice((0, 0, 1, 3))
-        settings = ProcessSettings(
-            commit_every_ms=rng.choice((3_000, 7_000, 11_000)),
-            request_timeout_ms=rng.choice((4_000, 30_000)),
-            rebalance_timeout_ms=patience.rebalance_ms,
-            handover_ms=rng.choice((0, 50, 700)),
-            metadata_every_ms=15_000,
-            older_by=behind,
-        )
-        add_process(world, rng, group, name, settings)
+        add_process(world, rng, group, name, replace(_made_up_settings(rng, patience), older_by=behind))
     return group
+
+
+def made_up_application(world: World, rng: Random, number: int) -> SimulatedGroup:
+    """A streams group of a random topology and size, with timeouts short enough to be hit."""
+    names = sorted(name for name in world.image.by_name if "-" not in name)
+    topics = tuple(rng.sample(names, rng.randint(1, len(names))))
+    patience = Patience(rebalance_ms=rng.choice((5_000, 10_000, 20_000)))
+    group_id = f"{Kind.STREAMS}-{number}"
+    threads = [f"{group_id}-p{index}" for index in range(rng.randint(1, 6))]
+    group = SimulatedGroup(
+        group_id=group_id,
+        kind=Kind.STREAMS,
+        topics=topics,
+        regex=None,
+        patience=patience,
+        assignors=(),
+        processes=[],
+        instances={},
+        classic=set(),
+        shape=made_up_shape(rng, group_id, topics, threads),
+    )
+    for name in threads:
+        add_process(world, rng, group, name, _made_up_settings(rng, patience))
+    return group
+
+
+def _made_up_settings(rng: Random, patience: Patience) -> ProcessSettings:
+    return ProcessSettings(
+        commit_every_ms=rng.choice((3_000, 7_000, 11_000)),
+        request_timeout_ms=rng.choice((4_000, 30_000)),
+        rebalance_timeout_ms=patience.rebalance_ms,
+        handover_ms=rng.choice((0, 50, 700)),
+        metadata_every_ms=15_000,
+    )
 
 
 def add_process(
@@ -121,8 +154,11 @@ def add_process(
     return process
 
 
-def _maker(rng: Random, group: SimulatedGroup, name: str) -> Callable[[int], Member]:
-    def make(incarnation: int) -> Member:
+def _maker(rng: Random, group: SimulatedGroup, name: str) -> Callable[[int], GroupMember]:
+    if group.shape is not None:
+        return thread_maker(rng, group.group_id, group.shape, name, group.patience.rebalance_ms)
+
+    def make(incarnation: int) -> GroupMember:
         instance = group.instances.get(name)
         if name in group.classic:
             timings = group.patience.timings

@@ -17,14 +17,15 @@ from kgroup.members.effects import (
     CoordinatorMoved,
     Effect,
     Failed,
+    GroupMember,
     Left,
     Lost,
-    Member,
     NeedTopics,
     Revoke,
     Send,
     WakeAt,
 )
+from kgroup.members.streams import StreamsMember
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
@@ -76,7 +77,7 @@ class Process:
         name: str,
         brokers: Brokers,
         rng: Random,
-        make_member: Callable[[int], Member],
+        make_member: Callable[[int], GroupMember],
         end_of: Callable[[TopicPartition], int],
         settings: ProcessSettings | None = None,
     ) -> None:
@@ -87,7 +88,7 @@ class Process:
         self.settings = settings or ProcessSettings()
         self.on_change: OnChange = lambda process: None
         self.on_position: OnPosition = lambda process, partition, committed: None
-        self.member: Member | None = None
+        self.member: GroupMember | None = None
         self.incarnation = 0
         self.holding: frozenset[TopicPartition] = frozenset()
         self.positions: dict[TopicPartition, int] = {}
@@ -162,15 +163,15 @@ class Process:
         else:
             action(*args)
 
-    def _later(self, delay_ms: int, action: Callable[[Member], None]) -> None:
+    def _later(self, delay_ms: int, action: Callable[[GroupMember], None]) -> None:
         """Call `action` with the present member then, if it still is."""
         self._schedule.after(delay_ms, self._awake, self._if_current, self.member, action)
 
-    def _if_current(self, member: Member, action: Callable[[Member], None]) -> None:
+    def _if_current(self, member: GroupMember, action: Callable[[GroupMember], None]) -> None:
         if member is self.member:
             action(member)
 
-    def _answered(self, member: Member | None, sent: InFlight, data: bytes) -> None:
+    def _answered(self, member: GroupMember | None, sent: InFlight, data: bytes) -> None:
         if member is None or member is not self.member:
             return
         request = sent.message
@@ -184,7 +185,7 @@ class Process:
             self._take(member.receive(request, response, self._schedule.now_ms))
         self._end_once_committed()
 
-    def _unanswered(self, member: Member | None, request: Message) -> None:
+    def _unanswered(self, member: GroupMember | None, request: Message) -> None:
         if member is None or member is not self.member:
             return
         self._coordinator = None
@@ -195,16 +196,16 @@ class Process:
             self._take(member.unanswered(request, self._schedule.now_ms))
         self._end_once_committed()
 
-    def _refresh(self, member: Member) -> None:
+    def _refresh(self, member: GroupMember) -> None:
         if member is self.member:
             self._take(member.update_topics(self._brokers.image.by_name, self._schedule.now_ms))
 
-    def _metadata_tick(self, member: Member) -> None:
+    def _metadata_tick(self, member: GroupMember) -> None:
         """Refresh what the client knows of topics, as clients do from time to time."""
         self._refresh(member)
         self._later(self.settings.metadata_every_ms, self._metadata_tick)
 
-    def _leave(self, member: Member, for_good: bool) -> None:
+    def _leave(self, member: GroupMember, for_good: bool) -> None:
         if member is self.member:
             self._take(member.leave(self._schedule.now_ms, for_good))
 
@@ -234,7 +235,7 @@ class Process:
                     self._left = True
                     self._end_once_committed()
 
-    def _give_up(self, member: Member, revoke: Revoke) -> None:
+    def _give_up(self, member: GroupMember, revoke: Revoke) -> None:
         """Commit, and confirm once the application is done; a member that leaves waits for nothing."""
         for partition in revoke.partitions:
             if partition in self.positions:
@@ -247,15 +248,15 @@ class Process:
         else:
             self._later(self.settings.handover_ms, self._gave_up)
 
-    def _commit(self, member: Member, offsets: Mapping[TopicPartition, int]) -> None:
+    def _commit(self, member: GroupMember, offsets: Mapping[TopicPartition, int]) -> None:
         self._take(member.commit(offsets, self._schedule.now_ms))
 
-    def _gave_up(self, member: Member) -> None:
+    def _gave_up(self, member: GroupMember) -> None:
         effects = member.revoked(self._schedule.now_ms)
         self._note_holding(member)
         self._take(effects)
 
-    def _note_holding(self, member: Member) -> None:
+    def _note_holding(self, member: GroupMember) -> None:
         owned = member.owned
         if owned == self.holding:
             return
@@ -305,7 +306,7 @@ class Process:
             self._looking = True
             self._later(self.settings.look_up_ms, self._found_coordinator)
 
-    def _found_coordinator(self, member: Member) -> None:
+    def _found_coordinator(self, member: GroupMember) -> None:
         self._looking = False
         self._coordinator = self._brokers.coordinator_of(member.group_id)
         waiting, self._outbox = self._outbox, deque()
@@ -315,7 +316,7 @@ class Process:
             else:
                 self._later(self.settings.look_up_ms, partial(self._not_found, send.request))
 
-    def _not_found(self, request: Message, member: Member) -> None:
+    def _not_found(self, request: Message, member: GroupMember) -> None:
         self._unanswered(member, request)
 
     def _transmit(self, send: Send) -> None:
@@ -334,12 +335,12 @@ class Process:
         self._wake_ms = ms
         self._schedule.at(ms, self._awake, self._wake, self.member, ms)
 
-    def _wake(self, member: Member, ms: int) -> None:
+    def _wake(self, member: GroupMember, ms: int) -> None:
         if member is self.member and self._wake_ms == ms:
             self._wake_ms = None
             self._take(member.wake(self._schedule.now_ms))
 
-    def _commit_tick(self, member: Member) -> None:
+    def _commit_tick(self, member: GroupMember) -> None:
         """Commit how far it has read, and read on."""
         due = {p: at for p, at in self.positions.items() if p in self.holding}
         if due:
@@ -349,7 +350,7 @@ class Process:
         if self.member is member:
             self._later(self.settings.commit_every_ms, self._commit_tick)
 
-    def _fetch_positions(self, member: Member) -> None:
+    def _fetch_positions(self, member: GroupMember) -> None:
         """Ask for the committed offset of every partition held that is not being read yet."""
         wanted = sorted(p for p in self.holding if p not in self.positions)
         if not wanted:
@@ -357,11 +358,11 @@ class Process:
         topics: dict[str, list[int]] = {}
         for partition in wanted:
             topics.setdefault(partition.topic, []).append(partition.partition)
-        modern = isinstance(member, ConsumerMember)
+        modern = isinstance(member, ConsumerMember | StreamsMember)
         group = OffsetFetchRequestGroup(
             group_id=member.group_id,
             member_id=member.member_id if modern else None,
-            member_epoch=member.epoch if isinstance(member, ConsumerMember) else -1,
+            member_epoch=member.epoch if isinstance(member, ConsumerMember | StreamsMember) else -1,
             topics=tuple(
                 OffsetFetchRequestTopics(name=name, partition_indexes=tuple(numbers))
                 for name, numbers in topics.items()
@@ -370,7 +371,7 @@ class Process:
         request = OffsetFetchRequest(groups=(group,), require_stable=True)
         self._send(Send(request, min_version=FETCH_VERSION, max_version=FETCH_VERSION))
 
-    def _on_fetched(self, member: Member, response: OffsetFetchResponse) -> None:
+    def _on_fetched(self, member: GroupMember, response: OffsetFetchResponse) -> None:
         group = response.groups[0]
         again = bool(group.error_code)
         for topic in group.topics:

@@ -15,7 +15,7 @@ from typing import Any
 from kgroup.domain import EndMarker, TopicPartition
 from kgroup.members.classic import ClassicMember
 from kgroup.members.consumer import ConsumerMember
-from kgroup.members.effects import Member, Send
+from kgroup.members.effects import GroupMember, Send
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -131,7 +131,7 @@ class Copier(Process):
             self._producer_id = self.transactions.initialise(self.name)
         super().start()
 
-    def _commit(self, member: Member, offsets: Mapping[TopicPartition, int]) -> None:
+    def _commit(self, member: GroupMember, offsets: Mapping[TopicPartition, int]) -> None:
         copied = {p: (self._from[p], to) for p, to in offsets.items() if to > self._from.get(p, to)}
         if not copied or self._begun is not None or self.transactions.of(self._producer_id) is not None:
             return
@@ -142,7 +142,7 @@ class Copier(Process):
         self._from[partition] = max(committed, 0)
         super()._begin_at(partition, committed)
 
-    def _answered(self, member: Member | None, sent: InFlight, data: bytes) -> None:
+    def _answered(self, member: GroupMember | None, sent: InFlight, data: bytes) -> None:
         if not isinstance(sent.message, TxnOffsetCommitRequest):
             super()._answered(member, sent, data)
             return
@@ -151,7 +151,7 @@ class Copier(Process):
         refused = any(part.error_code for topic in response.topics for part in topic.partitions)
         self._end_transaction(sent.message, committed=not refused and self._rng.random() >= ABORTED_SHARE)
 
-    def _unanswered(self, member: Member | None, request: Message) -> None:
+    def _unanswered(self, member: GroupMember | None, request: Message) -> None:
         if not isinstance(request, TxnOffsetCommitRequest):
             super()._unanswered(member, request)
             return
@@ -186,7 +186,7 @@ class Copier(Process):
 
 
 def _commit_request(
-    member: Member, transactional_id: str, transaction: Transaction
+    member: GroupMember, transactional_id: str, transaction: Transaction
 ) -> TxnOffsetCommitRequest:
     assert isinstance(member, ClassicMember | ConsumerMember)
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}

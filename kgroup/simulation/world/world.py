@@ -8,8 +8,9 @@ from random import Random
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import Topic, TopicImage, TopicPartition
-from kgroup.members.effects import Member
+from kgroup.members.effects import GroupMember
 from kgroup.protocol.codec import Message
+from kgroup.protocol.streams_records import TopicInfo
 from kgroup.schedule import Schedule
 from kgroup.simulation.world.brokers import Brokers, Watcher
 from kgroup.simulation.world.network import Connection, InFlight
@@ -18,6 +19,8 @@ from kgroup.simulation.world.transactions import Copier, Transactions
 
 START_MS = 1_700_000_000_000
 OPERATOR_TIMEOUT_MS = 10_000
+CREATION_FAILS = 0.2
+"""The share of attempts to create internal topics that come to nothing."""
 
 
 class World:
@@ -40,7 +43,7 @@ class World:
         self.processes: dict[str, list[Process]] = {}
         self.operator = Operator(self)
         self._made = 0
-        self._image_version = 0
+        self.images: list[TopicImage] = []
         self._created: dict[str, int] = {}
         self._topics: dict[str, Topic] = {}
         for name, partitions in topics.items():
@@ -54,6 +57,7 @@ class World:
             image=self._next_image(),
         )
         self.network = self.brokers.network
+        self.brokers.want_topics = self._create_later
         self.transactions = Transactions(self.brokers)
 
     @property
@@ -76,7 +80,7 @@ class World:
         self,
         group_id: str,
         name: str,
-        make_member: Callable[[int], Member],
+        make_member: Callable[[int], GroupMember],
         settings: ProcessSettings | None = None,
         on_change: Callable[[Process], None] = lambda process: None,
         *,
@@ -102,6 +106,18 @@ class World:
             self._topics.pop(name, None)
         self.brokers.topics_changed(self._next_image())
 
+    def _create_later(self, topics: tuple[TopicInfo, ...]) -> None:
+        """Create internal topics after a while; now and then it fails, and the coordinator asks again."""
+        delay = self.rng.choice((5, 50, 1_500))
+        if self.rng.random() < CREATION_FAILS:
+            return
+        for topic in topics:
+            self.schedule.after(delay, self._create, topic.name, topic.partitions)
+
+    def _create(self, name: str, partitions: int) -> None:
+        if name not in self._topics:
+            self.set_topic(name, partitions)
+
     def _put(self, name: str, partitions: int) -> None:
         known = self._topics.get(name)
         if known is None:
@@ -111,8 +127,9 @@ class World:
         self._topics[name] = Topic(name, topic_id, partitions)
 
     def _next_image(self) -> TopicImage:
-        self._image_version += 1
-        return TopicImage.of(self._topics.values(), self._image_version, self._image_version)
+        version = len(self.images) + 1
+        self.images.append(TopicImage.of(self._topics.values(), version, version))
+        return self.images[-1]
 
 
 class Operator:

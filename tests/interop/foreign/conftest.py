@@ -8,24 +8,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kgroup.client.settings import ConnectionSettings, parse_bootstrap
-from kgroup.client.transport import SocketTransport
-from kgroup.errors import ErrorCode
-from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
-from kgroup.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
-
 from ..conftest import SETTINGS, require
+from ..coordinating import coordinates
 from ..driver import Driver
 from ..jvm import LIGHT_JVM, java
 from ..kafka import RealKafka
 from ..kgroup_server import KgroupServer
 from ..server import Server
-from ..waiting import eventually
 from . import builds
 from .programs import Program, Run, agree
 
-GROUP, TRANSACTION = 0, 1
 # Quick, as the classic applications' own settings are; brokers allow groups no less than their bounds.
 STREAMS = {
     "group.streams.min.session.timeout.ms": "6000",
@@ -34,11 +26,6 @@ STREAMS = {
     "group.streams.heartbeat.interval.ms": "500",
     "group.streams.initial.rebalance.delay.ms": "500",
     "group.streams.num.standby.replicas": "1",
-}
-NOT_YET = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
 }
 
 
@@ -72,27 +59,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
             for kind in (RealKafka, KgroupServer)
         ]
         for server in servers:
-            _coordinates(server)
+            coordinates(server)
         yield servers
-
-
-def _coordinates(server: Server) -> None:
-    """Wait until every group and transactional id has a coordinator; Kafka takes a while to load its own."""
-    ids = tuple(f"warm-{number}" for number in range(20))
-    transport = SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap)))
-
-    def loaded() -> bool:
-        codes = []
-        for kind in (GROUP, TRANSACTION):
-            found = transport.request(None, FindCoordinatorRequest(key_type=kind, coordinator_keys=ids))
-            codes += [each.error_code for each in found.coordinators]  # type: ignore[attr-defined]
-        groups = transport.request(None, DescribeGroupsRequest(groups=ids)).groups  # type: ignore[attr-defined]
-        asked = DescribeTransactionsRequest(transactional_ids=ids)
-        known = transport.request(None, asked).transaction_states  # type: ignore[attr-defined]
-        return not NOT_YET.intersection([*codes, *(each.error_code for each in (*groups, *known))])
-
-    eventually(loaded, 60, f"{server.kind} has loaded its coordinators")
-    transport.close()
 
 
 @pytest.fixture(scope="session")

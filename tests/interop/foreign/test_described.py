@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..driver import Driver
 from ..jvm import LIGHT_JVM, java
 from ..kafka import RealKafka
 from ..verifying import kgroup
+from ..versions.broker import OldKafka
 from ..waiting import eventually
 from . import builds
 from .workers import Workers
@@ -27,10 +29,21 @@ PROTOCOLS = [(VERSIONS[0], "sessioned", 2), (VERSIONS[0], "eager", 0), (VERSIONS
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+def kafka_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RealKafka]]:
+    """A broker of a release, started when first asked for."""
     require("java", "javac", "mvn")
-    with RealKafka(SETTINGS, base=tmp_path_factory.mktemp("described")) as running:
-        yield running
+    running: dict[str, RealKafka] = {}
+    with ExitStack() as stack:
+
+        def of(version: str) -> RealKafka:
+            if version not in running:
+                base = tmp_path_factory.mktemp("described")
+                newest = version == builds.APPS
+                made = RealKafka(SETTINGS, base=base) if newest else OldKafka("3.9", base / "old", SETTINGS)
+                running[version] = stack.enter_context(made)
+            return running[version]
+
+        yield of
 
 
 def described(kafka: RealKafka, group: str) -> dict[str, Any]:
@@ -70,7 +83,11 @@ def by_kgroup(group: dict[str, Any]) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize(("version", "protocol", "spoken"), PROTOCOLS)
-def test_connect_workers(kafka: RealKafka, tmp_path: Path, version: str, protocol: str, spoken: int) -> None:
+def test_connect_workers(
+    kafka_of: Callable[[str], RealKafka], tmp_path: Path, version: str, protocol: str, spoken: int
+) -> None:
+    """Workers of a release on a broker of that release: `describe` names what Connect's REST API names."""
+    kafka = kafka_of(version)
     group = f"connect-{version}-{protocol}"
     workers = Workers(kafka.bootstrap, group, protocol, tmp_path, version)
     assert (
@@ -132,7 +149,9 @@ def _told_by_the_log(kafka: RealKafka, group: str, found: dict[str, Any], cooper
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_streams_threads(kafka: RealKafka, tmp_path: Path, version: str) -> None:
+def test_streams_threads(kafka_of: Callable[[str], RealKafka], tmp_path: Path, version: str) -> None:
+    """Threads of a release on a broker of that release: `describe` names the tasks they have."""
+    kafka = kafka_of(version)
     app = f"words-{version}"
     for topic in ("in", "out"):
         assert (

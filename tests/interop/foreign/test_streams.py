@@ -165,6 +165,8 @@ def _streams_described(run: Run) -> list[Any]:
         return found
 
     found = eventually(stable, 60)
+    (verdict,) = _kgroup("replay-log", run.name, "--verify", "-b", run.server.bootstrap)["groups"]
+    assert (verdict["verdict"], verdict["not_compared"]) == ("same", []), verdict
     given = [_tasks(member["tasks"]) for member in found["members"]]
     told = _tool(run, "--describe", "--group", run.name, "--state")
     assert re.search(rf"{re.escape(run.name)}\s.*\sStable\s+2\s*$", told, re.MULTILINE), told

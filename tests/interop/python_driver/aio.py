@@ -7,14 +7,37 @@ from collections.abc import Coroutine
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from aiokafka.helpers import create_ssl_context
 
 from .member import HEARTBEAT_MS, POLL_S, Member
 
 ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
+
+
+class _Token(AbstractTokenProvider):  # type: ignore[misc]
+    """A token that was made beforehand."""
+
+    def __init__(self, token: str) -> None:
+        self._made = token
+
+    async def token(self) -> str:
+        return self._made
+
+
+def _with_objects(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration, its token and files of TLS as this client takes them."""
+    found = dict(config)
+    if token := found.pop("token", None):
+        found["sasl_oauth_token_provider"] = _Token(token)
+    files = {name: found.pop(f"ssl_{name}", None) for name in ("cafile", "certfile", "keyfile")}
+    if files["cafile"]:
+        found["ssl_context"] = create_ssl_context(**files)
+    return found
 
 
 class Consumer(Member, ConsumerRebalanceListener):  # type: ignore[misc]
@@ -37,7 +60,7 @@ class Consumer(Member, ConsumerRebalanceListener):  # type: ignore[misc]
             session_timeout_ms=request["session_ms"],
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=[ASSIGNORS[request["assignor"]]],
-            **request["config"],
+            **_with_objects(request["config"]),
         )
         self.consumer.subscribe(request["topics"] or (), request["pattern"], listener=self)
         await self.consumer.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -13,7 +13,7 @@ from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
 from ..kafka import AUTHORIZED, USERS, RealKafka
-from .rows import play
+from .rows import Row, play
 from .visible import Seen
 from .world import World
 
@@ -41,7 +41,7 @@ def worlds(broker: Secured) -> Iterator[World]:
         yield World(boss, asker)
 
 
-def play_on_kafka(base: Path | None = None) -> dict[str, Seen]:
-    """What bob sees of every row."""
+def play_on_kafka(base: Path | None = None, chosen: Iterable[Row] | None = None) -> dict[str, Seen]:
+    """What bob sees of every row, or of those chosen."""
     with RealKafka(SETTINGS, ("SASL_PLAINTEXT",), base=base) as kafka, worlds(kafka) as world:
-        return play(world)
+        return play(world, chosen)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..kafka import DEFAULTS, USERS
 from ..kgroup_server import KgroupServer
 from ..server import free_port
 from .on_kafka import SETTINGS, worlds
-from .rows import play
+from .rows import Row, play
 from .visible import Seen
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -47,7 +48,7 @@ class SecuredServer(KgroupServer):
         return self.base / "server.properties"
 
 
-def play_on_kgroup(base: Path | None = None) -> dict[str, Seen]:
-    """What bob sees of every row."""
+def play_on_kgroup(base: Path | None = None, chosen: Iterable[Row] | None = None) -> dict[str, Seen]:
+    """What bob sees of every row, or of those chosen."""
     with SecuredServer(base) as server, worlds(server) as world:
-        return play(world)
+        return play(world, chosen)

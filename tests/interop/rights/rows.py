@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
-from . import group_cases, topic_cases
+from . import group_cases, late_cases, topic_cases
 from .cases import Case, Names
 from .grants import Grant, grants_for
 from .visible import Seen
 from .world import World
 
-CASES = (*topic_cases.CASES, *group_cases.CASES)
+ONE_IN = 4
+CASES = (*topic_cases.CASES, *group_cases.CASES, *late_cases.CASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,24 @@ def rows() -> Iterator[Row]:
             yield Row(case, own, list(grants_for(case.needs(own), at))[turn])
 
 
-def play(world: World) -> dict[str, Seen]:
-    """What bob sees, by the row's name."""
+def sample() -> list[Row]:
+    """Of each case the row without rules, that with exactly those it needs, and one in four of the others."""
+    kept: list[Row] = []
+    for at, (_, of_case) in enumerate(groupby(rows(), lambda row: row.case)):
+        every = list(of_case)
+        none, exact, others = every[0], every[1], every[2:]
+        kept += [none, exact, *(row for turn, row in enumerate(others) if (turn + at) % ONE_IN == 0)]
+    return kept
+
+
+def play(world: World, chosen: Iterable[Row] | None = None) -> dict[str, Seen]:
+    """What bob sees, by the row's name, of all rows or those chosen; topics are there for all."""
     known = list(rows())
     world.create_topics(sorted({name for row in known for name in (row.names.a, row.names.b)}))
     group_cases.have_coordinators(world)
     ready: set[Names] = set()
     seen: dict[str, Seen] = {}
-    for row in known:
+    for row in known if chosen is None else chosen:
         if row.case.prepare is not None and row.names not in ready:
             row.case.prepare(world, row.names)
         ready.add(row.names)

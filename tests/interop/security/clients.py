@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.kafka import USERS
+from tests.interop.security.sampled import FULL
 
 MODULES = "org.apache.kafka.common.security"
-CLIENTS = ("java", "franz-go", "librdkafka", "kafka-python", "kgroup")
+CLIENTS = ("java", "franz-go", "librdkafka", "kafka-python", "aiokafka", "kgroup")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
@@ -36,6 +38,21 @@ LOCKS = (
 )
 
 
+def cells(kinds: Sequence[str], locks: Sequence[Lock] = LOCKS) -> list[tuple[str, Lock, str]]:
+    """Broker, lock and client of each cell of the table that is played, one broker behind the other.
+
+    The sample is a third of them: each client at each broker, with each mechanism and each protocol, and each
+    lock at each broker.
+    """
+    numbered = [
+        (b + l + c, (broker, lock, client))
+        for b, broker in enumerate(kinds)
+        for l, lock in enumerate(locks)  # noqa: E741
+        for c, client in enumerate(CLIENTS)
+    ]
+    return [cell for number, cell in numbered if FULL or number % 3 == 0]
+
+
 @dataclass(frozen=True)
 class Keys:
     """What a client shows at a lock: a user's password or token, and the files of TLS."""
@@ -53,6 +70,7 @@ class Keys:
             "kgroup": self.kgroup,
             "librdkafka": self.librdkafka,
             "kafka-python": self.kafka_python,
+            "aiokafka": self.kafka_python,
             "franz-go": self.franz_go,
         }[client](lock)
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from tests.interop.kafka import SASL_MECHANISMS, USERS, RealKafka
+from tests.interop.kafka import SASL_MECHANISMS, USERS, RealKafka, TlsFiles
 from tests.interop.kgroup_server import EXECUTABLE, KgroupServer
 from tests.interop.server import free_port
 
@@ -73,12 +73,52 @@ def locks(jwks: Path) -> dict[str, str]:
     return found
 
 
+STORE, KEY = "store-secret", "key-secret"
+
+
+def java_stores(tls: TlsFiles) -> dict[str, str]:
+    """The stores of MTLS in JKS, of SASL_SSL in PKCS12, as the keytool at hand makes them; SSL keeps PEM."""
+    given: dict[str, str] = {}
+    for listener, kind, key_password in (("mtls", "JKS", KEY), ("sasl_ssl", "PKCS12", STORE)):
+        keys, trust = (tls.ca.with_name(f"{listener}-{what}.store") for what in ("keys", "trust"))
+        if not keys.exists():
+            _make_stores(tls, keys, trust, kind, key_password)
+        prefix = f"listener.name.{listener}.ssl."
+        given |= {
+            f"{prefix}keystore.location": str(keys),
+            f"{prefix}keystore.type": kind,
+            f"{prefix}keystore.password": STORE,
+            f"{prefix}key.password": key_password,
+            f"{prefix}truststore.location": str(trust),
+            f"{prefix}truststore.type": kind,
+            f"{prefix}truststore.password": STORE,
+        }
+    return given
+
+
+def _make_stores(tls: TlsFiles, keys: Path, trust: Path, kind: str, key_password: str) -> None:
+    whole = tls.ca.with_name("server.p12")
+    made = ["openssl", "pkcs12", "-export", "-in", str(tls.server), "-name", "broker"]
+    to = ["-deststoretype", kind, "-deststorepass", STORE, "-destkeypass", key_password]
+    from_ = ["-srcstoretype", "PKCS12", "-srcstorepass", STORE, "-srcalias", "broker"]
+    for command in (
+        [*made, "-passout", f"pass:{STORE}", "-out", str(whole)],
+        ["keytool", "-importkeystore", "-noprompt", "-srckeystore", str(whole), "-destkeystore", str(keys)]
+        + from_
+        + to,
+        ["keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", str(tls.ca), "-keystore", str(trust)]
+        + ["-storetype", kind, "-storepass", STORE],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+
+
 class LockedKafka(RealKafka):
     """Kafka with all of them; `more` goes on top of its properties."""
 
-    def __init__(self, base: Path, more: Mapping[str, str] | None = None) -> None:
+    def __init__(self, base: Path, more: Mapping[str, str] | None = None, javas: bool = False) -> None:
         super().__init__(more, tuple(PROTOCOLS), base=base)
         self.tokens = Tokens(base)
+        self.javas = javas
 
     def properties(self) -> dict[str, str]:
         map_ = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **PROTOCOLS}
@@ -86,6 +126,7 @@ class LockedKafka(RealKafka):
             **super().properties(),
             "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in map_.items()),
             **locks(self.tokens.jwks),
+            **(java_stores(self.tls) if self.javas else {}),
         }
         return {**found, **self.overrides}
 
@@ -98,9 +139,10 @@ class LockedKafka(RealKafka):
 class LockedKgroup(KgroupServer):
     """Ours, from the file of properties that Kafka would be given."""
 
-    def __init__(self, base: Path, more: Mapping[str, str] | None = None) -> None:
+    def __init__(self, base: Path, more: Mapping[str, str] | None = None, javas: bool = False) -> None:
         super().__init__(None, base)
         self.tokens = Tokens(base)
+        self.javas = javas
         self.listener_ports = {name: free_port() for name in PROTOCOLS}
         self.more = dict(more or {})
 
@@ -114,7 +156,7 @@ class LockedKgroup(KgroupServer):
         """The PEM files of this broker, made on first use."""
         return RealKafka.__dict__["tls"].func(self)
 
-    def start(self, timeout: float = 90.0) -> Self:
+    def start(self, timeout: float = 180.0) -> Self:
         """Start, and add the users of SCRAM as an operator would."""
         new = not self.data_dir.exists()
         super().start(timeout)
@@ -136,6 +178,7 @@ class LockedKgroup(KgroupServer):
             **self._tls_properties(),
             **self._sasl_properties(),
             **locks(self.tokens.jwks),
+            **(java_stores(self.tls) if self.javas else {}),
             **self.more,
         }
 

@@ -1,4 +1,7 @@
-"""One table: mechanism × TLS × Kafka 4.3.1 and ours × Java, franz-go, librdkafka, kafka-python, kgroup."""
+"""One table: mechanism × TLS × Kafka 4.3.1 and ours × Java, franz-go, librdkafka, two of Python, kgroup.
+
+`make security` plays every cell; the interop suite a third of them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import itertools
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,30 +18,50 @@ from tests.interop.conftest import ASKED, require
 from tests.interop.conftest import CLIENTS as FEATURES
 from tests.interop.driver import Client, Driver, DriverError
 from tests.interop.kgroup_server import EXECUTABLE
-from tests.interop.security.clients import CLIENTS, LOCKS, Keys, Lock
+from tests.interop.security.clients import LOCKS, Keys, Lock, cells
 from tests.interop.security.servers import Locked, LockedKafka, LockedKgroup
 from tests.interop.waiting import eventually
 
 pytestmark = pytest.mark.interop
 KINDS = {"kafka": LockedKafka, "kgroup": LockedKgroup}
 TOPIC = "locked"
+BY_SASL = [each for each in LOCKS if each.mechanism]
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module", params=ASKED)
-def locked(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    drivers: Callable[[str], Driver],
-) -> Iterator[Locked]:
-    """A broker with every lock, and a record to read."""
-    require("java", "mvn")
-    with KINDS[request.param](tmp_path_factory.mktemp(request.param)) as running:
-        admin = drivers("java")
-        where = {"bootstrap": running.bootstrap}
-        admin.call("admin.create_topic", **where, topic=TOPIC, partitions=1)
-        admin.call("admin.produce", **where, topic=TOPIC, rows=[[0, "for whoever gets in"]])
-        yield running
+def told(value: str | Lock) -> str:
+    """How a cell's part is called in a test's name."""
+    return value if isinstance(value, str) else value.id
+
+
+@pytest.fixture(scope="module")
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, drivers: Callable[[str], Driver]
+) -> Iterator[Callable[[str], Locked]]:
+    """A broker of each kind with every lock, its stores PEM, PKCS12 and JKS, and a record to read.
+
+    One for all tests of a kind: a fixture that each cell parametrizes is made anew for each.
+    """
+    require("java", "mvn", "keytool", "openssl")
+    running: dict[str, Locked] = {}
+    with ExitStack() as stack:
+
+        def get(kind: str) -> Locked:
+            if kind not in running:
+                made = KINDS[kind](tmp_path_factory.mktemp(kind), javas=True)
+                running[kind] = stack.enter_context(made)
+                admin, where = drivers("java"), {"bootstrap": made.bootstrap}
+                admin.call("admin.create_topic", **where, topic=TOPIC, partitions=1)
+                admin.call("admin.produce", **where, topic=TOPIC, rows=[[0, "for whoever gets in"]])
+            return running[kind]
+
+        yield get
+
+
+@pytest.fixture(params=ASKED)
+def locked(request: pytest.FixtureRequest, servers: Callable[[str], Locked]) -> Locked:
+    """The broker of the kind the test is at."""
+    return servers(request.param)
 
 
 def keys(server: Locked, lock: Lock) -> Keys:
@@ -52,8 +76,7 @@ def command_config(folder: Path, config: dict[str, str]) -> list[str]:
     return ["--command-config", str(path)]
 
 
-@pytest.mark.parametrize("name", CLIENTS)
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.id)
+@pytest.mark.parametrize(("locked", "lock", "name"), cells(ASKED), indirect=["locked"], ids=told)
 def test_who_has_the_key_gets_in(
     locked: Locked, lock: Lock, name: str, clients: Callable[[str], Client], tmp_path: Path
 ) -> None:
@@ -81,8 +104,7 @@ def test_who_has_the_key_gets_in(
         member.close()
 
 
-@pytest.mark.parametrize("name", CLIENTS)
-@pytest.mark.parametrize("lock", [each for each in LOCKS if each.mechanism], ids=lambda lock: lock.id)
+@pytest.mark.parametrize(("locked", "lock", "name"), cells(ASKED, BY_SASL), indirect=["locked"], ids=told)
 def test_who_has_the_wrong_one_does_not(
     locked: Locked, lock: Lock, name: str, clients: Callable[[str], Client], tmp_path: Path
 ) -> None:
@@ -90,6 +112,8 @@ def test_who_has_the_wrong_one_does_not(
     token = locked.tokens.file("alice", aud="others")
     config = Keys(locked.tls.ca, password="wrong", token=token).config(name, lock)
     address = locked.address(lock.listener)
+    if name == "aiokafka":
+        config["request_timeout_ms"] = 3000  # it waits so long for what it will not be told
     if name == "kgroup":
         told = subprocess.run(
             [EXECUTABLE, "list", "-b", address, *command_config(tmp_path, config), "--timeout", "20s"],

@@ -11,6 +11,11 @@ from kgroup.client.retry import Retry
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -62,10 +67,13 @@ class FakeCluster:
     sent: list[tuple[int | None, Message, int]] = field(default_factory=list)
     time: ManualTime = field(default_factory=ManualTime)
 
+    concurrent = False
+
     def __post_init__(self) -> None:
         self.handlers.setdefault(FindCoordinatorRequest, self._find_coordinator)
         self.handlers.setdefault(MetadataRequest, self._metadata)
         self.handlers.setdefault(DescribeClusterRequest, self._describe_cluster)
+        self.handlers.setdefault(DescribeConfigsRequest, self._describe_configs)
 
     def cluster(self, timeout_s: float = 10.0) -> ClusterView:
         return ClusterView(self, self.retry(timeout_s))
@@ -152,3 +160,13 @@ class FakeCluster:
             for p in range(self.topics[name])
         )
         return MetadataResponseTopic(name=name, partitions=partitions)
+
+    @staticmethod
+    def _describe_configs(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        """No resource has any of the settings that are asked for."""
+        return DescribeConfigsResponse(
+            results=tuple(
+                DescribeConfigsResult(resource_type=each.resource_type, resource_name=each.resource_name)
+                for each in request.resources
+            )
+        )

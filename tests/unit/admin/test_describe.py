@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -265,6 +265,58 @@ def test_members_of_streams_groups_with_their_tasks(fake: FakeCluster, admin: Ad
     assert member.tasks is not None
     assert [member.tasks.standby[0].partitions, member.tasks.warmup[0].partitions] == [(1,), (3,)]
     assert {(row.partition, row.member_id) for row in group.offsets} == {(0, "a"), (2, "a")}
+
+
+@pytest.mark.parametrize(
+    ("hides", "says"),
+    [
+        (
+            False,
+            "these topics are missing: source absent (subtopology 0), changelog gone (subtopology 1)",
+        ),
+        # One that may not be seen is not called missing.
+        (True, "these topics are missing: source absent (subtopology 0)"),
+    ],
+)
+def test_a_streams_group_that_is_not_ready_tells_what_it_lacks(
+    fake: FakeCluster, admin: Admin, groups: Groups, hides: bool, says: str
+) -> None:
+    """AE-32, KIP-1071: no task is assigned before all topics of the topology are there."""
+    fake.allowed_topics = {*fake.topics, "absent"} if hides else None
+    groups.listed["st"] = "Streams"
+    parts = (
+        stg.Subtopology(subtopology_id="0", source_topics=("orders", "absent")),
+        stg.Subtopology(subtopology_id="1", state_changelog_topics=(stg.TopicInfo(name="gone"),)),
+    )
+    (described,) = _streams(stg.Member(member_id="a", member_epoch=3)).groups
+    told = replace(described, group_state="NotReady", topology=stg.Topology(subtopologies=parts))
+    fake.on(
+        stg.StreamsGroupDescribeRequest,
+        lambda node, request: stg.StreamsGroupDescribeResponse(groups=(told,)),
+    )
+    (group,) = admin.describe(["st"]).groups
+    by_code = {finding.code: finding for finding in group.findings}
+    assert by_code["KG108"].message == f"no task is assigned, {says}"
+    assert by_code["KG108"].severity == "error"
+    assert "KG303" not in by_code
+
+
+@pytest.mark.parametrize("has_topology", [True, False])
+def test_a_streams_group_that_is_not_ready_with_all_its_topics(
+    fake: FakeCluster, admin: Admin, groups: Groups, has_topology: bool
+) -> None:
+    """Which of them are wrongly partitioned is told in heartbeats alone; nor is a topology always told."""
+    groups.listed["st"] = "Streams"
+    (described,) = _streams(stg.Member(member_id="a", member_epoch=3)).groups
+    told = replace(described, group_state="NotReady", **({} if has_topology else {"topology": None}))
+    fake.on(
+        stg.StreamsGroupDescribeRequest,
+        lambda node, request: stg.StreamsGroupDescribeResponse(groups=(told,)),
+    )
+    (group,) = admin.describe(["st"]).groups
+    (finding,) = (found for found in group.findings if found.code == "KG108")
+    assert "no topic of the topology is known to be missing" in finding.message
+    assert finding.hint is not None and "members' logs" in finding.hint
 
 
 @pytest.mark.parametrize(("second", "owned"), [("audit", (0,)), ("not-to-be-seen", None)])

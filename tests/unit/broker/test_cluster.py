@@ -186,7 +186,7 @@ def test_an_offsets_log_that_cannot_be_opened_stops_only_its_groups(
     [
         ("group.max.sise", "1", "no such setting: group.max.sise"),
         ("num.partition", "1", "no such setting: num.partition"),
-        ("num.partitions", "0", "must lie between 1 and"),
+        ("num.partitions", "0", "must be between 1 and"),
         ("num.partitions", "many", "not a whole number"),
         ("auto.create.topics.enable", "maybe", "must be true or false"),
         ("group.max.size", "0", "group.max.size"),

@@ -186,6 +186,33 @@ def test_a_pattern_finds_only_what_may_be_described(
     assert [held.topic_name for held in member.target_assignment.topic_partitions] == ["seen"]
 
 
+def test_a_consumer_group_is_hidden_whose_topics_may_not_all_be_described(
+    cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    beat = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=("hidden", "seen"),
+        topic_partitions=(),
+    )
+    EmbeddedTransport(cluster).request(None, beat)
+
+    def answer() -> Any:
+        found: Any = asked.request(None, ConsumerGroupDescribeRequest(group_ids=("g",)))
+        return found.groups[0]
+
+    assert (answer().error_code, answer().members) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, ())
+    allow(Operation.DESCRIBE, ResourceType.GROUP, "g")
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "seen")
+    hidden = answer()
+    assert (hidden.error_code, hidden.members) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ())
+    assert "not authorized to describe" in hidden.error_message
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "hidden")
+    assert [member.member_id for member in answer().members] == ["m"]
+
+
 def test_a_streams_group_needs_its_topics_and_may_not_create_what_it_may_not(
     cluster: Cluster, asked: EmbeddedTransport, allow: Callable[..., None]
 ) -> None:

@@ -27,8 +27,8 @@ HEAVY = (
 LATER = (
     "kgroup.client.auth.credentials",
     "kgroup.client.properties.security",
-    "kgroup.client.stores.values",
-    "kgroup.client.stores.context",
+    "kgroup.client.tls.values",
+    "kgroup.client.tls.context",
     "kgroup.admin.read.findings",
     "kgroup.admin.read.offsets",
     "kgroup.admin.change.journal",

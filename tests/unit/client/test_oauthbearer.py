@@ -330,7 +330,7 @@ def test_tokens_need_not_be_jwts() -> None:
     ("given", "words"),
     [
         ({}, "needs to know where its token comes from"),
-        ({URL: "ftp://x/"}, "is no address of a token endpoint"),
+        ({URL: "ftp://x/"}, "is not the address of a token endpoint"),
         ({URL: "https://x/t"}, "client.credentials.client.id is not set"),
         ({URL: "https://x/t", ID: "i"}, "client.credentials.client.secret is not set"),
         (

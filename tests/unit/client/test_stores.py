@@ -11,7 +11,7 @@ from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
 from kgroup.client.properties.tls import tls_of
 from kgroup.client.settings import ConnectionSettings
-from kgroup.client.stores.context import client_context
+from kgroup.client.tls.context import client_context
 from kgroup.client.transport import SocketTransport
 from kgroup.errors import ConfigError, Unreachable
 from tests.unit.client.scripted_broker import ScriptedBroker

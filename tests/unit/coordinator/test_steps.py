@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
-from kgroup.coordinator.consumer.member import NO_EPOCH, Current
+from kgroup.coordinator.consumer.member import Current
 from kgroup.coordinator.consumer.reconcile import Goal, reconcile
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.timer_kinds import TimerKind
-from kgroup.domain import Topic, TopicImage
+from kgroup.domain import NO_EPOCH, Topic, TopicImage
 from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as r
 from kgroup.protocol.group_records import decode_key, decode_value

@@ -9,6 +9,7 @@ from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.explain import blame
 from kgroup.history.replay import replay
 from kgroup.protocol import group_records as r
+from kgroup.protocol import streams_records as s
 from kgroup.protocol.subscription import Assignment, Subscription
 
 from .logs import GROUP, MemoryLog, batch, commit
@@ -141,10 +142,18 @@ def test_new_partitions_of_a_topic_explain_a_rebalance() -> None:
     assert causes(told(*records))[-1].startswith("t:1 came: no member ever had them")
 
 
-def other(kind: int, name: str = "", value: bytes | None = b"\0\0") -> tuple[bytes, bytes | None]:
+def other(kind: int) -> tuple[bytes, bytes]:
     """A record of a kind of group that is not decoded."""
-    parts = [part.encode() for part in (GROUP, name) if part]
-    return kind.to_bytes(2, "big") + b"".join(len(p).to_bytes(2, "big") + p for p in parts), value
+    return kind.to_bytes(2, "big") + len(GROUP).to_bytes(2, "big") + GROUP.encode(), b"\0\0"
+
+
+MEMBER_KEY = r.encode_key(s.StreamsGroupMemberMetadataKey(group_id=GROUP, member_id="m"))
+GROUP_KEY = r.encode_key(s.StreamsGroupMetadataKey(group_id=GROUP))
+STREAMS = (
+    (MEMBER_KEY, r.encode_value(s.StreamsGroupMemberMetadataValue(process_id="p"))),
+    (GROUP_KEY, r.encode_value(s.StreamsGroupMetadataValue(epoch=1))),
+)
+STREAMS_GONE = ((MEMBER_KEY, None), (GROUP_KEY, None))
 
 
 def classic_gone() -> tuple[bytes, bytes | None]:
@@ -152,16 +161,17 @@ def classic_gone() -> tuple[bytes, bytes | None]:
 
 
 CLASSIC = batch(0, [generation(1, {"a": ((), (0,))})]) + batch(1, [commit("t", 0, 5)])
-TO_STREAMS = batch(2, [record(2, [], "consumer", "")]) + batch(3, [classic_gone(), other(19, "m"), other(17)])
+TO_STREAMS = batch(2, [record(2, [], "consumer", "")]) + batch(3, [classic_gone(), *STREAMS])
 
 
 def test_a_classic_group_turned_into_a_streams_group_is_not_deleted() -> None:
     story = replay([MemoryLog(CLASSIC + TO_STREAMS)])
     kinds = [event.kind for event in story.events]
-    assert Kind.GROUP_DELETED not in kinds and kinds[-1] is Kind.UPGRADED
-    event = story.events[-1]
+    assert Kind.GROUP_DELETED not in kinds
+    (event,) = (event for event in story.events if event.kind is Kind.UPGRADED)
     assert (event.protocol, event.proven) == ("streams", True)
-    assert event.detail.startswith("classic → streams: the group was empty; its records are not decoded")
+    assert event.detail == "classic → streams: the group was empty"
+    assert kinds[-2:] == [Kind.MEMBER_JOINED, Kind.REBALANCE_STARTED], kinds
     ((_, state),) = story.states
     assert state.kind == "streams" and state.offsets[TopicPartition("t", 0)].offset == 5
     assert "conversion" in {b.about for b in blame(story.events, GROUP)}
@@ -169,20 +179,18 @@ def test_a_classic_group_turned_into_a_streams_group_is_not_deleted() -> None:
 
 
 def test_the_way_back_and_the_deletion_of_a_streams_group_are_told() -> None:
-    back = [other(19, "m", None), other(17, "", None), generation(3, {"a": ((), (0,))})]
+    back = [*STREAMS_GONE, generation(3, {"a": ((), (0,))})]
     events = replay([MemoryLog(CLASSIC + TO_STREAMS + batch(6, back))]).events
     assert [e.kind for e in events if e.offset >= 6][0] is Kind.DOWNGRADED
     offset = commit("t", 0, 5)[0]
-    gone = batch(6, [(offset, None), other(19, "m", None), other(17, "", None)])
+    gone = batch(6, [(offset, None), *STREAMS_GONE])
     events = replay([MemoryLog(CLASSIC + TO_STREAMS + gone)]).events
     assert events[-1].kind is Kind.GROUP_DELETED and events[-1].protocol == "streams"
 
 
-@pytest.mark.parametrize(("kind", "name"), [(17, "streams group (KIP-1071)"), (11, "share group (KIP-932)")])
-def test_a_group_that_is_not_decoded_says_so_when_it_is_created(kind: int, name: str) -> None:
-    (event,) = replay([MemoryLog(batch(0, [other(kind)]))]).events
-    assert event.kind is Kind.GROUP_CREATED and event.detail.startswith(
-        f"{name} created; its records are not"
-    )
-    (event,) = [e for e in replay([MemoryLog(batch(9, [other(kind)]))]).events if e.group]
+def test_a_group_that_is_not_decoded_says_so_when_it_is_created() -> None:
+    (event,) = replay([MemoryLog(batch(0, [other(11)]))]).events
+    assert event.kind is Kind.GROUP_CREATED
+    assert event.detail.startswith("share group (KIP-932) created; its records are not")
+    (event,) = [e for e in replay([MemoryLog(batch(9, [other(11)]))]).events if e.group]
     assert not event.proven and "first seen here" in event.detail and "0 members" not in event.detail

@@ -123,6 +123,6 @@ def test_a_file_that_goes_away_is_said(tmp_path: Path) -> None:
     workers.shares = []
     gone = parallel.plan_splits([log], 1 << 20)[0]
     (tmp_path / path.name).unlink()
-    piece = replace(gone.pieces[0], path=str(tmp_path / "gone.log"))
+    piece = replace(gone.pieces[0], file=tmp_path / "gone.log")
     with workers, pytest.raises(StorageError, match=r"gone\.log"):
         list(parallel.decoded(replace(gone, pieces=(piece,)), {}))

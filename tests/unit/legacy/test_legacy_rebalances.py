@@ -3,7 +3,7 @@
 import pytest
 
 from kgroup.legacy.coordinator import paths
-from kgroup.legacy.coordinator.registries import Member
+from kgroup.legacy.coordinator.registries import RegisteredConsumer
 from kgroup.legacy.coordinator.subscription import parse
 from kgroup.legacy.coordinator.target import target_of
 from kgroup.legacy.wire.messages import (
@@ -28,7 +28,9 @@ def moves(consumer):
 
 
 def member(name, topics):
-    return Member(RegisterConsumerRequest("g", name, topics, True, "smallest", S), parse(topics), 1, 0, 0)
+    return RegisteredConsumer(
+        RegisterConsumerRequest("g", name, topics, True, "smallest", S), parse(topics), 1, 0, 0
+    )
 
 
 @pytest.mark.parametrize(

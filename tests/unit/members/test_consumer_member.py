@@ -4,7 +4,8 @@ import pytest
 
 from kgroup.domain import Topic, TopicPartition
 from kgroup.errors import ErrorCode as E
-from kgroup.members.consumer import ConsumerMember, Phase
+from kgroup.members.beating import Phase
+from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import (
     Assigned,
     Committed,

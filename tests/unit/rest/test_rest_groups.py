@@ -172,7 +172,7 @@ def test_a_list_that_never_ends_is_not_followed_for_ever(ask: Ask, world: RestWo
         (httpx.Response(401, json={"error_code": 40101, "message": "no"}), RIGHTS, "401 (40101): no"),
         (httpx.Response(403, json={"error_code": 40301, "message": "no"}), RIGHTS, "403 (40301): no"),
         (httpx.Response(200, text="<html>"), FAILED, "did not answer with JSON"),
-        (httpx.Response(200, json={"data": []}), FAILED, "no collection of the REST API v3"),
+        (httpx.Response(200, json={"data": []}), FAILED, "not a collection of the REST API v3"),
         (httpx.Response(302, headers={"location": "https://elsewhere/"}), FAILED, "answered 302"),
         (httpx.Response(503, json={"error_code": 50301, "message": "later"}), LATE, "503 (50301): later"),
         (httpx.Response(429), LATE, "answered 429"),

@@ -80,7 +80,7 @@ def test_what_cannot_be_written_is_not_changed(tmp_path: Path, monkeypatch: pyte
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kgroup.runtime.credentials.replace_file", full)
+    monkeypatch.setattr("kgroup.runtime.kept_file.replace_file", full)
     with pytest.raises(StorageError, match="No space left"):
         kept.change({("alice", SHA_256): None})
     assert kept.known == {("alice", SHA_256): ONE}

@@ -102,6 +102,8 @@ class OldTree:
 class OldBroker:
     """One broker of Kafka 0.8.2: Metadata, ListOffsets and FindCoordinator 0, OffsetFetch 1, nothing else."""
 
+    concurrent = False
+
     def __init__(
         self,
         ends: Mapping[tuple[str, int], int],

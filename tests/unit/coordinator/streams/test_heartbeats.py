@@ -90,6 +90,15 @@ def test_the_first_assignment_waits_for_more_threads() -> None:
     assert [len(target.active["0"]) for target in group_of(shard).targets.values()] == [1, 1]
 
 
+def test_the_first_assignment_is_made_though_the_last_heartbeat_before_it_was_refused() -> None:
+    shard = running(GroupConfig(streams_initial_delay_ms=3000, streams_assignment_interval_ms=0))
+    beat(shard, "a")
+    refused = beat(shard, "a", 1, owned={"none": [0]}, at_ms=NOW_MS + 2_999)
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    shard.wake(NOW_MS + 3_000)
+    assert [target.active for target in group_of(shard).targets.values()] == [{"0": frozenset({0, 1})}]
+
+
 def test_a_thread_that_is_silent_goes_and_so_does_one_that_does_not_give_up() -> None:
     shard = running()
     beat(shard, "a")
@@ -240,6 +249,14 @@ def test_a_shutdown_is_told_to_all_until_the_last_has_gone() -> None:
     beat(shard, "a", -1)
     beat(shard, "b", -1)
     assert statuses(beat(shard, "c")) == {}
+
+
+def test_a_shutdown_is_heard_even_of_a_thread_that_is_not_in_the_group() -> None:
+    shard = running()
+    beat(shard, "a")
+    assert beat(shard, "stranger", -1, shutdown_application=True).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    [told] = statuses(beat(shard, "a", 2)).values()
+    assert told.startswith("Streams group member stranger encountered a fatal error")
 
 
 def test_another_topology_is_refused_and_described_is_the_one_in_use() -> None:

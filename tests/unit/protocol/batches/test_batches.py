@@ -9,8 +9,8 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.batches import (
-    EndMarker,
     LogRecord,
+    TransactionEnd,
     batches_in,
     encode_batch,
     end_marker_record,
@@ -121,7 +121,7 @@ def test_a_transaction_marker_is_javas() -> None:
     assert raw.hex() == JAVA_MARKER
     batch = next(batches_in(raw))
     assert batch.control
-    assert batch.end_marker == EndMarker(committed=True, coordinator_epoch=8)
+    assert batch.end_marker == TransactionEnd(committed=True, coordinator_epoch=8)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (42, 5, -1)
     assert list(records_in([batch])) == []
 

@@ -1,0 +1,99 @@
+"""How much slower an object store is than a disk: the same segments from a folder and from S3 on loopback.
+
+    python -m bench storage SEGMENTS [ROUNDS]
+
+Both take turns within a round: a replay in this process, all groups, and a run of the pipeline in local[2].
+The server is moto's, in a process of its own, on the same cores; KGROUP_BENCH_S3=s3://BUCKET/FOLDER names
+another one that holds the same files already (credentials and AWS_ENDPOINT_URL by the environment).
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kgroup.history.replay import replay
+from kgroup.history.sources.logs import segment_logs
+from kgroup.pipeline.read.inputs import Segments
+from kgroup.pipeline.spark.session import spark_context
+from kgroup.pipeline.tables.ingest import ingest
+from kgroup.pipeline.tables.store import Store
+from kgroup.storage.location import Location
+from kgroup.storage.options import StorageOptions
+
+MASTER = "local[2]"
+SERVER = """
+import sys
+from tests.s3 import s3_server
+with s3_server() as server:
+    print(server.endpoint, flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def uploaded(source: Path) -> Iterator[tuple[Location, StorageOptions]]:
+    """The segments in a store."""
+    if there := os.environ.get("KGROUP_BENCH_S3"):
+        yield Location.parse(there), StorageOptions()
+        return
+    from tests.s3 import S3Server
+
+    command, pipe = [sys.executable, "-W", "ignore", "-c", SERVER], subprocess.PIPE
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True) as process:
+        assert process.stdout is not None
+        server = S3Server(process.stdout.readline().strip())
+        bucket = server.bucket(source)
+        try:
+            yield Location.parse(f"s3://{bucket}"), StorageOptions.of(server.options, 120)
+        finally:
+            process.kill()
+
+
+def timed(do: Any) -> float:
+    start = time.perf_counter()
+    do()
+    return time.perf_counter() - start
+
+
+def ingested(context: Any, segments: Segments) -> float:
+    """Seconds of one run into an empty store."""
+    with tempfile.TemporaryDirectory() as folder:
+        return timed(lambda: ingest(context, segments, Store(Path(folder))))
+
+
+def main(arguments: list[str]) -> None:
+    """Print the seconds of each, and their ratio."""
+    if not arguments:
+        sys.exit(__doc__)
+    source, rounds = Path(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 3
+    size = sum(log.size for log in segment_logs([source])) / 1e6
+    with uploaded(source) as (place, options), spark_context(MASTER) as context:
+        here, there = Segments.of([source]), Segments.of([place], options=options)
+        ways = {
+            "replay-log": (
+                lambda: timed(lambda: replay(segment_logs([source]))),
+                lambda: timed(lambda: replay(segment_logs([place], options=options))),
+            ),
+            f"pipeline, {MASTER}": (lambda: ingested(context, here), lambda: ingested(context, there)),
+        }
+        for do in (way for pair in ways.values() for way in pair):
+            do()  # workers come up, pages are read
+        print(f"{size:.0f} MB, median of {rounds} rounds")
+        print("| | disk s | S3 s | × |\n|---|---|---|---|")
+        for name, (disk, s3) in ways.items():
+            pairs = [(disk(), s3()) for _ in range(rounds)]
+            ratio = statistics.median(there / here for here, there in pairs)
+            a, b = (statistics.median(side) for side in zip(*pairs, strict=True))
+            print(f"| {name} | {a:.1f} | {b:.1f} | {ratio:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,215 @@
+"""Register instance ids that a group shall wait for, and take them off its list again (KIP-345, future work).
+
+The list is a setting of the group that an embedded cluster of kgroup knows; no Kafka does (SM-80 to 85).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.remove_members import effect_of
+from kgroup.admin.change.settings import SettingsChange
+from kgroup.admin.change.settings import execute as change_settings
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import CLASSIC, CONSUMER, ChangeStatus, GroupDescription, Member
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.refusals import is_absent
+from kgroup.admin.settings import (
+    Items,
+    Setting,
+    Wanted,
+    alter_group,
+    settings_of_groups,
+)
+from kgroup.coordinator.roster import REGISTERED, SETTINGS, TARGET_SIZE, WAIT, registered_in
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+
+REGISTER, UNREGISTER = "member register", "member unregister"
+_NOT_KNOWN = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
+
+
+@dataclass(frozen=True, slots=True)
+class Registering:
+    """What is asked for: ids to put on the list, or with `remove` to take off it, or `all` of them.
+
+    `wait_ms` and `target_size` are set beside new ids, and left as they are when None.
+    """
+
+    instance_ids: tuple[str, ...] = ()
+    remove: bool = False
+    all: bool = False
+    wait_ms: int | None = None
+    target_size: int | None = None
+
+    @property
+    def command(self) -> str:
+        return UNREGISTER if self.remove else REGISTER
+
+
+@dataclass(frozen=True, slots=True)
+class Registrant:
+    """One instance id of a plan: whether it will be registered, and which member has it now, if one does.
+
+    `result` is planned, unchanged, or not_found for one that is to be taken off a list it is not on.
+    """
+
+    instance_id: str
+    registered: bool
+    member_id: str | None
+    result: ChangeStatus
+    effect: str
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the group will wait for it."""
+        return self.registered and self.member_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationPlan:
+    """A change of whom a group expects, worked out and not yet done. `group` is None while there is none."""
+
+    group_id: str
+    wanted: Registering
+    group: GroupDescription | None
+    registrants: tuple[Registrant, ...]
+    changes: Mapping[str, Wanted]
+    before: Mapping[str, str]
+
+    @property
+    def after(self) -> dict[str, str]:
+        """The settings as they would be, the list as it is if nobody else changes it."""
+        found = dict(self.before)
+        for name, wanted in self.changes.items():
+            if isinstance(wanted, Items):
+                found[name] = ",".join(row.instance_id for row in self.registrants if row.registered)
+            elif wanted is None:
+                found.pop(name, None)
+            else:
+                found[name] = wanted
+        return found
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The ids that the group will wait for, as it is now."""
+        return tuple(row.instance_id for row in self.registrants if row.is_missing)
+
+
+def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> RegistrationPlan:
+    """What the change would do, the broker asked whether it would take it; the group need not exist.
+
+    ConfigError for ids that a list cannot hold; SafetyRefused for a group of another type; BrokerRefused
+    with UNSUPPORTED_VERSION by a broker that knows no registered ids, and as `groups_only` and the broker
+    refuse.
+    """
+    _check_ids(wanted.instance_ids)
+    _check_known(cluster, group_id)
+    told = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
+    if isinstance(told, KgroupError):
+        raise told
+    group = _group(cluster, group_id)
+    changes = _changes(wanted, told)
+    if changes:
+        alter_group(cluster, group_id, changes, validate_only=True)
+    return RegistrationPlan(group_id, wanted, group, _registrants(wanted, told, group), changes, told)
+
+
+def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reason: str | None) -> str:
+    """Do what a plan says, as one entry of the journal; its id. Ids that others add meanwhile stay."""
+    before = tuple(Setting(name, made.before.get(name), _origin(made, name)) for name in made.changes)
+    change = SettingsChange(made.wanted.command, made.group_id, made.changes, before, reason)
+    return change_settings(cluster, journal, change)
+
+
+def _origin(made: RegistrationPlan, name: str) -> str:
+    return "group" if name in made.before else "default"
+
+
+def _check_ids(instance_ids: Iterable[str]) -> None:
+    for instance_id in instance_ids:
+        if "," in instance_id:
+            raise ConfigError(f"{instance_id!r} cannot be registered: a list of ids has no room for a comma")
+
+
+def _check_known(cluster: ClusterView, group_id: str) -> None:
+    """Refuse a broker without registered ids: one that does not take a value that is always allowed."""
+    try:
+        alter_group(cluster, group_id, {WAIT: "0"}, validate_only=True)
+    except BrokerRefused as error:
+        if error.code not in _NOT_KNOWN:
+            raise
+        raise BrokerRefused(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "this broker does not know registered instance ids, only an embedded cluster of kgroup does: "
+            "nothing was changed",
+            detail=error.message,
+            hint="kgroup serve; docs/registered-ids-and-standbys.md says what they are",
+        ) from None
+
+
+def _group(cluster: ClusterView, group_id: str) -> GroupDescription | None:
+    found = groups_only(cluster, [group_id])[group_id]
+    if is_absent(found):
+        return None
+    if isinstance(found, KgroupError):
+        raise found
+    if found.type not in (CLASSIC, CONSUMER):
+        raise SafetyRefused(
+            f"{group_id} is a {found.type} group: classic and consumer groups alone have registered ids"
+        )
+    return found
+
+
+def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:
+    """What there is to change: nothing for what is so already."""
+    known = registered_in(before)
+    changes: dict[str, Wanted] = {}
+    if wanted.all:
+        return {name: None for name in (REGISTERED, WAIT) if name in before}
+    if wanted.remove:
+        # As they are written: a list that was set by hand may have blanks around its commas.
+        written = before.get(REGISTERED, "").split(",")
+        gone = tuple(dict.fromkeys(part for part in written if part.strip() in wanted.instance_ids))
+        return {REGISTERED: Items(gone, added=False)} if gone else {}
+    new = tuple(name for name in wanted.instance_ids if name not in known)
+    if new:
+        changes[REGISTERED] = Items(new, added=True)
+    for name, value in ((WAIT, wanted.wait_ms), (TARGET_SIZE, wanted.target_size)):
+        if value is not None and before.get(name) != str(value):
+            changes[name] = str(value)
+    return changes
+
+
+def _registrants(
+    wanted: Registering, before: Mapping[str, str], group: GroupDescription | None
+) -> tuple[Registrant, ...]:
+    """Every id that is registered, or would be, or was asked for."""
+    known = registered_in(before)
+    members = {m.instance_id: m for m in group.known_members if m.instance_id} if group else {}
+    leaving = known if wanted.all else wanted.instance_ids if wanted.remove else ()
+    heirs = len(group.known_members) - sum(name in members for name in leaving) if group else 0
+    found = []
+    for name in dict.fromkeys((*known, *wanted.instance_ids)):
+        member = members.get(name)
+        if name in leaving:
+            found.append(_leaving(name, member, registered=name in known, heirs=heirs))
+        else:
+            found.append(_staying(name, member, new=name not in known))
+    return tuple(found)
+
+
+def _leaving(name: str, member: Member | None, *, registered: bool, heirs: int) -> Registrant:
+    member_id = member.member_id if member else None
+    if not registered:
+        return Registrant(name, False, member_id, ChangeStatus.NOT_FOUND, "not registered: no-op")
+    effect = effect_of(member, heirs) if member else "not waited for any more"
+    return Registrant(name, False, member_id, ChangeStatus.PLANNED, effect)
+
+
+def _staying(name: str, member: Member | None, *, new: bool) -> Registrant:
+    member_id = member.member_id if member else None
+    there = "in the group" if member else "missing: the group waits for it"
+    result = ChangeStatus.PLANNED if new else ChangeStatus.UNCHANGED
+    return Registrant(name, True, member_id, result, there if new else f"registered already, {there}")

@@ -1,0 +1,45 @@
+"""Change settings of a group, and record what they were before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.offset_plans import actor
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ChangeStatus
+from kgroup.admin.settings import Items, Setting, Wanted, alter_group
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChange:
+    """What `command` changes of a group's settings, those that were there before, and why."""
+
+    command: str
+    group_id: str
+    changes: Mapping[str, Wanted]
+    before: tuple[Setting, ...]
+    reason: str | None = None
+
+
+def execute(cluster: ClusterView, journal: Journal, change: SettingsChange) -> str:
+    """Change the settings, all or none, as one entry of the journal; its id."""
+    plan = {
+        "group_id": change.group_id,
+        "settings": {name: _document(wanted) for name, wanted in change.changes.items()},
+        "actor": actor(),
+        "reason": change.reason,
+    }
+    image = {"settings": [asdict(setting) for setting in change.before if setting.name in change.changes]}
+    named = [{"setting": name} for name in change.changes]
+    with journal.change(change.command, cluster.cluster_id(), plan, image, named) as entry:
+        alter_group(cluster, change.group_id, change.changes)
+        entry.results += [{**item, "result": ChangeStatus.DONE} for item in named]
+    return entry.id
+
+
+def _document(wanted: Wanted) -> object:
+    if not isinstance(wanted, Items):
+        return wanted
+    return {"append" if wanted.added else "subtract": list(wanted.names)}

@@ -1,0 +1,89 @@
+"""Whom groups expect: instance ids registered before their members come, and how many shall be active.
+
+These are settings of a group that an embedded cluster of kgroup has, and no Kafka (SM-80 to 85).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.models import CLASSIC, CONSUMER, STABLE, GroupDescription, Member, Registration
+from kgroup.admin.settings import settings_of_groups
+from kgroup.coordinator.roster import SETTINGS, Roster
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+
+_NO_SUCH_SETTINGS = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
+"""How brokers answer that have no settings of groups."""
+
+
+def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
+    """The groups with whom they expect, asked for in one request for all classic and consumer groups.
+
+    That it may not be asked is no failure of a description: Kafka has nothing to tell (decision 53).
+    """
+    wanted = [group.group_id for group in groups if group.type in (CLASSIC, CONSUMER)]
+    told: Answers[dict[str, str]] = {}
+    if wanted:
+        try:
+            told = settings_of_groups(cluster, wanted, SETTINGS)
+        except KgroupError as error:
+            told = dict.fromkeys(wanted, error)
+    return [_with(group, told.get(group.group_id)) for group in groups]
+
+
+def _with(group: GroupDescription, told: dict[str, str] | KgroupError | None) -> GroupDescription:
+    if isinstance(told, dict):
+        return replace(group, registration=_registration(group, told), registration_known=True)
+    unknown_to_it = isinstance(told, BrokerRefused) and told.code in _NO_SUCH_SETTINGS
+    return replace(group, registration_known=unknown_to_it)
+
+
+def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Registration | None:
+    roster = Roster.of(settings)
+    if roster == Roster():
+        return None
+    ids, size = roster.registered or None, roster.target_size
+    named = group.members is not None and all(member.instance_id_known for member in group.members)
+    present = {member.instance_id for member in group.known_members}
+    missing = roster.missing({name for name in present if name is not None}) if ids and named else None
+    known = _work_known(group)
+    held = [
+        m
+        for m in group.known_members
+        if known and missing and m.instance_id in (ids or ()) and _waits(group, m)
+    ]
+    busy = [m for m in group.known_members if m.assignment or m.target_assignment]
+    idle = [m for m in group.known_members if m not in busy and m not in held]
+    return Registration(
+        instance_ids=ids,
+        missing=missing,
+        held=_names(held) if known and missing is not None else None,
+        wait_ms=roster.wait_ms,
+        target_size=size,
+        active=_names(busy) if known and size is not None else None,
+        standby=_names(idle) if known and size is not None else None,
+    )
+
+
+def _work_known(group: GroupDescription) -> bool:
+    """Whether it is told who has which partitions: not while a classic group rebalances."""
+    told = group.members is not None and all(member.assignment is not None for member in group.members)
+    return told and (group.type != CLASSIC or group.state == STABLE)
+
+
+def _waits(group: GroupDescription, member: Member) -> bool:
+    """Whether the member's join is held: the coordinator has no assignment for it, not even an empty one.
+
+    A standby of a classic group has one that says nothing; in a consumer group targets are behind the epoch.
+    """
+    if member.assignment or member.target_assignment:
+        return False
+    if group.type == CLASSIC:
+        return member.user_data_bytes is None
+    return group.assignment_epoch != group.group_epoch
+
+
+def _names(members: Sequence[Member]) -> tuple[str, ...]:
+    return tuple(sorted(member.name for member in members))

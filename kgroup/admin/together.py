@@ -1,0 +1,48 @@
+"""Several brokers asked at the same time, so that the slowest of them is all that is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from kgroup.errors import KgroupError
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+def together(works: Mapping[K, Callable[[], T]], *, concurrent: bool) -> dict[K, T | KgroupError]:
+    """What each work returned, or the KgroupError it raised, in the order given.
+
+    Each in a thread of its own where the transport is `concurrent`. Any other exception is raised here, once
+    all have ended.
+    """
+    if not concurrent or len(works) < 2:
+        return {key: _told(work) for key, work in works.items()}
+    from threading import Thread
+
+    done: dict[K, T | KgroupError] = {}
+    failed: list[BaseException] = []
+
+    def run(key: K, work: Callable[[], T]) -> None:
+        try:
+            done[key] = _told(work)
+        except BaseException as error:
+            failed.append(error)
+
+    # Daemons: after Ctrl-C nobody waits for a broker that does not answer.
+    threads = [Thread(target=run, args=item, daemon=True) for item in works.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+    return {key: done[key] for key in works}
+
+
+def _told(work: Callable[[], T]) -> T | KgroupError:
+    try:
+        return work()
+    except KgroupError as error:
+        return error

@@ -1,0 +1,119 @@
+"""`kgroup member register|unregister`: the instance ids that a group waits for."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup import shell
+from kgroup.cli.changes import Consent, Execute, Reason, Yes
+from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.options import command as make
+from kgroup.cli.output.result import show
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.change.registering import Registering
+
+Group = Annotated[str, typer.Argument(help="The group; it need not exist yet.", metavar="GROUP")]
+InstanceIds = Annotated[
+    list[str] | None,
+    typer.Option("--instance-id", metavar="ID", help="By group.instance.id; repeatable, or comma-separated."),
+]
+
+
+@make(
+    "member register",
+    examples=(
+        ("kgroup member register orders --instance-id orders-4,orders-5", "who is there, who is missing"),
+        (
+            "kgroup member register orders --instance-id orders-4,orders-5 --wait 2m --execute",
+            "one rebalance, once both have come or two minutes have passed",
+        ),
+        ("kgroup member register orders --target-size 6 --execute", "further members stay standbys"),
+    ),
+)
+def register(
+    env: Env,
+    group: Group,
+    instance_id: InstanceIds = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            "--wait",
+            metavar="DURATION",
+            help="How long to wait for missing ids.  [default: the group's rebalance timeout]",
+        ),
+    ] = None,
+    target_size: Annotated[
+        int | None,
+        typer.Option("--target-size", metavar="N", min=1, help="How many members shall be active."),
+    ] = None,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> ExitCode:
+    """Have a group of an embedded cluster expect instance ids; nothing changes without --execute.
+
+    The group rebalances once, when all registered ids are there or the wait is over. A broker of Kafka
+    knows no registered ids: nothing is changed there.
+    """
+    from kgroup.admin.change.registering import Registering
+
+    ids = _ids(instance_id)
+    if not ids and wait is None and target_size is None:
+        raise ConfigError("nothing to register", "--instance-id ID, --wait DURATION or --target-size N")
+    wait_ms = None if wait is None else round(parse_duration(wait) * 1000)
+    return _change(
+        env, group, Registering(ids, wait_ms=wait_ms, target_size=target_size), yes, execute, reason
+    )
+
+
+@make(
+    "member unregister",
+    examples=(
+        ("kgroup member unregister orders --instance-id orders-4,orders-5", "who would be removed now"),
+        ("kgroup member unregister orders --all --execute --yes", "wait for nobody any more"),
+    ),
+)
+def unregister(
+    env: Env,
+    group: Group,
+    instance_id: InstanceIds = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every registered id, and the wait.")] = False,
+    execute: Execute = False,
+    yes: Yes = False,
+    reason: Reason = None,
+) -> ExitCode:
+    """Take instance ids off the list of a group; nothing changes without --execute.
+
+    Members that have these ids are removed at once, all of them in one rebalance.
+    """
+    from kgroup.admin.change.registering import Registering
+
+    ids = _ids(instance_id)
+    if bool(ids) == all_:
+        raise ConfigError("name the ids to unregister, or --all", "kgroup describe shows registered ids")
+    return _change(env, group, Registering(ids, remove=True, all=all_), yes, execute, reason)
+
+
+def _ids(values: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for value in values or () for word in shell.items(value)))
+
+
+def _change(
+    env: Env, group: str, wanted: "Registering", yes: bool, execute: bool, reason: str | None
+) -> ExitCode:
+    from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.views.registration import shown
+
+    with open_admin(env) as admin:
+        plan = admin.plan_registration(group, wanted)
+        where = identity(admin, env)
+        journal_id = None
+        if execute and plan.changes:
+            Consent(execute, yes).ask(f"change whom {group} expects?")
+            journal_id = admin.execute_registration(plan, reason)
+    return show(env, shown(plan, journal_id, where))

@@ -1,0 +1,120 @@
+"""`kgroup pipeline sql`, and the upkeep of tables: `vacuum`, `convert`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.options import command as make
+
+if TYPE_CHECKING:
+    from kgroup.pipeline.tables.store import Store
+
+
+_EXTRA = "install the extra: pip install 'kgroup[sql]'"
+
+
+@make(
+    "pipeline sql",
+    examples=(
+        (
+            "kgroup pipeline sql 'select * from top_writers order by bytes desc limit 10' ./tables",
+            "who writes most into the topic",
+        ),
+        (
+            "kgroup pipeline sql \"select * from state_at(timestamp '2026-03-01 03:00')\" ./tables -o csv",
+            "all committed offsets as they were then",
+        ),
+    ),
+)
+def sql(
+    env: Env,
+    question: Annotated[str, typer.Argument(help="One SELECT, as DuckDB takes it.", metavar="SELECT")],
+    tables: Annotated[str, typer.Argument(help="Tables filled by `pipeline run`.", metavar="TABLES")],
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="Print at most this many rows; 0 prints all.", min=0)
+    ] = 1000,
+    storage_option: StorageOption = None,
+) -> ExitCode:
+    """Ask the tables in SQL, without Spark and Java; docs/sql.md answers ten questions of an incident.
+
+    There are commits, control, markers, batches, bad_ranges, events, members, rebalances, top_writers,
+    commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.
+    """
+    from kgroup.cli.output.result import show
+    from kgroup.cli.views.pipeline_sql import sql_result
+    from kgroup.pipeline.installed import check_installed
+
+    check_installed("SQL", _EXTRA, "duckdb", "deltalake", "pyarrow", "numpy")
+    from kgroup.pipeline.ask.sql import answered
+
+    answer = answered(_store(env, tables, storage_option), question, limit)
+    if answer.more:
+        env.note(f"there are more than {limit} rows; --limit 0 shows all")
+    return show(env, sql_result(answer.schema, answer.rows, answer.more))
+
+
+@make(
+    "pipeline vacuum",
+    examples=(("kgroup pipeline vacuum ./tables --keep 30d", "what readers of the last 30 days need stays"),),
+)
+def vacuum(
+    env: Env,
+    tables: Annotated[str, typer.Argument(help="Tables filled by `pipeline run`.", metavar="TABLES")],
+    keep: Annotated[
+        str, typer.Option("--keep", metavar="DURATION", help="How old a version can be and be read.")
+    ] = "30d",
+    storage_option: StorageOption = None,
+) -> ExitCode:
+    """Make small files into larger ones, and delete those that no version of the last days needs.
+
+    What killed runs have left goes too. Readers of a version that is younger than --keep lose nothing.
+    """
+    from kgroup.cli.env.durations import parse_duration
+    from kgroup.cli.output.result import Result, show
+    from kgroup.pipeline.tables.upkeep import vacuum as done
+
+    hours = int(parse_duration(keep) // 3600)
+    told = done(_store(env, tables, storage_option), hours)
+    data = {"files_before": told.before, "files_after": told.after, "deleted": told.deleted}
+    line = f"{told.before} files of rows are {told.after} now; {told.deleted} files were deleted"
+    return show(env, Result(data, (line,)))
+
+
+@make(
+    "pipeline convert",
+    examples=(("kgroup pipeline convert ./tables ./new", "tables of an earlier kgroup, to go on with"),),
+)
+def convert(
+    env: Env,
+    old: Annotated[str, typer.Argument(help="A folder that an earlier kgroup filled.", metavar="OLD")],
+    new: Annotated[str, typer.Argument(help="Where the tables shall be.", metavar="NEW")],
+    storage_option: StorageOption = None,
+) -> ExitCode:
+    """Make tables in the open format of a folder with a manifest of kgroup's own; OLD stays as it is.
+
+    The next run into NEW goes on where the last one into OLD stopped.
+    """
+    from kgroup.cli.inputs.locations import storage_options
+    from kgroup.cli.output.result import Result, show
+    from kgroup.pipeline.tables.store import Store
+    from kgroup.pipeline.tables.upkeep import convert as done
+
+    options = storage_options(env, storage_option)
+    rows = done(_store(env, old, storage_option), Store(new, options))
+    lines = [f"{new}: " + ", ".join(f"{count} {name}" for name, count in rows.items())]
+    data = {"rows": [{"table": name, "rows": count} for name, count in rows.items()]}
+    return show(env, Result(data, lines))
+
+
+def _store(env: Env, tables: str, options: list[str] | None) -> "Store":
+    from kgroup.pipeline.installed import check_installed
+
+    check_installed("the pipeline's tables", _EXTRA, "deltalake", "pyarrow", "numpy")
+    from kgroup.cli.inputs.locations import storage_options
+    from kgroup.cli.inputs.pipeline_session import filled
+    from kgroup.pipeline.tables.store import Store
+
+    return filled(Store(tables, storage_options(env, options)))

@@ -1,0 +1,28 @@
+"""Places that a command is given: paths and URLs, and how stores are reached."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgroup.cli.env.invocation import Env
+
+if TYPE_CHECKING:
+    from kgroup.storage.options import StorageOptions
+
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="How a store at a URL is reached, as AWS_REGION=eu-west-1; repeatable.",
+    ),
+]
+"""The parameter of a command that takes URLs."""
+
+
+def storage_options(env: Env, given: Sequence[str] | None) -> "StorageOptions":
+    """The options given, with the command's timeout; ConfigError for an unknown one."""
+    from kgroup.storage.options import StorageOptions
+
+    return StorageOptions.parse(given or (), env.settings().timeout_s())

@@ -1,0 +1,106 @@
+"""The plan of a change of whom a group expects, as text, tables and JSON."""
+
+from collections.abc import Mapping
+
+from kgroup.admin.change.registering import Registrant, RegistrationPlan
+from kgroup.admin.models import ChangeStatus
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.views.expected import wait_text
+from kgroup.coordinator.roster import TARGET_SIZE, WAIT
+from kgroup.domain import Document
+
+_COLUMNS = (
+    Column("instance_id", "INSTANCE"),
+    Column("member_id", "MEMBER"),
+    Column("registered"),
+    Column("result", style={ChangeStatus.DONE: "green", ChangeStatus.NOT_FOUND: "yellow"}),
+    Column("effect"),
+)
+_SETTINGS = (Column("setting"), Column("before", right=True), Column("after", right=True))
+
+
+def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, object] | None) -> Result:
+    """The plan, or once it is journalled what was done; NOT_FOUND if none of the ids was registered."""
+    rows = [_row(row, done=journal_id is not None) for row in plan.registrants]
+    absent = [row for row in plan.registrants if row.result == ChangeStatus.NOT_FOUND]
+    settings = _settings(plan)
+    data = {
+        "group_id": plan.group_id,
+        "executed": journal_id is not None,
+        "journal_id": journal_id,
+        "instances": rows,
+        "missing": list(plan.missing),
+        "settings": settings,
+    }
+    return Result(
+        data,
+        (
+            _headline(plan),
+            *([Table(_COLUMNS, rows)] if rows else []),
+            *([Table(_SETTINGS, settings)] if settings else []),
+            _last(plan, journal_id),
+        ),
+        items="instances",
+        names=[row.instance_id for row in plan.registrants if row.result == ChangeStatus.PLANNED],
+        errors=[_error(plan.group_id, row) for row in absent],
+        exit_code=ExitCode.NOT_FOUND if absent and not plan.changes else ExitCode.OK,
+        cluster=where,
+    )
+
+
+def _headline(plan: RegistrationPlan) -> str:
+    group = plan.group
+    what = "no such group yet" if group is None else f"{group.type}, {group.state}"
+    if group is not None and group.members is not None:
+        what += f", {len(group.members)} members"
+    after = plan.after
+    wait = after.get(WAIT)
+    parts = [f"PLAN  {plan.group_id} ({what})"]
+    if any(row.registered for row in plan.registrants):
+        parts.append(f"waits up to {wait_text(None if wait is None else int(wait))}")
+    if TARGET_SIZE in after:
+        parts.append(f"target size {after[TARGET_SIZE]}")
+    return "   ".join(parts)
+
+
+def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
+    if not plan.changes:
+        return "Nothing to do."
+    registered = sum(row.registered for row in plan.registrants)
+    told = f"after: {registered} registered, {len(plan.missing)} missing"
+    removed = sum(
+        row.member_id is not None and row.result == ChangeStatus.PLANNED and not row.registered
+        for row in plan.registrants
+    )
+    if removed:
+        told += f", {removed} removed"
+    return f"{told}   " + (f"journal {journal_id}" if journal_id else "Nothing changed. Add --execute.")
+
+
+def _row(row: Registrant, *, done: bool) -> Document:
+    carried_out = done and row.result == ChangeStatus.PLANNED
+    return {
+        "instance_id": row.instance_id,
+        "member_id": row.member_id,
+        "registered": row.registered,
+        "result": ChangeStatus.DONE if carried_out else row.result,
+        "effect": row.effect,
+    }
+
+
+def _settings(plan: RegistrationPlan) -> list[Document]:
+    after = plan.after
+    return [
+        {"setting": name, "before": plan.before.get(name), "after": after.get(name)} for name in plan.changes
+    ]
+
+
+def _error(group_id: str, row: Registrant) -> ShownError:
+    return ShownError(
+        code="NOT_REGISTERED",
+        message=f"{row.instance_id} is not registered in {group_id}",
+        hint="kgroup describe shows registered ids",
+        item=row.instance_id,
+    )

@@ -1,0 +1,100 @@
+"""Joins of registered instance ids that wait for the others, so that all of them cost one rebalance.
+
+They wait beside the group, which goes on as it is: whoever reads partitions keeps reading them. The wait ends
+when the last of the registered ids has come, when its bound is over (SM-82), or when the group rebalances for
+a reason of its own. What is held is soft: after a failover the clients join again, and are held again.
+"""
+
+from __future__ import annotations
+
+from kgroup.coordinator.classic.answers import refused_join
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.timers import hold_timer, session_timer
+from kgroup.coordinator.roster import Roster, roster_of
+from kgroup.coordinator.state import Step
+from kgroup.errors import ErrorCode
+from kgroup.protocol.messages.leave_group import MemberIdentity
+
+
+def hold(step: Step, group: ClassicGroup, member: ClassicMember) -> bool:
+    """Whether the join under way, of a registered id, waits for others that are registered (SM-80, OC-06)."""
+    roster = roster_of(step.state, group.group_id)
+    # In a group that prepares a rebalance a join disturbs nobody; one that completes it would start anew.
+    if roster is None or group.state not in (ClassicState.STABLE, ClassicState.COMPLETING):
+        return False
+    instance_id = member.instance_id
+    if instance_id is None or instance_id not in roster.registered:
+        return False
+    wait_ms = wait_of(roster, group, member)
+    if wait_ms == 0 or not _missing(roster, group, instance_id):
+        return False
+    _refuse_held(step, group, instance_id, ErrorCode.FENCED_INSTANCE_ID)
+    member.join = step.park()
+    group.held[instance_id] = member
+    if not step.is_armed(hold_timer(group)):
+        step.arm(hold_timer(group), wait_ms)
+    return True
+
+
+def wait_of(roster: Roster, group: ClassicGroup, member: ClassicMember | None = None) -> int:
+    """For how long a group waits for whom it expects, in ms; by default its rebalance timeout (OC-06)."""
+    if roster.wait_ms is not None:
+        return roster.wait_ms
+    return max(group.rebalance_timeout_ms, member.rebalance_timeout_ms if member is not None else 0)
+
+
+def is_over(step: Step, group: ClassicGroup) -> bool:
+    """Whether joins are held that have nobody left to wait for, as after a change of the settings."""
+    roster = roster_of(step.state, group.group_id)
+    return bool(group.held) and (roster is None or not _missing(roster, group))
+
+
+def take_in(step: Step, group: ClassicGroup) -> None:
+    """Make the held joins members of a group that has begun to rebalance."""
+    if not group.held:
+        return
+    joiners, group.held = group.held, {}
+    step.cancel(hold_timer(group))
+    for member in joiners.values():
+        # Members that came back meanwhile may have brought other protocols than when this one asked.
+        if not group.supports(member.protocol_type, member.protocols):
+            _refuse(step, member, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            continue
+        member.is_new = True
+        group.add(member)
+        step.arm(session_timer(group, member.member_id), step.config.new_member_timeout_ms)
+
+
+def let_go(step: Step, group: ClassicGroup, leaver: MemberIdentity) -> bool:
+    """Refuse a held join whose instance id is removed; whether there was one."""
+    member = group.held.get(leaver.group_instance_id or "")
+    if member is None or leaver.member_id not in ("", member.member_id):
+        return False
+    assert member.instance_id is not None
+    _refuse_held(step, group, member.instance_id, ErrorCode.UNKNOWN_MEMBER_ID)
+    if not group.held:
+        step.cancel(hold_timer(group))
+    return True
+
+
+def send_back(step: Step, group: ClassicGroup, code: ErrorCode) -> None:
+    """Refuse every held join."""
+    for instance_id in list(group.held):
+        _refuse_held(step, group, instance_id, code)
+
+
+def _missing(roster: Roster, group: ClassicGroup, *joining: str) -> bool:
+    return bool(roster.missing({*group.static, *group.held, *joining}))
+
+
+def _refuse_held(step: Step, group: ClassicGroup, instance_id: str, code: ErrorCode) -> None:
+    member = group.held.pop(instance_id, None)
+    if member is not None:
+        _refuse(step, member, code)
+
+
+def _refuse(step: Step, member: ClassicMember, code: ErrorCode) -> None:
+    if member.join is not None:
+        step.answer(member.join, refused_join(code, member.member_id))
+        member.join = None

@@ -1,0 +1,197 @@
+"""Hot standbys of a classic group with a target size: idle members that take a lost one's place (SM-83).
+
+Of the consumer protocol type only, as the coordinator must read and write assignments for it (OC-07). The
+client that leads is sent the active members alone, so the others get no partitions. Who comes once the target
+size is reached joins without a rebalance. When an active member is gone for good, the standby that has waited
+longest inherits its assignment: it alone is told to rejoin, at the generation that is. Its assignment is
+written when it fetches it; a coordinator that is loaded in between finds partitions that nobody has, and
+rebalances. Whatever does not fit ends in the rebalance that Kafka would make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kgroup.coordinator.classic.answers import joined
+from kgroup.coordinator.classic.group import CONSUMER, SKIP_ASSIGNMENT_SINCE, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.classic.timers import renew_session
+from kgroup.coordinator.roster import roster_of
+from kgroup.coordinator.state import Step
+from kgroup.domain import TopicPartition
+from kgroup.errors import DecodeError
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kgroup.protocol.subscription import Assignment, Subscription, subscribed_topics, version_of
+
+
+def idle_members(step: Step, group: ClassicGroup) -> frozenset[str]:
+    """The members beyond the target size: not those that have partitions, and then whoever came last."""
+    size = _target_size(step, group)
+    if size is None or len(group.members) <= size:
+        return frozenset()
+    try:
+        owning = {m.member_id for m in group.members.values() if _owns_now(group, m)}
+    except DecodeError:
+        return frozenset()
+    had = {
+        name
+        for stored in group.committed.members
+        if _partitions(stored.assignment)
+        for name in (stored.member_id, stored.group_instance_id)
+        if name is not None
+    }
+    # Those that had partitions before, then in the order in which they came (OC-07).
+    ranked = sorted(group.members.values(), key=lambda m: m.member_id not in had and m.instance_id not in had)
+    # A cooperative member gives up what it owns only in a rebalance that the leader sees it in: were it left
+    # out, another would get its partitions while it still reads them.
+    active = owning | {m.member_id for m in ranked[:size]}
+    return frozenset(group.members.keys() - active)
+
+
+def admit(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse | None:
+    """Take a member in as a standby, if the group has its active ones and needs no rebalance; else None."""
+    size = _target_size(step, group)
+    if size is None or group.state is not ClassicState.STABLE:
+        return None
+    owners = sum(bool(_partitions(m.assignment)) for m in group.members.values()) + len(group.heirs)
+    topics = group.subscribed_topics()
+    if owners < size or topics is None or group.protocol not in {p.name for p in member.protocols}:
+        return None
+    try:
+        # Topics that nobody has read yet need an assignment, which only a leader can make.
+        if not set(_topics(group, member)) <= topics:
+            return None
+        member.assignment = _encoded(group, member, Assignment())
+    except DecodeError:
+        return None
+    group.add(member)
+    renew_session(step, group, member)
+    step.records.append(group.record_of_now(group.leader))
+    return joined(group, member.member_id, to_leader=False)
+
+
+def take_over(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]) -> bool:
+    """Have standbys inherit what members that have just been removed were assigned; False, if not all of it.
+
+    Then nothing has been done, and the group must rebalance.
+    """
+    if _target_size(step, group) is None or group.state is not ClassicState.STABLE or not group.members:
+        return False
+    idle = [
+        m for m in group.members.values() if not _partitions(m.assignment) and m.member_id not in group.heirs
+    ]
+    heirs: dict[str, bytes] = {}
+    for lost in gone:
+        assigned = group.heirs.get(lost.member_id, lost.assignment)
+        if not _partitions(assigned):
+            continue
+        heir = next((m for m in idle if _covers(group, m, assigned)), None)
+        if heir is None:
+            return False
+        idle.remove(heir)
+        heirs[heir.member_id] = _encoded(group, heir, Assignment.decode(assigned))
+    leader = group.leader
+    if leader not in group.members:
+        # A leader must learn that it leads, and the only member that is told anything is an heir.
+        leader = next(iter(heirs), None)
+        if leader is None:
+            return False
+    for lost in gone:
+        group.heirs.pop(lost.member_id, None)
+    group.heirs |= heirs
+    step.records.append(group.record_of_now(leader))
+    return True
+
+
+def rejoin(
+    step: Step, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest
+) -> JoinGroupResponse | None:
+    """Let an heir join the present generation; None where it asks for more, and the group must rebalance."""
+    if member.member_id not in group.heirs or group.state is not ClassicState.STABLE:
+        return None
+    leads = group.leader == member.member_id
+    # Before KIP-814 a leader cannot be told that it leads and has nothing to compute.
+    if (leads and step.version < SKIP_ASSIGNMENT_SINCE) or not _asks_for_the_same(group, member, request):
+        return None
+    response = joined(group, member.member_id, to_leader=leads)
+    response.skip_assignment = leads  # type: ignore[misc]
+    return response
+
+
+def inherit(step: Step, group: ClassicGroup, member: ClassicMember) -> bytes:
+    """The member's assignment in a Stable group; an heir's is written as it is fetched."""
+    inherited = group.heirs.pop(member.member_id, None)
+    if inherited is not None:
+        member.assignment = inherited
+        step.records.append(group.record_of_now(group.leader))
+    return member.assignment
+
+
+def left_out(group: ClassicGroup) -> dict[str, bytes]:
+    """What the members get to which the leader was not to assign: no partitions, in readable bytes."""
+    idle = (group.members[member_id] for member_id in group.idle if member_id in group.members)
+    return {member.member_id: _encoded(group, member, Assignment()) for member in idle}
+
+
+def has_orphans(step: Step, group: ClassicGroup) -> bool:
+    """Whether partitions are nobody's, as an heir had not fetched them before the restart."""
+    if _target_size(step, group) is None or group.state is not ClassicState.STABLE:
+        return False
+    given = {partition for m in group.members.values() for partition in _partitions(m.assignment)}
+    by_name = step.state.image.by_name
+    return any(
+        TopicPartition(name, number) not in given
+        for name in group.subscribed_topics() or ()
+        if name in by_name
+        for number in range(by_name[name].partitions)
+    )
+
+
+def _target_size(step: Step, group: ClassicGroup) -> int | None:
+    if group.protocol_type != CONSUMER:
+        return None
+    roster = roster_of(step.state, group.group_id)
+    return None if roster is None else roster.target_size
+
+
+def _partitions(assignment: bytes) -> Iterable[TopicPartition]:
+    """The partitions in an assignment; none in one that cannot be read."""
+    try:
+        return Assignment.decode(assignment).partitions
+    except DecodeError:
+        return ()
+
+
+def _topics(group: ClassicGroup, member: ClassicMember) -> tuple[str, ...]:
+    return subscribed_topics(member.metadata(group.protocol))
+
+
+def _owns_now(group: ClassicGroup, member: ClassicMember) -> bool:
+    return bool(Subscription.decode(member.metadata(group.protocol)).owned)
+
+
+def _covers(group: ClassicGroup, member: ClassicMember, assigned: bytes) -> bool:
+    """Whether the member could go on with the assignment, in which its assignor keeps nothing of its own."""
+    try:
+        lost, topics = Assignment.decode(assigned), set(_topics(group, member))
+    except DecodeError:
+        return False
+    return not lost.user_data and all(partition.topic in topics for partition in lost.partitions)
+
+
+def _encoded(group: ClassicGroup, member: ClassicMember, assignment: Assignment) -> bytes:
+    return assignment.encode(version_of(member.metadata(group.protocol)))
+
+
+def _asks_for_the_same(group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest) -> bool:
+    """Whether the join names the protocols and topics that the member is known by.
+
+    The bytes differ all the same: a subscription tells the generation since its version 2 (KIP-792).
+    """
+    if [p.name for p in request.protocols] != [p.name for p in member.protocols]:
+        return False
+    asked = next((p.metadata for p in request.protocols if p.name == group.protocol), b"")
+    try:
+        return set(subscribed_topics(asked)) == set(_topics(group, member))
+    except DecodeError:
+        return False

@@ -1,0 +1,38 @@
+"""The timers of classic groups and their members."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.timer_kinds import TimerKind
+from kgroup.timers import TimerKey
+
+
+class InitialDelay(NamedTuple):
+    """The join timer of a group that was empty: how long this delay is, and how much may follow it."""
+
+    delay_ms: int
+    left_ms: int
+
+
+def session_timer(group: ClassicGroup, member_id: str) -> TimerKey:
+    return TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member_id)
+
+
+def join_timer(group: ClassicGroup) -> TimerKey:
+    return TimerKey(TimerKind.CLASSIC_JOIN, group.group_id)
+
+
+def sync_timer(group: ClassicGroup) -> TimerKey:
+    return TimerKey(TimerKind.CLASSIC_SYNC, group.group_id)
+
+
+def hold_timer(group: ClassicGroup) -> TimerKey:
+    return TimerKey(TimerKind.CLASSIC_HOLD, group.group_id)
+
+
+def renew_session(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
+    """Start the member's session timeout anew: it has just shown that it lives."""
+    step.arm(session_timer(group, member.member_id), member.session_timeout_ms)

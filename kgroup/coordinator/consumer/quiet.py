@@ -1,0 +1,66 @@
+"""Heartbeats that say what they said last time, to a group that is as it was: nearly all that there are.
+
+Such a one keeps its member alive and changes nothing else, so its answer is the last one's. What an answer
+depends on is compared, by identity where it can be: the request (hosts give the same bytes as the same
+object), the member, the epochs, the topics, the settings. Anything else is carried out as ever.
+"""
+
+from __future__ import annotations
+
+from kgroup.coordinator.consumer.group import ConsumerGroup, Quiet
+from kgroup.coordinator.consumer.member import ConsumerMember, MemberState
+from kgroup.coordinator.consumer.subscription import metadata_expired
+from kgroup.coordinator.consumer.timers import renew_session
+from kgroup.coordinator.group_settings import heartbeat_interval_ms
+from kgroup.coordinator.state import Step
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+def said_before(
+    step: Step, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | None:
+    """The answer to a heartbeat that changes nothing, its member's session renewed; None for any other."""
+    quiet = group.quiet.get(request.member_id)
+    if (
+        quiet is None
+        or quiet.request is not request
+        or quiet.member is not group.members.get(request.member_id)
+        or quiet.client_host != step.client_host
+        or quiet.client_id != step.client_id
+        or not _is_settled(step, group, quiet.member)
+        or quiet.response.heartbeat_interval_ms != heartbeat_interval_ms(step.state, group.group_id)
+    ):
+        return None
+    renew_session(step, group.group_id, quiet.member)
+    return quiet.response
+
+
+def note(
+    step: Step,
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    member: ConsumerMember,
+    response: ConsumerGroupHeartbeatResponse,
+) -> None:
+    """Remember a heartbeat after which the member is what it was before, if the next one may be answered so.
+
+    Not the join of a member, nor an answer with an assignment; with client-side assignors answers depend on
+    more.
+    """
+    plain = request.member_epoch > 0 and response.assignment is None
+    if plain and not step.config.client_assignors and not step.records and _is_settled(step, group, member):
+        group.quiet[member.member_id] = Quiet(request, step.client_id, step.client_host, member, response)
+
+
+def _is_settled(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether neither the group nor the member has anywhere to go."""
+    # Patterns are resolved anew from time to time, which any member's heartbeat sets off.
+    return (
+        not group.by_regex
+        and member.current.state is MemberState.STABLE
+        and member.current.epoch == group.assignment_epoch == group.epoch
+        and not metadata_expired(step, group)
+    )

@@ -1,0 +1,60 @@
+"""Tombstones of groups with targets: believed in Kafka's order only, member by member and for the group.
+
+A consumer group and a streams group are deleted alike: assignments, targets, the target epoch, members, the
+group. Anything left over would be adopted by the next group of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kgroup.coordinator.inconsistency import InconsistentLog
+from kgroup.domain import NO_EPOCH
+
+
+class Epoched(Protocol):
+    """A member, as far as its own removal goes."""
+
+    @property
+    def epoch(self) -> int: ...
+
+
+class Targeted(Protocol):
+    """A group, as far as its removal goes."""
+
+    group_id: str
+    assignment_epoch: int
+    assignment_timestamp_ms: int
+
+    @property
+    def members(self) -> Mapping[str, Epoched]: ...
+    @property
+    def targets(self) -> Mapping[str, object]: ...
+    def drop_member(self, member_id: str) -> None: ...
+
+
+def member_removed(group: Targeted, member_id: str) -> None:
+    """Forget a member; InconsistentLog while its assignment or its target is there."""
+    member = group.members.get(member_id)
+    # Compaction may have removed what came before: a tombstone for nobody is no error.
+    if member is None:
+        return
+    if member.epoch != NO_EPOCH or member_id in group.targets:
+        raise InconsistentLog(
+            f"member {member_id} of group {group.group_id} is removed before its assignment and target are"
+        )
+    group.drop_member(member_id)
+
+
+def target_epoch_removed(group: Targeted) -> None:
+    """Forget the target epoch; InconsistentLog while there are targets of it."""
+    if group.targets:
+        raise InconsistentLog(f"the target epoch of group {group.group_id} is removed before its targets are")
+    group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0
+
+
+def refuse_if_not_last(group: Targeted) -> None:
+    """InconsistentLog for the group's own tombstone while anything of it is left."""
+    if group.members or group.targets or group.assignment_epoch != NO_EPOCH:
+        raise InconsistentLog(f"group {group.group_id} is deleted before its members and targets are")

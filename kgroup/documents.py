@@ -1,0 +1,52 @@
+"""Models as JSON objects: the same as `dataclasses.asdict`, made for a million of them."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from operator import attrgetter
+
+from kgroup.domain import Document
+
+PLAIN = frozenset({int, str, bool, float, type(None)})
+"""The types that JSON has itself."""
+_READERS: dict[type, tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]] | None] = {}
+
+
+def document(model: object) -> Document:
+    """The fields of a dataclass by name, and those of the models in it, as `dataclasses.asdict` has them."""
+    made = _plain(model)
+    assert isinstance(made, dict)
+    return made
+
+
+def _plain(value: object) -> object:
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is tuple or kind is list:
+        return [_plain(each) for each in value]  # type: ignore[attr-defined]
+    reader = _READERS[kind] if kind in _READERS else _reader_of(kind)
+    if reader is not None:
+        names, read = reader
+        values = read(value)
+        made = dict(zip(names, values, strict=True))
+        for name, each in made.items():
+            if type(each) not in PLAIN:
+                made[name] = _plain(each)
+        return made
+    if isinstance(value, tuple | list | set | frozenset):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+def _reader_of(kind: type) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]] | None:
+    """How the fields of a dataclass are read in one go; None for any other type."""
+    if not is_dataclass(kind):
+        _READERS[kind] = None
+        return None
+    names = tuple(field.name for field in fields(kind))
+    getter = attrgetter(*names)
+    read = getter if len(names) > 1 else lambda value: (getter(value),)
+    _READERS[kind] = names, read
+    return names, read

@@ -1,0 +1,150 @@
+"""Members that come, change and go, and rebalances that end: events that groups of every kind share."""
+
+from __future__ import annotations
+
+from kgroup.domain import MemberStatus
+from kgroup.history.fold import applications
+from kgroup.history.fold.events import Kind, duration_text, partitions_text
+from kgroup.history.fold.explain import Membership, labels, silent_since, way_out
+from kgroup.history.fold.step import Carry, GroupStep
+from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
+
+_TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
+
+
+def tell_members(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Who came, who went, who took a place over, in this order."""
+    tell_joined(step, members)
+    tell_gone(step, carry, members)
+
+
+def tell_gone(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Who went, and who took the place of another."""
+    for member in members.left:
+        tell_left(step, member, carry)
+    tell_replaced(step, members)
+
+
+def tell_joined(step: GroupStep, members: Membership) -> None:
+    """Members that were not there before."""
+    for member in members.joined:
+        speaks = " (classic member)" if step.after.kind == CONSUMER and member.protocol == CLASSIC else ""
+        where = f" from {member.host.lstrip('/')}" if member.host else ""
+        known = f" as client {member.client_id}" if member.client_id and not member.instance_id else ""
+        of = f", process {member.streams.process_id}" if member.streams is not None else ""
+        step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}{of}", member)
+
+
+def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
+    """A member that is gone, with what it held."""
+    held = f", held {partitions_text(member.holds)}" if member.holds else ""
+    if member.streams is not None:
+        held = f", held {member.streams.holds.text}"
+    elif share := applications.share(step.before, member):
+        held += f" ({share})"
+    since = carry.revoking.pop(member.member_id, None)
+    if since is not None:
+        # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
+        due = partitions_text(member.revoking) if member.streams is None else member.streams.revoking.text
+        held += f", had to give up {due} for {_ago(step, since)}"
+        if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
+            held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
+    step.tell(
+        Kind.MEMBER_LEFT_OR_EXPIRED,
+        f"{member.label} is gone{held}",
+        member,
+        cause=way_out(member) + silent_since(member),
+        partitions=tuple(sorted(member.holds)),
+        proven=False,
+    )
+
+
+def _ago(step: GroupStep, since: int) -> str:
+    return duration_text(max(0, step.timestamp_ms - since))
+
+
+def tell_replaced(step: GroupStep, members: Membership) -> None:
+    """Members that took the place of others with their instance ids."""
+    for old, new in members.replaced:
+        # Only a member that left for now (epoch -2, CP-15) is known to be gone; else two processes may share
+        # the id, and the newer fences the older (KIP-345; SM-33).
+        away = old.state == MemberStatus.LEFT
+        if old.protocol != new.protocol:
+            how = f"now speaks the {new.protocol} protocol, under a new member id"
+        elif away:
+            how = "came back under a new member id"
+        else:
+            how = "has a new member id; whoever still uses the old one is fenced"
+        step.tell(
+            Kind.MEMBER_REPLACED,
+            f"{new.label} {how}",
+            new,
+            cause=None if away else _TAKEN_OVER,
+            proven=away,
+            partitions=tuple(sorted(new.holds)),
+        )
+
+
+def tell_settings(step: GroupStep, members: Membership) -> None:
+    """Other subscriptions, clients, hosts, racks and assignors."""
+    for _, new in members.resubscribed:
+        now = ", ".join(new.topics) or "no topics"
+        regex = f", regex {new.regex}" if new.regex else ""
+        step.tell(Kind.SUBSCRIPTION_CHANGED, f"{new.label} subscribes to {now}{regex}", new)
+    for old, new in members.kept:
+        # Without a client id record 5 has not been read: the member's first one updates nothing.
+        if (old.client_id, old.host, old.rack_id) != (new.client_id, new.host, new.rack_id) and old.client_id:
+            text = f"{new.label} is {new.client_id} on {new.host.lstrip('/')} now"
+            step.tell(Kind.MEMBER_UPDATED, text, new)
+    before, after = step.before.assignor, step.after.assignor
+    if before != after and before and after:
+        step.tell(Kind.ASSIGNOR_CHANGED, f"assignor {before} → {after}")
+
+
+def tell_regressed(step: GroupStep) -> bool:
+    """Tell an epoch that went back: nothing but lost or foreign records explains it."""
+    if step.after.epoch >= step.before.epoch or step.before.kind != step.after.kind:
+        return False
+    step.tell(
+        Kind.EPOCH_REGRESSED,
+        f"suspicious: the group's epoch went back from {step.before.epoch} to {step.after.epoch}",
+        suspicious=True,
+    )
+    return True
+
+
+def count_revoking(step: GroupStep, carry: Carry, member: RecordedMember) -> None:
+    """Note since when a member has to give something up."""
+    # Counted from the first record on: further epochs do not give a member more time (CP-17).
+    if member.state == MemberStatus.REVOKING:
+        carry.revoking.setdefault(member.member_id, step.timestamp_ms)
+    else:
+        carry.revoking.pop(member.member_id, None)
+
+
+def tell_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
+    """The group converged (`how`: and with what), or lost its last member."""
+    after = step.after
+    if not after.members:
+        if step.before.members:
+            carry.started.clear()
+            gone = labels(step.before.members.values())
+            step.tell(Kind.GROUP_EMPTIED, "no members left", cause=f"{gone} left or expired", proven=False)
+        return
+    # Without a start on record (in a gap, or before a conversion) there is no rebalance to complete.
+    if not after.converged or not carry.started:
+        return
+    first, cause = carry.started[0], "; then ".join(dict.fromkeys(c for _, _, c in carry.started))
+    took = max(0, step.timestamp_ms - first[1])
+    carry.started.clear()
+    carry.conversion = None
+    step.tell(
+        Kind.REBALANCE_COMPLETED,
+        f"{_all(len(after.members))} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
+        cause=cause,
+        unowned=step.unowned,
+    )
+
+
+def _all(count: int) -> str:
+    return "the only member" if count == 1 else f"all {count} members"

@@ -1,0 +1,209 @@
+"""The difference between two states of a streams group → the events that tell it (KIP-1071)."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from kgroup.domain import MemberStatus
+from kgroup.history.fold.comings import (
+    count_revoking,
+    tell_finished,
+    tell_members,
+    tell_regressed,
+    tell_settings,
+)
+from kgroup.history.fold.events import Kind
+from kgroup.history.fold.explain import Membership, labels
+from kgroup.history.fold.step import Carry, Fields, GroupStep
+from kgroup.history.fold.tasks import StreamsClient, TaskSets
+from kgroup.history.fold.view import STREAMS, RecordedMember, StreamsView, View
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
+
+SHOWN = 8
+
+
+def tell_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """All events of a step of a streams group, in the order in which they make sense to a reader."""
+    before, after = step.before, step.after
+    tell_regressed(step)
+    tell_members(step, carry, members)
+    tell_settings(step, members)
+    updated = _updated(step, members)
+    _group(step)
+    if after.epoch > before.epoch or before.kind != STREAMS:
+        cause, proven = _cause(step, members, updated)
+        if cause == _TOPICS:
+            step.tell(Kind.TOPICS_CHANGED, "the metadata of the topology's topics changed", cause=cause)
+        carry.started.append((step.first_offset, step.timestamp_ms, cause))
+        epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
+        step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+    if _targeted(before, after):
+        _target(step)
+    _reconciliation(step, carry, members)
+    ready = after.streams is None or after.streams.is_ready
+    tell_finished(step, carry, "" if ready else ", with no tasks: the topology is not ready")
+
+
+def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
+    """Tell what members say of themselves anew; those that did."""
+    found = []
+    for old, new in (*members.kept, *members.replaced):
+        # Without a process id record 19 has not been read: the member's first one updates nothing.
+        if old.streams is None or new.streams is None or not old.streams.process_id:
+            continue
+        if told := _differences(old.streams, new.streams):
+            step.tell(Kind.MEMBER_UPDATED, f"{new.label}: {', '.join(told)}", new)
+        if told or (old.client_id, old.host, old.rack_id, old.rebalance_timeout_ms) != (
+            new.client_id,
+            new.host,
+            new.rack_id,
+            new.rebalance_timeout_ms,
+        ):
+            found.append(new)
+    return found
+
+
+def _differences(old: StreamsClient, new: StreamsClient) -> list[str]:
+    pairs = (
+        ("process", old.process_id, new.process_id),
+        ("topology epoch", old.topology_epoch, new.topology_epoch),
+        ("endpoint", old.endpoint, new.endpoint),
+        ("client tags", _settings_text(old.tags), _settings_text(new.tags)),
+    )
+    return [f"{what} {before} → {after}" for what, before, after in pairs if before != after]
+
+
+def _settings_text(settings: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in settings) or "none"
+
+
+def _group(step: GroupStep) -> None:
+    """What the records 17 and 23 say anew of the group: its topology, whether that can run, its settings."""
+    before, after = (
+        step.before.streams or StreamsView(validated_epoch=-1),
+        step.after.streams or StreamsView(),
+    )
+    if before.topology != after.topology:
+        step.tell(Kind.TOPOLOGY_SET, _topology_text(before.topology, after.topology))
+    if after.topology is not None and after.is_ready and not before.is_ready:
+        step.tell(
+            Kind.TOPOLOGY_READY, f"all topics that topology epoch {after.topology.epoch} needs are there"
+        )
+    # A group that begins without its topics tells so too: nothing of it runs.
+    elif after.topology is not None and not after.is_ready and (before.is_ready or before.topology is None):
+        step.tell(
+            Kind.TOPOLOGY_NOT_READY,
+            f"nothing of topology epoch {after.topology.epoch} can run",
+            cause="topics are missing or wrongly partitioned: which, the records do not tell",
+        )
+    if before.configs != after.configs and step.before.kind == STREAMS:
+        was, now = _settings_text(before.configs), _settings_text(after.configs)
+        step.tell(Kind.SETTINGS_CHANGED, f"targets are made with {now}, before with {was}")
+
+
+def _topology_text(before: StreamsGroupTopologyValue | None, after: StreamsGroupTopologyValue | None) -> str:
+    if after is None:
+        return "the group has no topology any more"
+    was = f"epoch {before.epoch} → {after.epoch}" if before is not None else f"epoch {after.epoch}"
+    parts = [f"{p.subtopology_id} reads {', '.join(sources_of(p)) or 'nothing'}" for p in after.subtopologies]
+    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+    return f"topology {was}: {'; '.join(parts[:SHOWN])}{more}"
+
+
+_TOPICS = "the metadata of the topology's topics changed (created, deleted, more partitions or racks)"
+
+
+def _cause(step: GroupStep, members: Membership, updated: list[RecordedMember]) -> tuple[str, bool]:
+    """What set off a rebalance, from what changed with it; False when the records leave it open."""
+    before, after = step.before, step.after
+    found = []
+    if members.joined:
+        found.append(f"{labels(members.joined)} joined")
+    if members.left:
+        found.append(f"{labels(members.left)} left or expired")
+    if members.replaced:
+        found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
+    if updated:
+        found.append(f"{labels(updated)} came with other metadata")
+    found += _group_causes(before, after)
+    if found:
+        return "; ".join(found), True
+    if before.metadata_hash != after.metadata_hash:
+        return _TOPICS, True
+    return (
+        "members, topology, topics and settings are as before: a member rejoined, or the records do not tell",
+        False,
+    )
+
+
+def _group_causes(before: View, after: View) -> list[str]:
+    was, now = before.streams, after.streams
+    if was is None or now is None:
+        return []
+    found = []
+    if was.topology is not None and was.topology != now.topology:
+        found.append("the topology changed")
+    if was.is_ready != now.is_ready:
+        found.append(
+            "the topics are all there now"
+            if now.is_ready
+            else "topics are missing now, or wrongly partitioned"
+        )
+    if was.configs != now.configs:
+        found.append("the group's settings changed")
+    return found
+
+
+def _targeted(before: View, after: View) -> bool:
+    """Whether a target was computed: until the first one is, the group's epoch of it is only assumed."""
+    had = before.streams is not None and before.streams.has_target
+    has = after.streams is not None and after.streams.has_target
+    return has and (not had or after.assignment_epoch > before.assignment_epoch)
+
+
+def _target(step: GroupStep) -> None:
+    parts = [f"{m.label} {_of(m).target.text}" for m in step.after.members.values()]
+    if parts:
+        shown = "; ".join(sorted(parts)[:SHOWN]) + ("; …" if len(parts) > SHOWN else "")
+        step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
+
+
+def _of(member: RecordedMember | None) -> StreamsClient:
+    return (member.streams if member is not None else None) or StreamsClient()
+
+
+def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Each member's step towards its target, with the partitions that are read again."""
+    old = {new.member_id: old for old, new in chain(members.kept, members.replaced)}
+    for member in sorted(step.after.members.values(), key=lambda m: m.label):
+        was = old.get(member.member_id)
+        if was is member:
+            continue
+        holds = member.holds
+        got = tuple(sorted(u for u in step.unowned if any(p == u[:2] for p in holds)))
+        more: Fields = {"unowned": got, "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
+        count_revoking(step, carry, member)
+        # One that rejoins as it was begins at epoch 0 again; only a lower epoch above 0 is a step back.
+        if was is not None and 0 < member.epoch < was.epoch:
+            text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
+            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
+        elif was is None or _place(was) != _place(member):
+            _moved(step, member, _of(was), more)
+
+
+def _place(member: RecordedMember) -> tuple[MemberStatus, int, TaskSets]:
+    return member.state, member.epoch, _of(member).holds
+
+
+def _moved(step: GroupStep, member: RecordedMember, was: StreamsClient, more: Fields) -> None:
+    now = _of(member)
+    given = was.holds - now.holds
+    gave = f", gave up {given.text}" if given else ""
+    if member.state == MemberStatus.REVOKING:
+        step.tell(Kind.MEMBER_REVOKING, f"{member.label} has to give up {now.revoking.text}", member, **more)
+    elif member.state == MemberStatus.WAITING:
+        text = f"{member.label} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
+        step.tell(Kind.MEMBER_WAITING, text, member, **more)
+    elif member.state == MemberStatus.STABLE and member.epoch > 0:
+        text = f"{member.label} has {now.has.text} at epoch {member.epoch}{gave}"
+        step.tell(Kind.MEMBER_RECONCILED, text, member, **more)

@@ -1,0 +1,140 @@
+"""The records of a streams group, the newest of each key, and the members they make (KIP-1071)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.history.fold.newest import known, put
+from kgroup.history.fold.stored import restored
+from kgroup.history.fold.tasks import NO_TASKS, StreamsClient, Task, read_by, tasks_of
+from kgroup.history.fold.view import STREAMS, RecordedMember, StreamsView
+from kgroup.protocol import streams_records as r
+from kgroup.protocol.record_kinds import RecordValue
+
+_STATES = {1: MemberStatus.STABLE, 2: MemberStatus.REVOKING, 3: MemberStatus.WAITING}
+
+
+@dataclass(slots=True)
+class StreamsRecords:
+    """What the records of the types 17 to 23 say of one group; all empty for a group of another kind."""
+
+    group: r.StreamsGroupMetadataValue | None = None
+    target_epoch: r.StreamsGroupTargetAssignmentMetadataValue | None = None
+    topology: r.StreamsGroupTopologyValue | None = None
+    clients: dict[str, r.StreamsGroupMemberMetadataValue] = field(default_factory=dict)
+    targets: dict[str, r.StreamsGroupTargetAssignmentMemberValue] = field(default_factory=dict)
+    currents: dict[str, r.StreamsGroupCurrentMemberAssignmentValue] = field(default_factory=dict)
+
+    __setstate__ = restored
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the group is one of streams: as long as its epoch or a member is on record."""
+        return self.group is not None or bool(self.clients or self.currents)
+
+    def replay(self, key: r.StreamsKey, value: RecordValue | None) -> frozenset[str]:
+        """Take in one record; the members that are to be made anew."""
+        if isinstance(key, r.StreamsGroupMetadataKey):
+            self.group = known(r.StreamsGroupMetadataValue, value)
+        elif isinstance(key, r.StreamsGroupTargetAssignmentMetadataKey):
+            self.target_epoch = known(r.StreamsGroupTargetAssignmentMetadataValue, value)
+        elif isinstance(key, r.StreamsGroupTopologyKey):
+            self.topology = known(r.StreamsGroupTopologyValue, value)
+            return frozenset(self.ids)
+        elif isinstance(key, r.StreamsGroupMemberMetadataKey):
+            put(self.clients, key.member_id, known(r.StreamsGroupMemberMetadataValue, value))
+            return frozenset((key.member_id,))
+        elif isinstance(key, r.StreamsGroupTargetAssignmentMemberKey):
+            put(self.targets, key.member_id, known(r.StreamsGroupTargetAssignmentMemberValue, value))
+            return frozenset((key.member_id,))
+        elif isinstance(key, r.StreamsGroupCurrentMemberAssignmentKey):
+            put(self.currents, key.member_id, known(r.StreamsGroupCurrentMemberAssignmentValue, value))
+            return frozenset((key.member_id,))
+        return frozenset()
+
+    @property
+    def ids(self) -> set[str]:
+        """The ids of all members."""
+        return self.clients.keys() | self.currents.keys()
+
+    def member(self, member_id: str) -> RecordedMember | None:
+        """A member as its records make it; None if none of it is left."""
+        told, now = self.clients.get(member_id), self.currents.get(member_id)
+        if told is None and now is None:
+            return None
+        client = self._client(member_id)
+        return RecordedMember(
+            member_id=member_id,
+            instance_id=told.instance_id if told is not None else None,
+            client_id=told.client_id if told is not None else "",
+            host=told.client_host if told is not None else "",
+            protocol=STREAMS,
+            epoch=now.member_epoch if now is not None else -1,
+            state=_STATES.get(now.state, MemberStatus.UNKNOWN) if now is not None else MemberStatus.JOINING,
+            rack_id=told.rack_id if told is not None else None,
+            previous_epoch=now.previous_member_epoch if now is not None else -1,
+            rebalance_timeout_ms=told.rebalance_timeout_ms if told is not None else -1,
+            assigned=read_by(self.topology, client.has.active),
+            revoking=read_by(self.topology, client.revoking.active),
+            target=read_by(self.topology, client.target.active),
+            assignment_epochs=self._epochs(now),
+            streams=client,
+        )
+
+    def _client(self, member_id: str) -> StreamsClient:
+        told, now = self.clients.get(member_id), self.currents.get(member_id)
+        target = self.targets.get(member_id)
+        at = told.user_endpoint if told is not None else None
+        return StreamsClient(
+            process_id=told.process_id if told is not None else "",
+            topology_epoch=told.topology_epoch if told is not None else -1,
+            endpoint=f"{at.host}:{at.port}" if at is not None else None,
+            tags=tuple((tag.key, tag.value) for tag in told.client_tags) if told is not None else (),
+            has=NO_TASKS if now is None else tasks_of(now.active_tasks, now.standby_tasks, now.warmup_tasks),
+            revoking=NO_TASKS
+            if now is None
+            else tasks_of(
+                now.active_tasks_pending_revocation,
+                now.standby_tasks_pending_revocation,
+                now.warmup_tasks_pending_revocation,
+            ),
+            target=NO_TASKS
+            if target is None
+            else tasks_of(target.active_tasks, target.standby_tasks, target.warmup_tasks),
+        )
+
+    def _epochs(self, now: r.StreamsGroupCurrentMemberAssignmentValue | None) -> dict[TopicPartition, int]:
+        """The assignment epoch of each partition that an active task reads, else the member's."""
+        found: dict[TopicPartition, int] = {}
+        if now is None:
+            return found
+        for entry in (*now.active_tasks, *now.active_tasks_pending_revocation):
+            epochs = entry.assignment_epochs or ()
+            if len(epochs) != len(entry.partitions):
+                epochs = (max(now.member_epoch, 0),) * len(entry.partitions)
+            for number, epoch in zip(entry.partitions, epochs, strict=True):
+                places = read_by(self.topology, [Task(entry.subtopology_id, number)])
+                found |= dict.fromkeys(places, epoch)
+        return found
+
+    @property
+    def epoch(self) -> int:
+        # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
+        return self.group.epoch if self.group is not None else 1
+
+    @property
+    def assignment_epoch(self) -> int:
+        return self.target_epoch.assignment_epoch if self.target_epoch is not None else 1
+
+    @property
+    def view(self) -> StreamsView:
+        """What there is of the group beside epochs and members."""
+        group = self.group
+        configs = group.last_assignment_configs if group is not None else None
+        return StreamsView(
+            topology=self.topology,
+            validated_epoch=group.validated_topology_epoch if group is not None else 0,
+            configs=tuple((each.key, each.value) for each in configs or ()),
+            has_target=self.target_epoch is not None,
+        )

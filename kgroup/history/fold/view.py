@@ -1,0 +1,162 @@
+"""A group and its members at one moment, of whatever kind, as the records up to it make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.history.fold.stored import restored
+from kgroup.history.fold.tasks import StreamsClient
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue
+from kgroup.protocol.subscription import Subscription
+
+CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
+STREAMS, SHARE = "streams", "share"
+KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
+LEFT_FOR_NOW = -2
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedMember:
+    """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
+
+    `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
+    `revoking` (still held, to be given up); `target` is None where the group has none (classic).
+    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with and
+    `assignment` what it was given, as they came; `joined_with` is the metadata decoded: None if it is not the
+    consumer protocol's.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    protocol: str
+    epoch: int
+    state: MemberStatus
+    topics: tuple[str, ...] = ()
+    regex: str | None = None
+    rack_id: str | None = None
+    assignor: str | None = None
+    previous_epoch: int = -1
+    rebalance_timeout_ms: int = -1
+    session_timeout_ms: int = -1
+    assigned: frozenset[TopicPartition] = frozenset()
+    revoking: frozenset[TopicPartition] = frozenset()
+    target: frozenset[TopicPartition] | None = None
+    assignment_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    user_data: int = 0
+    """Bytes of user data in a classic assignment; an upgrade is refused when there are any."""
+    given: bytes | None = None
+    """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
+    metadata: bytes = b""
+    joined_with: Subscription | None = None
+    assignment: bytes = b""
+    streams: StreamsClient | None = None
+    """Of a member of a streams group; its partitions are then what its active tasks read, as far as told."""
+
+    __setstate__ = restored
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What a classic member still had when it joined the generation; an eager member has nothing then."""
+        return frozenset(self.joined_with.owned) if self.joined_with is not None else frozenset()
+
+    @property
+    def label(self) -> str:
+        """What people call it: the instance id, else a member id short enough to read."""
+        if self.instance_id:
+            return self.instance_id
+        short = self.member_id
+        return short if len(short) <= 24 else f"{short[:23]}…"
+
+    @property
+    def holds(self) -> frozenset[TopicPartition]:
+        """What nobody else may own: assigned, or not yet given up."""
+        return self.assigned | self.revoking
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsView:
+    """What a streams group has beside epochs and members.
+
+    `validated_epoch` is the topology epoch whose topics were all found as they must be, -1 for none;
+    `configs` are the settings that targets are made with; `has_target`: one was computed.
+    """
+
+    topology: StreamsGroupTopologyValue | None = None
+    validated_epoch: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+    has_target: bool = False
+
+    __setstate__ = restored
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all topics of the topology were found as they must be."""
+        return self.topology is not None and self.topology.epoch == self.validated_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
+
+    kind: str
+    epoch: int
+    assignment_epoch: int
+    metadata_hash: int
+    assignor: str | None
+    leader: str | None
+    state_timestamp_ms: int
+    members: Mapping[str, RecordedMember]
+    regexes: Mapping[str, tuple[str, ...]]
+    protocol_type: str
+    streams: StreamsView | None = None
+    unread: bool = False
+    """Whether some of its records were only counted: a share group's, and what an older version has left."""
+
+    __setstate__ = restored
+
+    @property
+    def state(self) -> str:
+        """The group's state as Kafka names it, as far as records tell: a classic rebalance leaves none."""
+        if not self.kind:
+            return "Dead"
+        if self.unread:
+            return "Unknown"
+        if not self.members:
+            return "Empty"
+        if self.kind == CLASSIC:
+            return "Stable"
+        if self.streams is not None and not self.streams.is_ready:
+            return "NotReady"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        return "Stable" if self.converged else "Reconciling"
+
+    @property
+    def converged(self) -> bool:
+        """Whether every member has reached the target of the newest group epoch."""
+        done = self.assignment_epoch
+        return self.epoch == done and all(
+            m.state == MemberStatus.STABLE and m.epoch == done for m in self.members.values()
+        )
+
+
+def renamed(view: View, names: Mapping[str, str]) -> View:
+    """The same moment with topic names for ids, as far as `names` (by the id's text) has them."""
+    return replace(view, members={m: _renamed(member, names) for m, member in view.members.items()})
+
+
+def _renamed(member: RecordedMember, names: Mapping[str, str]) -> RecordedMember:
+    def of(place: TopicPartition) -> TopicPartition:
+        return TopicPartition(names.get(place.topic, place.topic), place.partition)
+
+    return replace(
+        member,
+        assigned=frozenset(map(of, member.assigned)),
+        revoking=frozenset(map(of, member.revoking)),
+        target=None if member.target is None else frozenset(map(of, member.target)),
+        assignment_epochs={of(place): epoch for place, epoch in member.assignment_epochs.items()},
+    )

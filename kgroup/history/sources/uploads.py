@@ -1,0 +1,84 @@
+"""A capture at a URL: objects do not grow, so batches wait and become a segment of their own.
+
+    URL/topics.json                                    topic ids
+    URL/__consumer_offsets-7/00000000000000012345.log  a segment for each upload
+
+What waits when the process ends by force is not lost: the next capture begins behind the last object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.history.sources.capture import DAY_MS, PartitionCapture, last_batch
+from kgroup.history.sources.layout import is_segment
+from kgroup.history.sources.logs import TOPICS_FILE, topics_text
+from kgroup.storage.files import RemoteFile
+from kgroup.storage.location import Location
+from kgroup.storage.opening import open_store
+from kgroup.storage.options import StorageOptions
+
+OBJECT_BYTES = 16 << 20
+"""An object is put when there is so much for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """A folder at a URL to record into."""
+
+    place: Location
+    options: StorageOptions
+
+    def resume(self, partition: int) -> PartitionCapture:
+        folder = self.place / f"{OFFSETS_TOPIC}-{partition}"
+        found = UploadedPartition(folder, options=self.options)
+        listed = open_store(folder, self.options).walk(folder)
+        objects = [RemoteFile.of(each, self.options) for each in listed]
+        segments = sorted(file for file in objects if is_segment(file))
+        while segments and found.next_offset < 0:
+            with (last := segments.pop()).open() as file:
+                header, _ = last_batch(file, str(last))
+            if header is not None:
+                found.next_offset, found.day = header.last_offset + 1, header.max_timestamp_ms // DAY_MS
+        return found
+
+    def keep_names(self, names: Mapping[bytes, str]) -> None:
+        at = self.place / TOPICS_FILE
+        open_store(at, self.options).write(at, topics_text(names).encode())
+
+
+@dataclass(slots=True)
+class UploadedPartition(PartitionCapture):
+    """As `PartitionCapture`: a batch that was appended waits, until `flush` or until an object is full."""
+
+    options: StorageOptions = field(default_factory=StorageOptions)
+    _batches: list[bytes] = field(default_factory=list)
+    _for: Location | None = None
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._batches))
+
+    def _keep(self, batches: list[bytes], sync: bool) -> None:
+        assert isinstance(self.path, Location)
+        if self.path != self._for:
+            self.flush()
+            self._for = self.path
+        self._batches += batches
+        if self.waiting >= OBJECT_BYTES:
+            self.flush()
+            self.path = None
+
+    def flush(self) -> None:
+        if self._for is None or not self._batches:
+            return
+        data = b"".join(self._batches)
+        open_store(self._for, self.options).write(self._for, data)
+        self.bytes_kept += len(data)
+        self.batches += len(self._batches)
+        # The next batch begins an object of its own: this one is never written again.
+        if self.path == self._for:
+            self.path = None
+        self._batches, self._for = [], None

@@ -1,0 +1,233 @@
+"""A member of a streams group: one heartbeat API, by tasks (KIP-1071).
+
+Behaves as Kafka's own Streams client does towards the coordinator, except that the host confirms each
+revocation. Nothing is processed: what its active tasks read is what it owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from kgroup.domain import Topic, TopicPartition
+from kgroup.members.beating import COMMITS_FROM, JOIN_EPOCH, LEAVE_EPOCH, BeatingMember, Phase
+from kgroup.members.commits import NAMES_UNTIL, commit_request
+from kgroup.members.effects import (
+    Assigned,
+    Effect,
+    Lost,
+    NeedTopics,
+    Revoke,
+    Send,
+    sorted_partitions,
+)
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    TaskIds,
+    Topology,
+)
+from kgroup.protocol.streams_records import Endpoint, sources_of
+
+TaskIdsOf: TypeAlias = frozenset[tuple[str, int]]
+"""Tasks: subtopology and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Tasks by what they are for."""
+
+    active: TaskIdsOf = frozenset()
+    standby: TaskIdsOf = frozenset()
+    warmup: TaskIdsOf = frozenset()
+
+
+NOTHING = Given()
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What a member runs and where; threads of one process share the id, and the endpoint."""
+
+    process_id: str
+    topology: Topology
+    endpoint: Endpoint | None = None
+    rebalance_timeout_ms: int = 300_000
+
+
+class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
+    """See `GroupMember`. `member_id` is made by the client and kept for life; `tasks` are what it has now."""
+
+    def __init__(self, group_id: str, member_id: str, application: Application) -> None:
+        super().__init__()
+        self.group_id = group_id
+        self.member_id = member_id
+        self.application = application
+        self.tasks = NOTHING
+        self.statuses: tuple[int, ...] = ()
+        self._target = NOTHING
+        self._giving_up: TaskIdsOf = frozenset()
+        self._told: Given | None = None
+        self._sent: Given | None = None
+        self._topics: Mapping[str, Topic] = {}
+        self._endpoints = -1
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """See `GroupMember.owned`: task n reads partition n of each source topic that has so many."""
+        return self._read_by(self.tasks.active)
+
+    def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
+        """See `GroupMember.update_topics`. What its tasks read may be more or less with it."""
+        before = self.owned
+        self._topics = dict(topics)
+        after = self.owned
+        lost, added = sorted_partitions(before - after), sorted_partitions(after - before)
+        return [*([Lost(lost)] if lost else []), *([Assigned(added)] if added else [])]
+
+    def revoked(self, now_ms: int) -> list[Effect]:
+        """See `GroupMember.revoked`. Takes what the target adds and tells the coordinator at once."""
+        if self.phase is not Phase.REVOKING:
+            return []
+        self.tasks = replace(self.tasks, active=self.tasks.active - self._giving_up)
+        self.phase = Phase.STABLE
+        return self._reconcile(now_ms)
+
+    def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
+        """See `GroupMember.commit`."""
+        request = commit_request(self.group_id, self.epoch, self.member_id, None, offsets)
+        return [Send(request, min_version=COMMITS_FROM, max_version=NAMES_UNTIL)]
+
+    def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
+        """See `GroupMember.leave`. Kafka 4.3.1 has no static members in streams groups: it always goes."""
+        given_up, self.tasks = self.owned, NOTHING
+        effects: list[Effect] = [Revoke(sorted_partitions(given_up))] if given_up else []
+        if self.phase in (Phase.IDLE, Phase.DONE):
+            return [*effects, *self._gone()]
+        self.phase = Phase.LEAVING
+        self._wake_ms = None
+        return [*effects, self._send(self._request(LEAVE_EPOCH))]
+
+    def _request(self, epoch: int) -> StreamsGroupHeartbeatRequest:
+        """A heartbeat that tells nothing new."""
+        return StreamsGroupHeartbeatRequest(
+            group_id=self.group_id,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            endpoint_information_epoch=self._endpoints,
+        )
+
+    def _heartbeat(self) -> list[Effect]:
+        """Join with all there is to say; later say which tasks it has, where that has changed."""
+        request = self._request(self.epoch)
+        if self.epoch == JOIN_EPOCH:
+            said = self.application
+            request = replace(
+                request,
+                rebalance_timeout_ms=said.rebalance_timeout_ms,
+                topology=said.topology,
+                process_id=said.process_id,
+                user_endpoint=said.endpoint,
+                client_tags=(),
+            )
+        if self.epoch == JOIN_EPOCH or self._told != self.tasks:
+            request = replace(
+                request,
+                active_tasks=_listed(self.tasks.active),
+                standby_tasks=_listed(self.tasks.standby),
+                warmup_tasks=_listed(self.tasks.warmup),
+            )
+        self._sent = self.tasks
+        return [self._send(request)]
+
+    def _on_heartbeat(self, response: StreamsGroupHeartbeatResponse, now_ms: int) -> list[Effect]:
+        self._told = self._sent
+        self.epoch = response.member_epoch
+        self._endpoints = response.endpoint_information_epoch
+        self.statuses = tuple(status.status_code for status in response.status or ())
+        if response.active_tasks is not None:
+            self._target = Given(
+                _tasks(response.active_tasks),
+                _tasks(response.standby_tasks or ()),
+                _tasks(response.warmup_tasks or ()),
+            )
+        if self.phase in (Phase.JOINING, Phase.ACKNOWLEDGING):
+            self.phase = Phase.STABLE
+        beat = self._wake_at(now_ms + response.heartbeat_interval_ms)
+        return [*beat, *(self._reconcile(now_ms) if self.phase is Phase.STABLE else [])]
+
+    def _reconcile(self, now_ms: int) -> list[Effect]:
+        """Move one step from the tasks it has to the target: give up first, then take."""
+        if self.phase is not Phase.STABLE or self.tasks == self._target:
+            return self._acknowledge()
+        self._giving_up = self.tasks.active - self._target.active
+        going = self._read_by(self._giving_up)
+        if going:
+            # Copies hold nobody up: they are dropped, and the next heartbeat says so.
+            kept = self.tasks.standby & self._target.standby, self.tasks.warmup & self._target.warmup
+            self.tasks = Given(self.tasks.active, *kept)
+            self.phase = Phase.REVOKING
+            return [Revoke(sorted_partitions(going))]
+        before = self.owned
+        self.tasks = self._target
+        added = sorted_partitions(self.owned - before)
+        unseen = self._unseen()
+        asks: list[Effect] = [NeedTopics(unseen)] if unseen and self.tasks.active else []
+        return [*asks, *([Assigned(added)] if added else []), *self._acknowledge()]
+
+    def _acknowledge(self) -> list[Effect]:
+        """The tasks it has changed: say so without waiting for the next heartbeat to fall due."""
+        if self.phase is not Phase.STABLE or self._told == self.tasks or self._in_flight is not None:
+            return []
+        self.phase = Phase.ACKNOWLEDGING
+        return self._heartbeat()
+
+    def _understood(self, response: Message) -> StreamsGroupHeartbeatResponse:
+        if not isinstance(response, StreamsGroupHeartbeatResponse):
+            raise TypeError(f"{type(response).__name__} is no answer to a member of a streams group")
+        return response
+
+    def _tell_all_again(self) -> None:
+        self._told = None
+
+    def _drop_all(self) -> None:
+        self.tasks = self._target = NOTHING
+        self._giving_up = frozenset()
+
+    def _read_by(self, tasks: TaskIdsOf) -> frozenset[TopicPartition]:
+        return frozenset(
+            TopicPartition(name, number)
+            for part in self.application.topology.subtopologies
+            for name in sources_of(part)
+            if name in self._topics
+            for subtopology, number in tasks
+            if subtopology == part.subtopology_id and number < self._topics[name].partitions
+        )
+
+    def _unseen(self) -> frozenset[str]:
+        """Source topics that are not known, or had too few partitions when they were looked up."""
+        found: set[str] = set()
+        for part in self.application.topology.subtopologies:
+            names = set(sources_of(part))
+            found.update(names - self._topics.keys())
+            sizes = [self._topics[name].partitions for name in names if name in self._topics]
+            # A task is there because a topic has its partition: one that none has is of a topic that grew.
+            if any(
+                key == part.subtopology_id and number >= max(sizes, default=0)
+                for key, number in self.tasks.active
+            ):
+                found |= names
+        return frozenset(found)
+
+
+def _tasks(listed: Iterable[TaskIds]) -> TaskIdsOf:
+    return frozenset((ids.subtopology_id, number) for ids in listed for number in ids.partitions)
+
+
+def _listed(tasks: TaskIdsOf) -> tuple[TaskIds, ...]:
+    parts: dict[str, list[int]] = {}
+    for subtopology, number in sorted(tasks):
+        parts.setdefault(subtopology, []).append(number)
+    return tuple(TaskIds(subtopology_id=name, partitions=tuple(numbers)) for name, numbers in parts.items())

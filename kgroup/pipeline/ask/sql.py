@@ -1,0 +1,180 @@
+"""Questions in SQL to the tables of a store, by DuckDB in this process (the extra `sql`).
+
+A question reads the tables and nothing else: DuckDB is shut off from files and the network, its settings are
+locked, and what is no SELECT is refused before it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from kgroup.errors import ConfigError
+from kgroup.pipeline.ask.views import MOMENT, STATE_AT, VIEWS
+from kgroup.pipeline.schemas import TABLES, Row, plain
+from kgroup.pipeline.tables import delta
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_MICROS = pa.timestamp("us", tz="UTC")
+_CARET = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
+_KINDS = ("SELECT", "EXPLAIN")
+_SHUT = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "TimeZone": "UTC",
+}
+_SLOTS = {"longest": "list_max([x.ms FOR x IN unowned])", "place": "(topic, c.partition)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The columns and at most as many rows as were asked for; `more` were there. Times are in ms."""
+
+    schema: pa.Schema
+    rows: list[Row]
+    more: bool
+
+
+def answered(store: Store, question: str, limit: int = 0) -> Answer:
+    """What a SELECT over the tables and views says, at most `limit` rows (0: all), in its own order.
+
+    ConfigError for what is no single SELECT, for an error in it with its place, and for a name that two of
+    its columns have.
+    """
+    import duckdb
+
+    with opened(store) as connection, _told(question):
+        _check(connection, question)
+        reader = _relation(connection, question).to_arrow_reader(10_000)
+        schema: pa.Schema = reader.schema
+        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        if twice:
+            text = f"two columns of the answer are called {twice[0]}"
+            raise ConfigError(text, "name them apart with AS")
+        rows: list[Row] = []
+        try:
+            for batch in reader:
+                rows += in_ms(pa.Table.from_batches([batch])).to_pylist()
+                if 0 < limit < len(rows):
+                    break
+        except pa.ArrowException as error:
+            raise duckdb.Error(str(error)) from None
+    more = 0 < limit < len(rows)
+    return Answer(schema, rows[:limit] if more else rows, more)
+
+
+@contextmanager
+def opened(store: Store) -> Iterator[DuckDBPyConnection]:
+    """A connection that has the tables, the views, and `state_at(moment)`, and can reach nothing else."""
+    import duckdb
+
+    with duckdb.connect(":memory:") as connection:
+        for name, value in _SHUT.items():
+            connection.execute(f"SET {name} = '{value}'")
+        connection.execute("CREATE MACRO unix_millis(t) AS epoch_ms(t)")
+        for name in TABLES:
+            found = [_dataset(store, name)]
+            if name == "events":
+                found.append(_dataset(store, OPEN_EVENTS))
+            for number, each in enumerate(found):
+                connection.register(f"{name}_{number}", each)
+            columns = ", ".join(f'"{column}"' for column in (*TABLES[name].names, "run"))
+            every = " UNION ALL ".join(
+                f"SELECT {columns} FROM {name}_{number}" for number in range(len(found))
+            )
+            connection.execute(f"CREATE VIEW {name} AS {every}")
+        for name, query in VIEWS.items():
+            connection.execute(f"CREATE VIEW {name} AS {query.format(**_SLOTS)}")
+        connection.execute(f"CREATE MACRO state_at({MOMENT}) AS TABLE {STATE_AT}")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
+    """A table's files as DuckDB scans them: columns and days that a question leaves out are not read."""
+    kept = plain(TABLES["events" if name == OPEN_EVENTS else name])
+    fields = [f.with_type(_MICROS) if pa.types.is_timestamp(f.type) else f for f in kept]
+    schema = pa.schema([*fields, pa.field("run", pa.int32())])
+    names = store.names(name)
+    if not names:
+        return schema.empty_table()
+    if store.is_earlier:
+        folders = ds.partitioning(
+            pa.schema([("run", pa.int32()), ("part", pa.int32()), ("date", pa.date32())]), flavor="hive"
+        )
+        base = store.place.uri(name)
+        return ds.dataset(
+            store.files(name), schema, format="parquet", partitioning=folders, partition_base_dir=base
+        )
+    table = delta.opened(store.place, name, store.manifest.versions[name])
+    assert table is not None
+    return table.to_pyarrow_dataset()
+
+
+def _relation(connection: DuckDBPyConnection, question: str) -> DuckDBPyRelation:
+    import duckdb
+
+    try:
+        return connection.sql(question)
+    except duckdb.Error:
+        # Since DuckDB 2.0 only `execute` says where in the question the error is.
+        connection.execute(question)
+        raise
+
+
+def _check(connection: DuckDBPyConnection, question: str) -> None:
+    statements = connection.extract_statements(question)
+    if len(statements) != 1:
+        raise ConfigError(f"there are {len(statements)} statements in it", "ask one question at a time")
+    kind = statements[0].type.name
+    if kind not in _KINDS:
+        raise ConfigError(f"{kind} is no question: the tables are read only", "ask with SELECT … FROM …")
+
+
+@contextmanager
+def _told(question: str) -> Iterator[None]:
+    """DuckDB's errors as one sentence with the place in the question."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.PermissionException:
+        text = "the question reaches for a file, the network or a setting, and only the tables can be read"
+        raise ConfigError(text, "ask of commits, events, members, state_at(…) and the other tables") from None
+    except duckdb.Error as error:
+        raise ConfigError(_sentence(str(error), question), "docs/sql.md has examples") from None
+
+
+def _sentence(text: str, question: str) -> str:
+    first = " ".join(text.partition("\n\nLINE ")[0].split())
+    caret = _CARET.search(text)
+    if caret is None:
+        return f"SQL: {first}"
+    line, shown, spaces = int(caret[1]), caret[2], caret[3]
+    column = len(spaces) - len(f"LINE {line}: ")
+    lines = question.splitlines()
+    part = shown.strip(".")
+    if shown.startswith("...") and line <= len(lines) and part in lines[line - 1]:
+        column += lines[line - 1].index(part) - 3
+    return f"SQL: {first} (line {line}, column {column + 1})"
+
+
+def in_ms(table: pa.Table) -> pa.Table:
+    """The same rows with timestamps as ms since 1970."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            unit = pa.timestamp("ms", field.type.tz)
+            column = table.column(at).cast(unit, safe=False).cast(pa.int64())
+            table = table.set_column(at, field.name, column)
+    return table

@@ -1,0 +1,221 @@
+"""One Delta table at a place: versions of it, and commits that come to be exactly one version later.
+
+A commit puts the next file of the table's log where there must be none; object stores do that by themselves
+(a conditional put), so that nobody holds a lock. Delta's protocol says what the log holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kgroup.errors import ConfigError, KgroupError, StorageError
+from kgroup.pipeline.schemas import plain
+from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.writing import BOUNDED, DATED, TableFile
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+
+_OURS = "kgroup"
+_KEPT_LOG = {"delta.enableExpiredLogCleanup": "false"}
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Overtaken(KgroupError):
+    """Somebody else has committed the version that was to be ours."""
+
+
+def opened(place: Place, table: str, version: int | None = None) -> DeltaTable | None:
+    """The table, in its newest version or an older one; None if there is none."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    with told(place, table):
+        try:
+            return DeltaTable(place.uri(table), version=version, storage_options=_options(place))
+        except TableNotFoundError:
+            return None
+
+
+def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
+    """The table, made if there is none yet."""
+    from deltalake import DeltaTable
+
+    found = opened(place, table)
+    if found is not None:
+        return found
+    days = ["date"] if table in DATED else []
+    folders = [name for name in ("part",) if name in schema.names]
+    fields = [*plain(schema), *(pa.field(name, pa.date32()) for name in days)]
+    with told(place, table):
+        return DeltaTable.create(
+            place.uri(table),
+            pa.schema(fields),
+            mode="ignore",
+            partition_by=folders + days,
+            name=f"{_OURS} {table}",
+            # Said here, or a reader takes the bounds that other columns lack for ones that hold nothing.
+            configuration=_KEPT_LOG
+            | {"delta.dataSkippingStatsColumns": ",".join(n for n in BOUNDED if n in schema.names)},
+            storage_options=_options(place),
+            commit_properties=_said("made"),
+        )
+
+
+def is_ours(table: DeltaTable) -> bool:
+    """Whether kgroup made the table."""
+    return str(table.metadata().name).startswith(f"{_OURS} ")
+
+
+def rolled_back(place: Place, name: str, table: DeltaTable, version: int) -> int:
+    """The table as it was at `version`, whatever was committed since by a run that came to no end.
+
+    The version that now says so is returned. StorageError if anybody but kgroup committed, or the log is
+    shorter than it was.
+    """
+    newest = table.version()
+    if newest == version:
+        return version
+    if newest < version:
+        raise StorageError(
+            f"the log of {place.uri(name)} ends at version {newest}, and {version} was committed",
+            "bring back what was deleted, or read the segments into a new folder",
+        )
+    with told(place, name):
+        for commit in table.history(newest - version):
+            if _OURS not in commit:
+                raise StorageError(
+                    f"{place.uri(name)} was changed by {commit.get('engineInfo') or 'another program'}",
+                    "write into tables of your own; kgroup changes none that others change",
+                )
+        table.restore(version, commit_properties=_said("rolled back"))
+        return table.version()
+
+
+def committed(
+    place: Place,
+    name: str,
+    table: DeltaTable,
+    files: Sequence[TableFile],
+    gone: Sequence[str] = (),
+    about: str = "",
+) -> int:
+    """Add files and take away others as one version, the one after the table's; Overtaken if it is taken."""
+    from deltalake.transaction import AddAction, RemoveAction
+
+    now, days = int(time.time() * 1000), name in DATED
+
+    def values(part: str, day: str | None) -> dict[str, str | None]:
+        return ({"part": part} if part else {}) | ({"date": day} if days else {})
+
+    below = len(name) + 1
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(
+            f.path[below:], f.bytes, values(_part_in(f.path), f.day), now, True, json.dumps(dict(f.stats))
+        )
+        for f in files
+    ]
+    actions += [
+        RemoveAction(path[below:], True, now, partition_values=values(_part_in(path), None)) for path in gone
+    ]
+    partitions = table.metadata().partition_columns
+    with told(place, name):
+        table.create_write_transaction(
+            actions,
+            "append",
+            table.schema(),
+            partitions,
+            commit_properties=_said(about),
+            post_commithook_properties=_log_kept(),
+        )
+    return table.version() + 1
+
+
+def _part_in(path: str) -> str:
+    return next((x[5:] for x in path.split("/") if x.startswith("part=")), "")
+
+
+def compacted(place: Place, name: str, table: DeltaTable) -> int:
+    """Make small files of each partition and day into larger ones; the version that has them."""
+    with told(place, name):
+        table.optimize.compact(commit_properties=_said("compaction"), post_commithook_properties=_log_kept())
+        return table.version()
+
+
+def vacuumed(place: Place, name: str, table: DeltaTable, keep_hours: int) -> int:
+    """Delete the files, how many, that no version of the last hours needs, and that no run is writing."""
+    with told(place, name):
+        gone = table.vacuum(
+            keep_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
+            commit_properties=_said("vacuum"),
+            post_commithook_properties=_log_kept(),
+        )
+        return len(gone)
+
+
+def files_of(place: Place, name: str, version: int) -> list[str]:
+    """The paths of a version's files, relative to the store."""
+    table = opened(place, name, version)
+    if table is None:
+        raise StorageError(f"{place.uri(name)} is gone", "bring it back, or read the segments again")
+    with told(place, name):
+        paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+    return sorted(f"{name}/{path}" for path in paths)
+
+
+def _log_kept() -> PostCommitHookProperties:
+    """Checkpoints are made, and nothing of the log is forgotten: versions are read as long as files are."""
+    from deltalake import PostCommitHookProperties
+
+    return PostCommitHookProperties(cleanup_expired_logs=False)
+
+
+def _said(about: str) -> CommitProperties:
+    from deltalake import CommitProperties
+
+    return CommitProperties(custom_metadata={_OURS: about}, max_commit_retries=0)
+
+
+def _options(place: Place) -> dict[str, str] | None:
+    """What delta-rs is told of a place that is not on this machine."""
+    if place.folder is not None:
+        return None
+    given = place.options.for_tables(place.root)
+    plain = any(value.startswith("http://") for value in given.values())
+    return {"timeout": f"{place.options.timeout_s:g}s"} | ({"allow_http": "true"} if plain else {}) | given
+
+
+@contextmanager
+def told(place: Place, name: str) -> Iterator[None]:
+    """What the library raises, as one sentence."""
+    from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError
+
+    try:
+        yield
+    except CommitFailedError:
+        raise Overtaken(f"another run wrote into {place.uri()} meanwhile", "run again") from None
+    except DeltaProtocolError as error:
+        hint = "use the kgroup that wrote it, or a newer one"
+        raise ConfigError(f"{place.uri(name)} needs a newer reader: {_first(error)}", hint) from None
+    except (DeltaError, OSError) as error:
+        if place.folder is None:
+            from kgroup.storage.failures import told as of_storage
+
+            raise of_storage(error, place.root / name, place.options) from None
+        raise StorageError(f"{place.uri(name)} cannot be used: {_first(error)}") from None
+
+
+def _first(error: Exception) -> str:
+    """The library draws causes as a coloured tree: the innermost says what is the matter."""
+    lines = [line.strip(" ↳\t") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

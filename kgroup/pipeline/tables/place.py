@@ -1,0 +1,107 @@
+"""Where the files of a store lie: a folder of this machine, or a URL; files are named relative to it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from kgroup.errors import StorageMissing
+from kgroup.storage.location import Location
+from kgroup.storage.options import StorageOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A root and how it is reached; tasks are sent it. What fails is a StorageError or an OSError."""
+
+    root: Location
+    options: StorageOptions
+
+    @classmethod
+    def of(cls, root: Path | str | Location, options: StorageOptions | None = None) -> Place:
+        """Local paths of the working directory that there is now: Spark looks from another."""
+        location = root if isinstance(root, Location) else Location.parse(root)
+        if location.is_local:
+            location = Location("", "", str(location.local.resolve()))
+        return cls(location, options or StorageOptions.of({}))
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, if it is on this machine."""
+        return self.root.local if self.root.is_local else None
+
+    def uri(self, name: str = "") -> str:
+        """What other libraries open: a path, or a URL."""
+        return str(self.root / name if name else self.root)
+
+    def read(self, name: str) -> str | pa.BufferReader:
+        """What pyarrow reads a file from; the whole of one that is elsewhere."""
+        if self.root.is_local:
+            return self.uri(name)
+        from kgroup.storage.opening import open_store
+
+        store = open_store(self.root, self.options)
+        found = store.look(self.root / name)
+        return pa.BufferReader(store.read(found, 0, found.size))
+
+    def has(self, name: str) -> bool:
+        if self.root.is_local:
+            return (self.root.local / name).exists()
+        from kgroup.storage.opening import open_store
+
+        try:
+            open_store(self.root, self.options).look(self.root / name)
+        except StorageMissing:
+            return False
+        return True
+
+    @contextmanager
+    def written(self, name: str) -> Iterator[Path]:
+        """A local file to write; it is at `name` when the block ends well."""
+        if self.root.is_local:
+            path = self.root.local / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield path
+            return
+        from kgroup.storage.opening import open_store
+
+        scratch = Path(tempfile.mkdtemp(prefix="kgroup-write-"))
+        try:
+            yield scratch / "file"
+            open_store(self.root, self.options).write(self.root / name, (scratch / "file").read_bytes())
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def names(self, below: str) -> Iterator[str]:
+        """The files in a folder and all folders in it."""
+        if self.root.is_local:
+            root = self.root.local
+            yield from (str(path.relative_to(root)) for path in (root / below).rglob("*") if path.is_file())
+            return
+        from kgroup.storage.opening import open_store
+
+        skipped = len(self.root.path) + 1 if self.root.path else 0
+        for found in open_store(self.root, self.options).walk(self.root / below):
+            yield found.location.path[skipped:]
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Take files away, and local folders that are empty then."""
+        if not self.root.is_local:
+            from kgroup.storage.opening import open_store
+
+            store = open_store(self.root, self.options)
+            for name in names:
+                store.delete(self.root / name)
+            return
+        for name in names:
+            path = self.root.local / name
+            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                while (path := path.parent) != self.root.local:
+                    path.rmdir()

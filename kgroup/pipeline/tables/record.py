@@ -1,0 +1,112 @@
+"""The table `runs`: a row a run, which is its commit record; read as a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import kgroup
+from kgroup.errors import ConfigError, StorageError
+from kgroup.pipeline.schemas import RUNS as SCHEMA
+from kgroup.pipeline.schemas import Row
+from kgroup.pipeline.tables import delta
+from kgroup.pipeline.tables.manifest import FORMAT, Manifest, merged
+from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.writing import TableFile
+
+RUNS = "runs"
+RUN, COMPACTION = "run", "compaction"
+_MANY = 32
+_SMALL_BYTES = 4 << 20
+_KEPT = ("run", "kind", "token", "cluster_id", "files", "names")
+"""What is asked of every row; the other columns of the newest alone."""
+
+
+def recorded(place: Place) -> Manifest | None:
+    """What the newest record says; None where there is none. `versions` has that of the record itself.
+
+    ConfigError if another program or a newer kgroup wrote it, StorageError if it cannot be read.
+    """
+    table = delta.opened(place, RUNS)
+    if table is None:
+        return None
+    if not delta.is_ours(table):
+        raise ConfigError(f"{place.uri(RUNS)} is a table of another program", "write into another folder")
+    with delta.told(place, RUNS):
+        paths = [f"{RUNS}/{f['path']}" for f in pa.table(table.get_add_actions()).to_pylist()]
+    rows: list[Row] = []
+    newest: Row | None = None
+    try:
+        for path in paths:
+            read = pq.ParquetFile(place.read(path))
+            known = pq.read_table(place.read(path), columns=["format", "kgroup_version"])
+            for number, version in zip(*(column.to_pylist() for column in known.columns), strict=True):
+                _check(place, number, version)
+            if set(SCHEMA.names) - set(read.schema_arrow.names):
+                raise ConfigError(f"{place.uri(RUNS)} is a table of another program", "write elsewhere")
+            whole = read.read()
+            rows += whole.select(_KEPT).to_pylist()
+            last = whole.sort_by("run").slice(whole.num_rows - 1).to_pylist()[0]
+            newest = last if newest is None or last["run"] > newest["run"] else newest
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{place.uri(RUNS)} cannot be read: {error}") from None
+    return _manifest(rows, newest, table.version())
+
+
+def _check(place: Place, number: int, version: str) -> None:
+    if number > FORMAT:
+        text = f"{place.uri()} was written by kgroup {version}, in a format of the future ({number})"
+        raise ConfigError(text, "use that version of kgroup, or a newer one")
+
+
+def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
+    if newest is None:
+        return Manifest(versions={RUNS: version})
+    rows.sort(key=lambda row: row["run"])
+    return Manifest(
+        kgroup_version=newest["kgroup_version"],
+        buckets=newest["buckets"],
+        runs=rows,
+        spans=newest["spans"],
+        names={entry["id"]: entry["name"] for row in rows for entry in row["names"]},
+        versions={entry["table"]: entry["version"] for entry in newest["versions"]} | {RUNS: version},
+    )
+
+
+def row_of(manifest: Manifest, about: Row, names: dict[str, str]) -> Row:
+    """The record of a run: `about` are its own columns, `names` what it learned."""
+    versions = [{"table": t, "version": v} for t, v in sorted(manifest.versions.items()) if t != RUNS]
+    return {
+        **about,
+        "format": FORMAT,
+        "kgroup_version": kgroup.__version__,
+        "buckets": manifest.buckets,
+        "versions": versions,
+        "spans": merged(manifest.spans),
+        "names": [{"id": uid, "name": name} for uid, name in sorted(names.items())],
+    }
+
+
+def record(place: Place, rows: Sequence[Row], version: int) -> int:
+    """Commit records behind `version` of the table; the version that has them. Overtaken if there is one.
+
+    Of very many small files one is made on the way.
+    """
+    table = delta.opened(place, RUNS)
+    if table is None or table.version() != version:
+        raise delta.Overtaken(f"another run wrote into {place.uri()} meanwhile", "run again")
+    token, run = rows[-1]["token"], rows[-1]["run"]
+    with delta.told(place, RUNS):
+        known = pa.table(table.get_add_actions()).to_pylist()
+    small = [f"{RUNS}/{f['path']}" for f in known if f["size_bytes"] < _SMALL_BYTES]
+    gone = small if len(small) >= _MANY else []
+    parts = [pq.read_table(place.read(path)).cast(SCHEMA) for path in gone]
+    whole = pa.concat_tables([*parts, pa.Table.from_pylist(list(rows), schema=SCHEMA)])
+    name = f"{RUNS}/{token}.parquet"
+    with place.written(name) as path:
+        pq.write_table(whole, path, compression="zstd")
+        size = path.stat().st_size
+    file = TableFile(RUNS, name, -1, whole.num_rows, size, {"numRecords": whole.num_rows})
+    return delta.committed(place, RUNS, table, [file], gone, f"run {run}")

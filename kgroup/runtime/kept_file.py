@@ -1,0 +1,61 @@
+"""A file of entries that belongs to one cluster: JSON with a checksum, replaced as a whole."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kgroup.domain import Document
+from kgroup.errors import StorageError
+from kgroup.log.files import replace_file
+
+FORMAT = 1
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """The file at `path`, with its entries under the name `entries`.
+
+    What is in doubt is refused rather than read in part: `not_it` says of a damaged file, or one of another
+    cluster, what it is not, and `hint` what to do.
+    """
+
+    path: Path
+    cluster_id: str
+    entries: str
+    not_it: str
+    hint: str
+
+    def read(self, entry: Callable[[dict[str, Any]], E]) -> list[E]:
+        """Every entry, made by `entry`; StorageError if the file cannot be read, or must not be believed."""
+        try:
+            found = json.loads(self.path.read_bytes())
+            if found["format"] != FORMAT:
+                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
+            if found.pop("checksum") != _checksum(found):
+                raise ValueError("its checksum is wrong")
+            if found["cluster_id"] != self.cluster_id:
+                raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self.cluster_id}")
+            return [entry(each) for each in found[self.entries]]
+        except OSError as error:
+            raise StorageError(f"cannot read {self.path}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StorageError(f"{self.path} {self.not_it}: {error}", hint=self.hint) from None
+
+    def write(self, entries: list[Document], *, private: bool = False) -> None:
+        """Put these in the place of all there were, with `private` for the owner alone; StorageError."""
+        content: Document = {"format": FORMAT, "cluster_id": self.cluster_id, self.entries: entries}
+        content["checksum"] = _checksum(content)
+        try:
+            replace_file(self.path, json.dumps(content, indent=1) + "\n", private=private)
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path}: {error.strerror}") from None
+
+
+def _checksum(content: Document) -> int:
+    return zlib.crc32(json.dumps(content).encode())

@@ -1,0 +1,170 @@
+"""What must hold for the tasks of streams groups, told from their records alone (KIP-1071, KIP-1251)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
+from kgroup.coordinator.streams.topology import required_topics
+from kgroup.coordinator.topic_hashes import group_hash, topic_hash
+from kgroup.domain import TopicImage, TopicPartition
+from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
+from kgroup.simulation.checks.violation import Violation
+
+Task = tuple[str, int]
+
+
+def held_once(group: StreamsGroup) -> None:
+    """Raise Violation if a task is active twice, or a process has it twice, whatever for.
+
+    What a member has yet to give up it still has.
+    """
+    active: dict[Task, str] = {}
+    copies: dict[tuple[str, Task], str] = {}
+    for member in group.members.values():
+        for held in (member.current.assigned, member.current.revoking):
+            for task in _each(held.active):
+                other = active.setdefault(task, member.member_id)
+                if other != member.member_id:
+                    raise Violation(
+                        "one owner at a time", f"task {task} of {group.group_id}: {other}, {member.member_id}"
+                    )
+            for role, tasks in _roles(held):
+                for task in tasks:
+                    mine = f"{role} of {member.member_id}"
+                    other = copies.setdefault((member.process_id, task), mine)
+                    if other != mine:
+                        raise Violation(
+                            "a process has a task once",
+                            f"{member.process_id} has {task} of {group.group_id} as {other} and as {mine}",
+                        )
+
+
+def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
+    """Raise Violation unless the target of a group that can run has each task once, and its copies apart.
+
+    It is made for the topics that its metadata hash is of, looked for in `images`, all that there were:
+    the first assignment waits, and is of the topics that the last heartbeat saw.
+    """
+    topology = group.topology
+    if topology is None or topology.epoch != group.validated_topology_epoch:
+        return
+    # Members have gone since, and their targets with them: the next target is for those who are left.
+    if group.assignment_epoch != group.epoch:
+        return
+    seen = next(
+        (image for image in reversed(images) if _hash_of(topology, image) == group.metadata_hash), None
+    )
+    if seen is None:
+        raise Violation(
+            "the metadata hash is of topics there were", f"{group.group_id}: {group.metadata_hash}"
+        )
+    wanted = tasks_of(topology, sizes_of(seen))
+    given = Counter(t for target in group.targets.values() for t in _each(target.active))
+    if wanted is not None and given != Counter(wanted):
+        off = sorted((given - Counter(wanted)) + (Counter(wanted) - given))
+        raise Violation("the target covers each task once", f"{group.group_id}: {off[:5]}")
+    at = Counter(
+        (group.members[member_id].process_id, task)
+        for member_id, target in group.targets.items()
+        if member_id in group.members
+        for tasks in (target.active, target.standby, target.warmup)
+        for task in _each(tasks)
+    )
+    twice = sorted(place for place, count in at.items() if count > 1)
+    if twice:
+        raise Violation("a process has a task once", f"target of {group.group_id}: {twice[:5]}")
+
+
+def _hash_of(topology: StreamsGroupTopologyValue, image: TopicImage) -> int:
+    there = (image.by_name[name] for name in required_topics(topology) if name in image.by_name)
+    return group_hash({topic.name: topic_hash(topic) for topic in there})
+
+
+def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> list[Task] | None:
+    """The tasks that a topology makes of topics of these sizes; None where one that it reads is not there."""
+    found: list[Task] = []
+    for part in topology.subtopologies:
+        names = sources_of(part)
+        if any(name not in sizes for name in names):
+            return None
+        found += [(part.subtopology_id, number) for number in range(max(sizes[name] for name in names))]
+    return found
+
+
+def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    """The sizes that internal topics must have; None while a source topic is not there.
+
+    Told a second time, for the topologies that a run makes up: a repartition topic is made as large as the
+    first subtopology that writes it, by id, and stays so; a changelog has a partition for each task. That it
+    is not the largest is Kafka's way (RepartitionTopics.computeRepartitionTopicPartitionCount).
+    """
+    if any(name not in sizes for part in topology.subtopologies for name in part.source_topics):
+        return None
+    wanted: dict[str, int] = {}
+    for part in sorted(topology.subtopologies, key=lambda part: part.subtopology_id):
+        for sink in part.repartition_sink_topics:
+            wanted.setdefault(sink, max(sizes[name] for name in part.source_topics))
+    wanted |= {name: sizes[name] for name in wanted if name in sizes}
+    made = Counter(subtopology for subtopology, _ in tasks_of(topology, {**sizes, **wanted}) or ())
+    for part in topology.subtopologies:
+        wanted |= {topic.name: made[part.subtopology_id] for topic in part.state_changelog_topics}
+    return wanted
+
+
+def sizes_of(image: TopicImage) -> dict[str, int]:
+    """Partitions by topic."""
+    return {name: topic.partitions for name, topic in image.by_name.items()}
+
+
+def _size(image: TopicImage, name: str) -> int:
+    return image.by_name[name].partitions if name in image.by_name else 0
+
+
+def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> dict[TopicPartition, int]:
+    """The partitions that a member may read, each with the epoch in which it got the task."""
+    topology = group.topology
+    if topology is None:
+        return {}
+    found: dict[TopicPartition, int] = {}
+    for part in topology.subtopologies:
+        names = sources_of(part)
+        for held in (member.current.assigned, member.current.revoking):
+            for number, epoch in held.active.get(part.subtopology_id, {}).items():
+                found |= {TopicPartition(n, number): epoch for n in names if number < _size(image, n)}
+    return found
+
+
+def may_report(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:
+    """Whether a heartbeat above epoch 0 is of a member at its epoch, or repeats one left unanswered."""
+    member = group.members.get(request.member_id)
+    if member is None:
+        return False
+    current = member.current
+    if request.member_epoch == current.epoch:
+        return True
+    if request.member_epoch != current.previous_epoch or request.active_tasks is None:
+        return False
+    told = (
+        (request.active_tasks, current.assigned.active),
+        (request.standby_tasks, current.assigned.standby),
+    )
+    return all(
+        number in theirs.get(ids.subtopology_id, ())
+        for listed, theirs in told
+        for ids in listed or ()
+        for number in ids.partitions
+    )
+
+
+def _roles(held: HeldTasks) -> Iterator[tuple[str, list[Task]]]:
+    yield "active", list(_each(held.active))
+    yield "standby", list(_each(held.standby))
+    yield "warmup", list(_each(held.warmup))
+
+
+def _each(tasks: Mapping[str, Iterable[int]]) -> Iterator[Task]:
+    return ((subtopology, number) for subtopology, numbers in tasks.items() for number in numbers)

@@ -1,0 +1,109 @@
+"""Objects as the readers of segments take files: a name, a folder, a size, and `open` for reading ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kgroup.errors import StorageUnreachable
+from kgroup.storage.location import Location
+from kgroup.storage.opening import open_store
+from kgroup.storage.options import StorageOptions
+from kgroup.storage.store import Found
+from kgroup.storage.waiting import Pending
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RemoteFile:
+    """An object as it was found, with all that is needed to read it: other processes are sent it."""
+
+    location: Location
+    size: int
+    version: str
+    options: StorageOptions = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, found: Found, options: StorageOptions) -> RemoteFile:
+        return cls(found.location, found.size, found.version, options)
+
+    @classmethod
+    def at(cls, location: Location, options: StorageOptions) -> RemoteFile:
+        """The object that is there now; StorageMissing if none is."""
+        return cls.of(open_store(location, options).look(location), options)
+
+    @property
+    def found(self) -> Found:
+        return Found(self.location, self.size, self.version)
+
+    @property
+    def name(self) -> str:
+        return self.location.name
+
+    @property
+    def parent(self) -> Location:
+        return self.location.parent
+
+    def open(self, mode: str = "rb") -> RangeReader:
+        """Read it; StorageChanged at the first range that is of another version."""
+        assert mode == "rb"
+        return RangeReader(self)
+
+    def read_bytes(self) -> bytes:
+        """All of it, for small ones."""
+        return open_store(self.location, self.options).read(self.found, 0, self.size)
+
+    def __str__(self) -> str:
+        return str(self.location)
+
+
+class RangeReader:
+    """Reads an object in ranges of the size asked for; for `with`.
+
+    Who reads on gets the next range fetched beside, so that the network and the reader work at once; two
+    ranges are held at most. Raises what `Store.read` does.
+    """
+
+    def __init__(self, file: RemoteFile) -> None:
+        self._file = file
+        self._store = open_store(file.location, file.options)
+        self._at = 0
+        self._runs = False
+        self._ahead: tuple[int, int, Pending[bytes]] | None = None
+
+    def __enter__(self) -> RangeReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ahead = None
+
+    def seek(self, position: int) -> int:
+        self._at, self._runs = position, False
+        return position
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer at the end of the object."""
+        start, end = self._at, min(self._at + size, self._file.size)
+        if start >= end:
+            return b""
+        data = self._taken(start, end)
+        self._at = start + len(data)
+        following = min(self._at + size, self._file.size)
+        # One read may be a look at the head; the second one is a reader of the whole.
+        if self._at < following and (self._runs or size >= _LARGE):
+            self._ahead = (self._at, following, self._fetched(self._at, following))
+        self._runs = True
+        return data
+
+    def _taken(self, start: int, end: int) -> bytes:
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or ahead[:2] != (start, end):
+            return self._store.read(self._file.found, start, end)
+        try:
+            return ahead[2].result(self._file.options.timeout_s + 2)
+        except TimeoutError:
+            raise StorageUnreachable(f"{self._file} was not read in time", "see --timeout") from None
+
+    def _fetched(self, start: int, end: int) -> Pending[bytes]:
+        return Pending(lambda: self._store.read(self._file.found, start, end))
+
+
+_LARGE = 4 << 20

@@ -1,0 +1,35 @@
+"""The store of a location, opened once in a process."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+
+from kgroup.errors import ConfigError
+from kgroup.storage.location import HDFS, Location
+from kgroup.storage.options import StorageOptions
+from kgroup.storage.store import Store
+
+
+def open_store(location: Location, options: StorageOptions) -> Store:
+    """What holds a location that is not on this machine.
+
+    ConfigError if the extra for it is missing or options make no sense; StorageDenied without credentials.
+    """
+    return _opened(location.scheme, location.host, tuple(sorted(options.values.items())), options.timeout_s)
+
+
+@lru_cache(maxsize=16)
+def _opened(scheme: str, host: str, values: tuple[tuple[str, str], ...], timeout_s: float) -> Store:
+    root, options = Location(scheme, host, ""), StorageOptions(dict(values), timeout_s)
+    library = "hdfs_native" if root.kind == HDFS else "obstore"
+    if find_spec(library) is None:
+        hint = "install the extra: pip install 'kgroup[storage]'"
+        raise ConfigError(f"{scheme}:// needs {library}", hint)
+    if root.kind == HDFS:
+        from kgroup.storage.hadoop import Hadoop
+
+        return Hadoop(root, options)
+    from kgroup.storage.objects import Objects
+
+    return Objects(root, options)

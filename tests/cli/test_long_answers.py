@@ -1,0 +1,145 @@
+"""Answers that come part by part read as those that come at once."""
+
+import json
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+
+from kgroup.admin.models import Description, GroupDescription, ItemError, Node, OffsetRow
+from kgroup.admin.read import rounds
+from kgroup.cli.commands import describe as describing
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output import parts
+from kgroup.cli.output.documents import indented
+from kgroup.documents import document
+
+NAMES = ("long-a", "long-b", "long-c")
+ASKED = (["describe", *NAMES], ["describe", *NAMES, "--section", "offsets"], ["lag", *NAMES])
+
+
+@pytest.fixture(scope="session")
+def groups(cluster):
+    """Three groups that have committed, the last under a name that is no plain text."""
+    for number, name in enumerate(NAMES):
+        cluster.commit(name, "orders", {0: number, 3: 0})
+
+
+@pytest.fixture
+def run(on_cluster, groups):
+    return on_cluster
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    monkeypatch.setattr(rounds, "FIRST", 1)
+    monkeypatch.setattr(rounds, "ROWS", 1)
+    monkeypatch.setattr(parts, "KEPT_IN_MEMORY", 10)
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=" ".join)
+@pytest.mark.parametrize("output", ["json", "ndjson", "yaml", "csv", "name"])
+def test_programs_read_the_same(run, request, asked, output):
+    at_once = run(*asked, "-o", output)
+    request.getfixturevalue("in_parts")
+    assert run(*asked, "-o", output) == at_once
+    assert at_once.code == ExitCode.OK
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=" ".join)
+def test_a_person_reads_part_by_part(run, request, asked):
+    at_once = run(*asked, "--no-headers")
+    request.getfixturevalue("in_parts")
+    in_parts = run(*asked, "--no-headers")
+    assert sorted(in_parts.out.split()) == sorted(at_once.out.split())
+
+
+def test_columns_are_chosen_in_every_part(run, in_parts):
+    ran = run("lag", *NAMES, "--columns", "topic,partition")
+    assert ran.out.count("TOPIC") == 3
+    assert "LAG" not in ran.out
+
+
+def test_a_verdict_is_on_all_parts(run, in_parts):
+    ran = run("lag", *NAMES, "--fail-above", "1000000", "-o", "json")
+    assert (ran.code, ran.document["data"]["verdict"]["over"]) == (ExitCode.OK, [])
+    ran = run("lag", "nobody-there", *NAMES, "-o", "json")
+    assert ran.code == ExitCode.PARTIAL
+    assert [group["group_id"] for group in ran.document["data"]["groups"]] == list(NAMES)
+    assert [error["item"] for error in ran.document["errors"]] == ["nobody-there"]
+
+
+class TestShown:
+    """What is printed before a later part is asked for."""
+
+    @pytest.fixture
+    def env(self):
+        output = SimpleNamespace(format="ndjson", columns=None, headers=True, terminal=False, color=False)
+        return SimpleNamespace(output=output, command="describe")
+
+    def test_each_part_before_the_next(self, env, capsys):
+        printed = []
+
+        def told():
+            for name in NAMES:
+                yield Description((_group(name),))
+                printed.append(capsys.readouterr().out)
+
+        assert describing._Shown(env, ("summary",), "instance", (), {}).show(told()) == ExitCode.OK
+        assert [json.loads(text)["group_id"] for text in printed] == list(NAMES)
+
+    def test_what_a_later_part_lacks_is_in_the_exit_code(self, env, capsys):
+        away = ItemError("b", "UNREACHABLE", "nobody answers")
+        told = iter([Description((_group("a"),)), Description((), (away,))])
+        assert describing._Shown(env, ("summary",), "instance", (), {}).show(told) == ExitCode.PARTIAL
+        assert "nobody answers" in capsys.readouterr().err
+
+
+def _group(name, **more):
+    absent = dict.fromkeys(("assignor", "generation", "group_epoch", "assignment_epoch", "offsets_partition"))
+    row = OffsetRow("orders", 0, 1, 2, 1, None, "ünï\u202e", None, None)
+    return GroupDescription(
+        **{
+            "group_id": name,
+            "type": "classic",
+            "protocol_type": "consumer",
+            "state": "Empty",
+            "coordinator": Node(1, "h", 9092),
+            "members": (),
+            "offsets": (row, row),
+            "total_lag": 2,
+            **absent,
+            **more,
+        }
+    )
+
+
+def test_documents_are_those_of_the_standard_library():
+    group = _group("g", errors=(ItemError("x", "Y", "z"),), members=None)
+    assert json.dumps(document(group)) == json.dumps(asdict(group))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        {"a": [], "b": {}, "c": None},
+        {"a": 1, "b": 'ü\n"x"', "c": True, "d": 1.5},
+        {"a": [{"b": 1, "c": [1, 2, {"d": "e"}]}, {"b": [[]]}], "f": {"g": {"h": 0}}},
+        [ExitCode.OK, {"a": ExitCode.PARTIAL}],
+    ],
+)
+def test_indented_is_what_the_standard_library_writes(value):
+    assert indented(value) == json.dumps(value, indent=2, ensure_ascii=False)
+    deeper = "\n".join(json.dumps([[value]], indent=2, ensure_ascii=False).splitlines())
+    assert f"[\n  [\n    {indented(value, depth=2)}\n  ]\n]" == deeper
+
+
+def test_what_waits_in_a_file_comes_back_as_it_was(monkeypatch):
+    monkeypatch.setattr(parts, "KEPT_IN_MEMORY", 4)
+    texts = ["{\n  1\n}", "", "a", "ü\ud800", "b" * 10, "c"]
+    with parts._Spool() as spool:
+        for text in texts:
+            spool.add(text)
+        assert list(spool) == texts

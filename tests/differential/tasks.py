@@ -1,0 +1,258 @@
+"""`python -m tests.differential.tasks --cases 10000`: Kafka's sticky task assignor and ours, side by side.
+
+A case is a made-up group over some rounds: threads and processes come and go, topics grow, standbys are asked
+for, and the next round begins with what was assigned. Every task of every round must be where Kafka has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import Pool
+from random import Random
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from kgroup.coordinator.tasks.java_order import hash_map_order
+from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind, assign
+from kgroup.coordinator.tasks.values import Tasks, TaskSet
+from tests.interop import toolchain
+
+from .kafka import HERE, JVM
+
+MOST_ALIKE = 5
+SHARE = 500
+"""Groups that one JVM is asked about."""
+ROLES = ("active", "standby", "warmup")
+Told = dict[str, Any]
+"""A group as the JVM is asked, or tasks by member as it answers."""
+
+
+class KafkasAssignor:
+    """The running JVM; to be used in a `with`."""
+
+    def __init__(self) -> None:
+        path = toolchain.java_project(HERE / "java")
+        command = ["java", *JVM, "-cp", path, "kgroup.differential.TaskAssignments"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> KafkasAssignor:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.communicate(timeout=30)
+
+    def assign(self, group: Told) -> Told:
+        """Tasks by member, or why there are none (`error`)."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(json.dumps(group) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise RuntimeError(f"the JVM ended at {json.dumps(group)[:300]}")
+        answer: Told = json.loads(line)
+        return answer
+
+
+def ours(group: Told) -> Told:
+    """The same from our assignor, asked as our coordinator asks it."""
+    told = {each["id"]: each for each in group["members"]}
+    placed = {
+        name: Placed(told[name]["process"], TaskSet(*(_tasks(told[name][role]) for role in ROLES)))
+        for name in hash_map_order(told)
+    }
+    parts = sorted(group["subtopologies"], key=lambda part: str(part["id"]))
+    kinds = {part["id"]: TaskKind(part["tasks"], part["stateful"]) for part in parts}
+    try:
+        given = assign(placed, kinds, group["standbys"])
+    except NoAssignment as error:
+        return {"error": str(error)}
+    return {name: {role: _listed(getattr(tasks, role)) for role in ROLES} for name, tasks in given.items()}
+
+
+def _tasks(told: Mapping[str, list[int]]) -> Tasks:
+    return {part: frozenset(numbers) for part, numbers in told.items() if numbers}
+
+
+def _listed(tasks: Tasks) -> dict[str, list[int]]:
+    return {part: sorted(tasks[part]) for part in sorted(tasks) if tasks[part]}
+
+
+@dataclass
+class MadeUp:
+    """A group that changes from round to round, as chance has it."""
+
+    rng: Random
+    threads: dict[str, str] = field(default_factory=dict)
+    """The process of each, in the order in which they joined."""
+    parts: list[Told] = field(default_factory=list)
+    standbys: int = 0
+
+    @classmethod
+    def of(cls, seed: int) -> MadeUp:
+        rng = Random(seed)
+        group = cls(rng)
+        for number in range(rng.choice((1, 1, 2, 3, 5, 12))):
+            tasks = rng.choice((1, 2, 3, 4, 6, 7, 13, 40))
+            group.parts.append({"id": str(number), "tasks": tasks, "stateful": rng.random() < 0.6})
+        group.standbys = rng.choice((0, 0, 1, 1, 2, 3))
+        for _ in range(rng.choice((1, 1, 2, 3, 4, 8, 20))):
+            group.process_starts()
+        return group
+
+    def process_starts(self) -> None:
+        """A process of one to four threads; sometimes with a name that many share the hash of."""
+        rng = self.rng
+        process = str(UUID(bytes=rng.randbytes(16))) if rng.random() < 0.8 else self._clash()
+        for _ in range(rng.choice((1, 1, 1, 2, 4))):
+            self._joins(process)
+
+    def _clash(self) -> str:
+        """Aa and BB hash alike: so do all words of them of one length.
+
+        More than eight keys in a place make Java grow its table or plant a tree: our order leaves that out.
+        """
+        word = "".join(self.rng.choice(("Aa", "BB")) for _ in range(4))
+        alike = {process for process in self.threads.values() if len(process) == len(word)} - {word}
+        return word if len(alike) < MOST_ALIKE else f"{word}-{len(self.threads)}"
+
+    def _joins(self, process: str) -> None:
+        name = urlsafe_b64encode(self.rng.randbytes(16)).decode().rstrip("=")
+        self.threads[name] = process
+
+    def changes(self) -> None:
+        """What happens between two rounds."""
+        rng = self.rng
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            match rng.randrange(7):
+                case 0:
+                    self.process_starts()
+                case 1 if len(set(self.threads.values())) > 1:
+                    gone = rng.choice(sorted(set(self.threads.values())))
+                    self.threads = {name: p for name, p in self.threads.items() if p != gone}
+                case 2 if len(self.threads) > 1:
+                    del self.threads[rng.choice(sorted(self.threads))]
+                case 3:
+                    self._restarts(rng.choice(sorted(set(self.threads.values()))))
+                case 4:
+                    self._joins(rng.choice(sorted(set(self.threads.values()))))
+                case 5:
+                    part = rng.choice(self.parts)
+                    part["tasks"] = max(1, part["tasks"] + rng.choice((-1, 1, 1, 3)))
+                case _:
+                    self.standbys = rng.choice((0, 1, 2))
+
+    def _restarts(self, process: str) -> None:
+        """A process is back, with its state and other threads."""
+        count = sum(each == process for each in self.threads.values())
+        self.threads = {name: each for name, each in self.threads.items() if each != process}
+        for _ in range(count):
+            self._joins(process)
+
+    def asked(self, before: Told) -> Told:
+        """The group as it is now, with what its threads had; now and then with what nobody has assigned."""
+        strange = self.rng.random() < 0.15
+        members = []
+        for name, process in self.threads.items():
+            had = self._anything() if strange else before.get(name, {})
+            members.append({"id": name, "process": process, **{role: had.get(role, {}) for role in ROLES}})
+        return {"members": members, "subtopologies": self.parts, "standbys": self.standbys}
+
+    def _anything(self) -> Told:
+        """Tasks at random: of several owners, in several roles, of parts that are not there."""
+        rng = self.rng
+        names = [str(number) for number in range(len(self.parts) + 1)]
+        return {
+            role: {
+                part: sorted(rng.sample(range(15), rng.randint(1, 6))) for part in names if rng.random() < 0.4
+            }
+            for role in ROLES
+        }
+
+
+@dataclass(frozen=True)
+class Case:
+    """What came of one group: rounds played, tasks placed and moved, and the first difference."""
+
+    seed: int
+    rounds: int
+    tasks: int
+    moved: int
+    difference: str | None = None
+
+
+def play(kafka: KafkasAssignor, seed: int, rounds: int) -> Case:
+    """One group on both; it ends at the first difference."""
+    group, before = MadeUp.of(seed), {}
+    tasks = moved = 0
+    for number in range(rounds):
+        asked = group.asked(before)
+        theirs, mine = kafka.assign(asked), ours(asked)
+        if theirs != mine:
+            return Case(seed, number, tasks, moved, f"{json.dumps(asked)}\n  Kafka {theirs}\n  ours  {mine}")
+        now = _places(theirs)
+        tasks += len(now)
+        moved += len(now - _places(before)) if number else 0
+        before = {} if "error" in theirs else theirs
+        group.changes()
+    return Case(seed, rounds, tasks, moved)
+
+
+def _places(told: Told) -> set[tuple[str, str, str, int]]:
+    return {
+        (name, role, part, number)
+        for name, given in told.items()
+        if name != "error"
+        for role in ROLES
+        for part, numbers in given[role].items()
+        for number in numbers
+    }
+
+
+def cases(seeds: range, rounds: int) -> list[Case]:
+    """The cases of these seeds, in order."""
+    with KafkasAssignor() as kafka:
+        return [play(kafka, seed, rounds) for seed in seeds]
+
+
+def cases_by(jobs: int, seeds: range, rounds: int) -> Iterator[Case]:
+    """The same, by some processes with a JVM each."""
+    shares = [seeds[start : start + SHARE] for start in range(0, len(seeds), SHARE)]
+    with Pool(jobs) as pool:
+        for share in pool.imap(partial(cases, rounds=rounds), shares):
+            yield from share
+
+
+def main() -> int:
+    """Play the cases; 1 when one differs."""
+    parser = argparse.ArgumentParser(prog="differential.tasks", description=__doc__)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--cases", type=int, default=10_000, help="how many groups")
+    parser.add_argument("--rounds", type=int, default=5, help="assignments a group")
+    parser.add_argument("--jobs", type=int, default=2, help="processes, with a JVM each")
+    given = parser.parse_args()
+    began = time.monotonic()
+    seeds = range(given.first, given.first + given.cases)
+    played = list(cases_by(given.jobs, seeds, given.rounds))
+    bad = [case for case in played if case.difference]
+    for case in bad[:5]:
+        print(f"seed {case.seed}, round {case.rounds}: {case.difference}")
+    print(
+        f"{len(played)} groups, {sum(case.rounds for case in played)} assignments, "
+        f"{sum(case.tasks for case in played)} tasks placed, {sum(case.moved for case in played)} of them "
+        f"moved; {len(bad)} groups differ; {time.monotonic() - began:.0f} s"
+    )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
