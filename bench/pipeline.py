@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.decode import commands, run
+from bench.workers import watched
 from kgroup.pipeline.ask.queries import state_at, top_writers
 from kgroup.pipeline.spark.session import spark_context, spark_session
 from kgroup.pipeline.tables.ingest import ingest
@@ -34,11 +35,11 @@ def measure(source: Path, master: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         start = time.perf_counter()
-        with spark_context(master) as context:
+        with watched() as most, spark_context(master) as context:
             up = time.perf_counter() - start
             seconds, report = timed(lambda: ingest(context, [source], store))
         found = {"all": up + seconds, "start": up, "ingest": seconds, "commits": report.rows["commits"]}
-        found |= {"bytes": report.bytes_read}
+        found |= {"bytes": report.bytes_read, "worker": most[0]}
         with spark_session(master) as spark:
             for name, ask in (("state", state_at), ("writers", top_writers)):
                 timed(lambda ask=ask: ask(spark, store).collect())
@@ -62,14 +63,14 @@ def main(arguments: list[str]) -> None:
     dumped = statistics.median(peer)
     print(f"median of {rounds}; {PEER}: {dumped:.1f} s ({', '.join(f'{s:.1f}' for s in sorted(peer))})")
     names = ("MB", "commits", "master", "in all s", "start s", "ingest s", "commits/s", "× dump-log")
-    print("| " + " | ".join((*names, "state s", "writers s")) + " |")
-    print("|---" * (len(names) + 2) + "|")
+    print("| " + " | ".join((*names, "state s", "writers s", "largest worker MB")) + " |")
+    print("|---" * (len(names) + 3) + "|")
     for master, runs in taken.items():
         middle = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
         cells = [f"{middle['bytes'] / 1e6:.0f}", f"{middle['commits']:.0f}", master]
         cells += [f"{middle[name]:.1f}" for name in ("all", "start", "ingest")]
         cells += [f"{middle['commits'] / middle['all']:,.0f}", f"{dumped / middle['all']:.1f}"]
-        cells += [f"{middle[name]:.1f}" for name in ("state", "writers")]
+        cells += [f"{middle[name]:.1f}" for name in ("state", "writers")] + [f"{middle['worker']:.0f}"]
         print(f"| {' | '.join(cells)} |")
     for name in ("all", "ingest"):
         listed = {m: ", ".join(f"{run[name]:.1f}" for run in runs) for m, runs in taken.items()}

@@ -8,18 +8,17 @@ Each log is read into new tables in a session of its own, in a process of its ow
 
 import itertools
 import json
-import os
 import random
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.workers import watched
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.spark.session import spark_context
 from kgroup.pipeline.spark.workers import Workers
@@ -87,14 +86,7 @@ class Timed(Workers):
 
 def measure(source: Path, master: str) -> dict[str, float]:
     """One run in this process, its workers watched by /proc."""
-    most, ended = [0.0], threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.1):
-            most[0] = max([most[0], *(peak(pid) for pid in workers_of(os.getpid()))])
-
-    threading.Thread(target=watch, daemon=True).start()
-    with tempfile.TemporaryDirectory() as folder, spark_context(master) as context:
+    with watched() as most, tempfile.TemporaryDirectory() as folder, spark_context(master) as context:
         store, cores = Store(Path(folder)), context.defaultParallelism
         origin = Segments.of([source]).looked_at()
         split = _split_bytes(origin.plan(512 << 20, {}), cores)
@@ -104,42 +96,8 @@ def measure(source: Path, master: str) -> dict[str, float]:
         begun = time.perf_counter()
         report = fill(each, origin, store, split, _buckets(origin.parts(), cores))
         whole = time.perf_counter() - begun
-    ended.set()
     named = {"read": each.seconds[0], "fold": each.seconds[-1], "all": whole, "worker": most[0]}
     return {**named, "commits": report.rows["commits"], "events": report.rows.get("events", 0)}
-
-
-def workers_of(pid: int) -> list[int]:
-    """Python processes below this one."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found, level = [], {pid}
-    while level := {child for child, parent in parents.items() if parent in level}:
-        found += [child for child in level if "pyspark" in command(child)]
-    return found
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().partition("\0-cp")[0]
-    except OSError:
-        return ""
-
-
-def peak(pid: int) -> float:
-    """Its memory at its most, in MB; 0 of one that has gone, or that is a JVM."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0.0
-    if "Name:\tpython" not in status or "VmHWM" not in status:
-        return 0.0
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def main(arguments: list[str]) -> None:

@@ -3,13 +3,13 @@
     python -m bench storage SEGMENTS [ROUNDS]
 
 Both take turns within a round: a replay in this process, all groups, and a run of the pipeline in local[2].
-The server is moto's, in a process of its own, on the same cores; KGROUP_BENCH_S3=s3://BUCKET/FOLDER names
-another one that holds the same files already (credentials and AWS_ENDPOINT_URL by the environment).
+The server is a gateway to files written in Go (Go 1.26), on the same cores. The one of the tests is of no use
+here: it is Python, and serves a GB in half a minute. KGROUP_BENCH_S3=s3://BUCKET/FOLDER names another one
+that holds the same files already (credentials and AWS_ENDPOINT_URL by the environment).
 """
 
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.s3gateway import S3Gateway
 from kgroup.history.replay import replay
 from kgroup.history.sources.logs import segment_logs
 from kgroup.pipeline.read.inputs import Segments
@@ -26,15 +27,9 @@ from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
+from tests.s3 import S3Server
 
 MASTER = "local[2]"
-SERVER = """
-import sys
-from tests.s3 import s3_server
-with s3_server() as server:
-    print(server.endpoint, flush=True)
-    sys.stdin.read()
-"""
 
 
 @contextmanager
@@ -43,18 +38,10 @@ def uploaded(source: Path) -> Iterator[tuple[Location, StorageOptions]]:
     if there := os.environ.get("KGROUP_BENCH_S3"):
         yield Location.parse(there), StorageOptions()
         return
-    from tests.s3 import S3Server
-
-    command, pipe = [sys.executable, "-W", "ignore", "-c", SERVER], subprocess.PIPE
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=quiet, text=True) as process:
-        assert process.stdout is not None
-        server = S3Server(process.stdout.readline().strip())
+    with S3Gateway() as gateway:
+        server = S3Server(gateway.endpoint)
         bucket = server.bucket(source)
-        try:
-            yield Location.parse(f"s3://{bucket}"), StorageOptions.of(server.options, 120)
-        finally:
-            process.kill()
+        yield Location.parse(f"s3://{bucket}"), StorageOptions.of(server.options, 120)
 
 
 def timed(do: Any) -> float:

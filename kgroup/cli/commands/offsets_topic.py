@@ -193,7 +193,7 @@ def _scan(source: "Source") -> "Statistics":
 
 
 def _tally(tally: "Tally") -> dict[str, int]:
-    return {"records": tally.records, "bytes": tally.bytes, "tombstones": tally.tombstones}
+    return {"records": tally.records, "bytes": tally.size, "tombstones": tally.tombstones}
 
 
 def _summary(found: "Statistics") -> str:
@@ -212,8 +212,8 @@ def _remarks(found: "Statistics") -> list[str]:
         share = 100 * found.superseded / total.records
         remarks.append(f"superseded, so compaction may take them: {found.superseded} records ({share:.0f} %)")
         remarks.append(f"tombstones: {total.tombstones} ({100 * total.tombstones / total.records:.0f} %)")
-        name, largest = max(found.by_group().items(), key=lambda item: item[1].bytes)
-        share = 100 * largest.bytes / max(1, total.bytes)
+        name, largest = max(found.by_group().items(), key=lambda item: item[1].size)
+        share = 100 * largest.size / max(1, total.size)
         remarks.append(f"largest group: {name} with {share:.0f} % of the bytes")
     remarks += [
         f"transaction of producer {t.producer_id} on partition {t.partition} is open since offset "

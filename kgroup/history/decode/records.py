@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from librt.strings import read_i16_be, read_i32_be
 
@@ -16,6 +17,9 @@ from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.compression import decompress
 from kgroup.protocol.group_records import TYPE_NAMES
 from kgroup.protocol.primitives import read_uvarint, read_varint
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
@@ -63,6 +67,27 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
             pos = stop
     except IndexError:
         raise DecodeError(f"the batch at offset {base} ends inside a record") from None
+
+
+def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
+    """The varint at `pos` as it stands there, zigzag not undone, and the position behind it.
+
+    IndexError where the data ends, DecodeError past the 56 bits that all lengths and times fit in.
+    """
+    byte: i64 = data[pos]
+    pos += 1
+    if byte < 128:
+        return byte, pos
+    value: i64 = byte & 127
+    shift: i64 = 7
+    while shift < 56:
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, pos
+        shift += 7
+    raise DecodeError(f"a varint before byte {pos} is longer than anything it could tell")
 
 
 def read_delta(data: bytes, pos: int, base: int) -> tuple[int, int]:

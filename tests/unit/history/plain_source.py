@@ -33,7 +33,8 @@ def digests() -> list[str]:
             changed = bytearray(data)
             for _ in range(3 if copy else 0):
                 changed[chance.randrange(len(data))] = chance.choice((0, 1, 2, 127, 128, 255))
-            digest = hashlib.sha256((items(bytes(changed), True) + items(bytes(changed), False)).encode())
+            told = (ask(bytes(changed), check_crc) for ask in (items, counts) for check_crc in (True, False))
+            digest = hashlib.sha256("".join(told).encode())
             lines.append(f"{path.relative_to(INCIDENTS)} {copy} {digest.hexdigest()}")
     return lines
 
@@ -50,6 +51,21 @@ def items(data: bytes, check_crc: bool) -> str:
     lie = (places.commits.getvalue(), places.keys.getvalue(), list(places.groups), list(places.topics))
     counted = (scanner.bad, decoder.missing, decoder.complete_from, decoder.records)
     return repr((found, counted, lie, places.bodies, places.others))
+
+
+def counts(data: bytes, check_crc: bool) -> str:
+    """What is counted of a segment by key, as text."""
+    from kgroup.history.decode.counting import Counter
+    from kgroup.history.decode.scan import Scanner
+
+    counter = Counter()
+    counter.feed(data, Scanner("segment", check_crc=check_crc).headers(data, True))
+    batches = (counter.batches, counter.compressed, counter.markers, counter.unreadable, counter.size)
+    keys = [
+        (key, each.records, each.tombstones, each.size, each.newest, each.first_ms, each.last_ms)
+        for key, each in counter.keys.items()
+    ]
+    return repr((batches, keys, counter.open))
 
 
 def main() -> None:

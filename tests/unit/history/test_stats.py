@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from kgroup.errors import Unreachable
+from kgroup.history.decode.records import group_of, raw_records
+from kgroup.history.decode.scan import CONTROL
 from kgroup.history.stats import OpenTransaction, Tally, scan
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import end_marker_record
 from kgroup.protocol.compression import Compression
 
+from .incidents import NAMES, log_of
 from .logs import MemoryLog, batch, commit, sealed
 
 Pair = tuple[bytes, bytes | None]
@@ -94,6 +99,23 @@ def test_what_cannot_be_read_is_counted_and_named() -> None:
     assert told.unreadable == 1 and len(told.bad) == 1
     assert told.failures == {"__consumer_offsets-9": mute.failure}
     assert told.total().records == 2, "what came before the damage, and what came behind it"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_counted_is_what_the_records_are(name: str) -> None:
+    """Beside a plain walk over the records, one by one."""
+    log, records = log_of(name), Counter[str]()
+    newest: dict[bytes, int] = {}
+    for chunk, headers in log.batches():
+        for header in headers:
+            for record in raw_records(chunk, header) if not header.attributes & CONTROL else ():
+                assert record.key is not None
+                records[group_of(record.key) or ""] += 1
+                newest[record.key] = len(record.key) + len(record.value or b"")
+    told = scan([log_of(name)])
+    assert {group: tally.records for group, tally in told.by_group().items()} == records
+    assert told.superseded == records.total() - len(newest)
+    assert told.superseded_bytes == told.total().size - sum(newest.values())
 
 
 def test_keys_that_name_no_group_count_under_no_name() -> None:
