@@ -189,8 +189,12 @@ def unpacked(value: Packed) -> Item:
     if type(value) is not tuple:
         return value  # type: ignore[return-value]
     group, first, last, flat, backs = value
+    make = tuple.__new__  # `_make` does the same with a check that takes longer
     parts = tuple(
-        [PartProgress._make((TopicPartition(p[0], p[1]), *p[2:7], Committed._make(p[7:]))) for p in flat]
+        [
+            make(PartProgress, (make(TopicPartition, (a, b)), c, d, e, f, g, make(Committed, rest)))
+            for a, b, c, d, e, f, g, *rest in flat
+        ]
     )
     return CommitRun(group, first, last, parts, tuple([Rewind(*back) for back in backs]))
 

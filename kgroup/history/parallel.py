@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING
 
 from kgroup.errors import KgroupError, StorageError
@@ -24,11 +28,14 @@ from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
 
 if TYPE_CHECKING:
-    from multiprocessing.context import ForkServerContext, SpawnContext
+    from multiprocessing.context import SpawnContext
 
 MIN_BYTES = 48 << 20
 """Less than this is not worth a process of its own."""
-_ITEMS_AT_ONCE = 2_000
+_MAX_BYTES = 512 << 20
+"""Of more than this the items would not wait in memory, and all processes but one would wait."""
+_WAITING_BYTES = 64 << 20
+_ITEMS_AT_ONCE = 200
 
 
 _COUNTS = tuple(field.name for field in fields(Seen))
@@ -59,7 +66,7 @@ def decoded(split: Split, choice: Choice, before: Seen | None = None) -> Iterato
 
     `before`: go on behind what was seen; what was read already is passed over, and `Done` counts all of it.
     """
-    reader, decoder = SplitReader(split), Decoder(**choice)
+    reader, decoder = SplitReader(split, chunk_bytes=0), Decoder(**choice)
     if before is not None:
         for name in _COUNTS:
             setattr(decoder, name, getattr(before, name))
@@ -96,12 +103,13 @@ class _Job:
 class Workers:
     """Processes that decode segments, a share each; for `with`, which ends them, also on Ctrl-C.
 
-    A process waits while nobody takes what it has decoded, so memory is bounded by what its decoder keeps.
+    Items are taken in the order of the log, so those of a later share wait in its process, `_WAITING_BYTES` at
+    most, and memory is bounded by that and what its decoder keeps.
     """
 
     def __init__(self, logs: Sequence[SegmentLog], jobs: int, choice: Choice) -> None:
         size = sum(log.size for log in logs)
-        self.shares = plan_splits(logs, max(MIN_BYTES, -(-size // jobs)))
+        self.shares = plan_splits(logs, min(_MAX_BYTES, max(MIN_BYTES, -(-size // jobs))))
         self.choice = choice
         self._next = 0
         # Fork would copy what other threads hold, a progress bar's lock for one.
@@ -111,6 +119,8 @@ class Workers:
             if "forkserver" in methods
             else multiprocessing.get_context("spawn")
         )
+        if isinstance(self._context, ForkServerContext):
+            self._context.set_forkserver_preload([__name__])
         self._running: deque[_Job] = deque()
         for _ in range(jobs):
             self._start()
@@ -174,11 +184,51 @@ def _work(connection: Connection, split: Split, choice: Choice) -> None:
     """Decode one share, message by message; what goes wrong is the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers, and says so once
     gc.disable()  # many objects, no cycles
+    outbox = _Outbox(connection)
     try:
         for message in decoded(split, choice):
-            connection.send(message)
+            outbox.put(message)
     except KgroupError as error:
-        connection.send(error)
+        outbox.put(error)
+    outbox.flush()
+
+
+class _Outbox:
+    """Sends messages in a thread of its own, so that decoding goes on while nobody takes them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: deque[memoryview] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        threading.Thread(target=self._send, daemon=True).start()
+
+    def put(self, message: Message | KgroupError) -> None:
+        """Send it as soon as those before it are sent; waits while very much is on its way."""
+        data = ForkingPickler.dumps(message)
+        with self._changed:
+            self._changed.wait_for(lambda: self._bytes < _WAITING_BYTES)
+            self._waiting.append(data)
+            self._bytes += len(data)
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until everything is sent."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._bytes)
+
+    def _send(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                data = self._waiting.popleft()
+            try:
+                self._connection.send_bytes(data)
+            except OSError:
+                os._exit(1)  # nobody is there to take it
+            with self._changed:
+                self._bytes -= len(data)
+                self._changed.notify_all()
 
 
 def _received(connection: Connection) -> Iterator[Message]:

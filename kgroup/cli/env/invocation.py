@@ -30,6 +30,11 @@ class OutputOptions:
         """Whether the JSON envelope is printed, so that a failure is printed as one too."""
         return self.format in ("json", "yaml")
 
+    @property
+    def is_lines(self) -> bool:
+        """Whether lines and tables for people are printed, and of what is for programs nothing."""
+        return self.format in ("table", "wide")
+
 
 @dataclass(frozen=True, slots=True)
 class Env:

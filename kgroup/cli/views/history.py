@@ -75,14 +75,15 @@ def show_story(
 
         write_page(html, events, story)
         env.note(f"wrote {html}")
-    told = [event_json(event) for event in events]
+    # Of very many events that takes as long as to tell them.
+    told = [] if env.output.is_lines else [event_json(event) for event in events]
     data = {
         "events": told,
         "coverage": [coverage_json(covered) for covered in story.coverage],
         "limits": list(LIMITS),
         "span": selection.span_json(story.events),
     }
-    rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=True)]
+    rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=bool(told))]
     result = Result(
         data,
         _timeline(story, events, selection),

@@ -62,19 +62,20 @@ class Counter:
     def feed(self, chunk: bytes, headers: Iterable[BatchHeader]) -> None:
         """Count these batches of `chunk`."""
         for header in headers:
-            position, end, base, _, attributes, base_ts, _, producer, _, records = header
+            producer = header.producer_id
             self.batches += 1
-            self.size += end - position
-            if attributes & COMPRESSED:
+            self.size += header.end - header.position
+            if header.attributes & COMPRESSED:
                 self.compressed += 1
-            if attributes & CONTROL:
+            if header.attributes & CONTROL:
                 self.markers += 1
                 # A producer has one transaction at a time (KIP-98): the marker ends whatever it has open.
                 self.open.pop(producer, None)
                 continue
             if producer >= 0:
-                first, since, before = self.open.get(producer, (base, base_ts, 0))
-                self.open[producer] = (first, since, before + records)
+                begun = (header.base_offset, header.base_timestamp_ms, 0)
+                first, since, before = self.open.get(producer, begun)
+                self.open[producer] = (first, since, before + header.records)
             try:
                 self._count(chunk, header)
             except DecodeError:

@@ -25,6 +25,7 @@ from kgroup.history.decode.records import (
     raw_records,
     read_delta,
     type_name,
+    varint,
 )
 from kgroup.history.decode.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
 from kgroup.history.decode.slots import GroupRun, Slot
@@ -42,12 +43,12 @@ from kgroup.history.items import (
 )
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
-from kgroup.protocol.primitives import read_uvarint
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 MAX_KEYS: Final = 400_000
+RECENT_BYTES: Final = 8 << 20
 _COMMIT_TYPES = (0, 1)
 _OTHER_TYPES = frozenset(range(10, 16))  # of share groups
 _COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
@@ -77,12 +78,15 @@ class Decoder:
         self.runs = runs
         self.places = places
         self.max_keys = max_keys
-        self.next_offset = -1
-        self.first_offset = -1
-        self.records = self.missing = 0
-        self.complete_from = self.complete_from_ms = self.last_ms = -1
+        self.next_offset: i64 = -1
+        self.first_offset: i64 = -1
+        self.records: i64 = 0
+        self.missing: i64 = 0
+        self.complete_from: i64 = -1
+        self.complete_from_ms: i64 = -1
+        self.last_ms: i64 = -1
         self.stopped = False
-        self._block = -1
+        self._block: i64 = -1
         # None: a group that is not wanted.
         self._slots: dict[bytes, Slot | None] = {}
         self._groups: dict[str, GroupRun] = {}
@@ -94,11 +98,15 @@ class Decoder:
         # The batch that `_take` reads, where it is in it, and how many records are left.
         self._data = b""
         self._touched: list[Slot] = []
+        # What was read before that, and the slots whose newest value may lie in it.
+        self._recent: list[tuple[bytes, list[Slot]]] = []
+        self._recent_bytes: i64 = 0
         self._at: i64 = 0
         self._end: i64 = 0
         self._left: i64 = 0
-        self._base = self._base_ts = 0
-        self._producer = -1
+        self._base: i64 = 0
+        self._base_ts: i64 = 0
+        self._producer: i64 = -1
         # What to add to a position in `_data` to have one for `places`, and the value `_take` stopped at.
         self._shift: i64 = 0
         self._value_at: i64 = 0
@@ -116,7 +124,8 @@ class Decoder:
         if self.places is not None:
             self.places.begin(len(chunk))
         for header in headers:
-            position, end, base, last, attributes, _, max_ts, _, _, records = header
+            position, end, attributes = header.position, header.end, header.attributes
+            base, last, records = header.base_offset, header.last_offset, header.records
             # Copies of a partition overlap, and a Fetch begins with the whole batch that holds its offset.
             if last < self.next_offset:
                 continue
@@ -126,7 +135,7 @@ class Decoder:
                 yield from self._gap(header)
             self.next_offset = last + 1
             self.records += records
-            self.last_ms = max_ts
+            self.last_ms = header.max_timestamp_ms
             if base // RUN_OFFSETS != self._block:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
@@ -153,11 +162,20 @@ class Decoder:
         self._keep()
 
     def _keep(self) -> None:
-        """Let go of what was read: slots keep their newest value alone."""
-        for slot in self._touched:
-            slot.keep()
-        self._touched = []
-        self._data = b""
+        """Let go of what was read longest ago: of that, slots keep their newest value alone.
+
+        Most of them have had another one by then, so that nothing need be copied.
+        """
+        if self._touched:
+            self._recent.append((self._data, self._touched))
+            self._recent_bytes += len(self._data)
+        self._touched, self._data = [], b""
+        while self._recent_bytes > RECENT_BYTES:
+            data, touched = self._recent.pop(0)
+            self._recent_bytes -= len(data)
+            for slot in touched:
+                if slot.data is data:
+                    slot.keep()
 
     def flush(self, group: str | None = None) -> Iterator[Item]:
         """Close the open run of one group, or of all; to be called once more when nothing follows."""
@@ -202,50 +220,39 @@ class Decoder:
 
     def _open(self, chunk: bytes, header: BatchHeader) -> RawRecord | None:
         """Begin a batch: its first record that is not taken in on the way, None if all of them are."""
-        position, end, base, _, attributes, base_ts, max_ts, producer, _, records = header
-        self._base, self._producer, self._left = base, producer, records
-        self._base_ts = max_ts if attributes & APPEND_TIME else base_ts
+        attributes = header.attributes
+        self._base, self._producer, self._left = header.base_offset, header.producer_id, header.records
+        self._base_ts = header.max_timestamp_ms if attributes & APPEND_TIME else header.base_timestamp_ms
         self._stamped = not attributes & APPEND_TIME
-        self._gather = self.runs and producer == -1
+        self._gather = self.runs and self._producer == -1
         self._shift = 0
         if attributes & PACKED:
+            self._keep()
             self._data, self._at, self._end = body_of(chunk, header)
             if self.places is not None:
                 self._shift = self.places.body(self._data)
         else:
-            self._data, self._at, self._end = chunk, position + HEADER_BYTES, end
+            self._data, self._at, self._end = chunk, header.position + HEADER_BYTES, header.end
         return self._take()
 
     def _take(self) -> RawRecord | None:
         """The hot loop: commits on keys seen before are taken in, the next other record is returned."""
         data, base, base_ts, gather = self._data, self._base, self._base_ts, self._gather
+        stamped = self._stamped
         order, last, unseen = self._order, self._last, self._unseen
         pos, end, left = self._at, self._end, self._left
         places, shift, producer = self.places, self._shift, self._producer
-        size: i64
         try:
             while left:
                 left -= 1
-                if (size := data[pos]) > 127 and (more := data[pos + 1]) < 128:
-                    size, pos = size + (more << 7) - 128, pos + 2
-                else:
-                    size, pos = (size, pos + 1) if size < 128 else read_uvarint(data, pos)
+                size, pos = varint(data, pos)
                 stop = pos + (size >> 1)
                 if stop > end or size & 1:
                     raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
-                if (delta := data[pos + 1]) > 1:
-                    delta, pos = read_delta(data, pos + 1, base)
-                else:
-                    delta, pos = -delta, pos + 2
-                if (index := data[pos]) > 127:
-                    index, pos = read_uvarint(data, pos)
-                else:
-                    pos += 1
-                offset, ts, start = base + (index >> 1), base_ts + delta if self._stamped else base_ts, pos
-                if (size := data[pos]) > 127 and (more := data[pos + 1]) < 128:
-                    size, pos = size + (more << 7) - 128, pos + 2
-                else:
-                    size, pos = (size, pos + 1) if size < 128 else read_uvarint(data, pos)
+                delta, pos = read_delta(data, pos + 1, base)
+                index, start = varint(data, pos)
+                offset, ts = base + (index >> 1), base_ts + delta if stamped else base_ts
+                size, pos = varint(data, start)
                 after = pos + (size >> 1)
                 key = data[pos:after]
                 slot = order[last.next]
@@ -256,9 +263,8 @@ class Decoder:
                         continue
                     slot, last.next = found, found.number
                 last = slot
-                null, size, pos = size & 1, data[after], after + 1
-                if size > 127 and (more := data[pos]) < 128:
-                    size, pos = size + (more << 7) - 128, pos + 1
+                null = size & 1
+                size, pos = varint(data, after)
                 value_end = pos + (size >> 1)
                 if not gather or slot is unseen or (null | size) & 1 or not pos + 10 <= value_end < stop:
                     self._at, self._left, self._last = stop, left, last
@@ -276,7 +282,7 @@ class Decoder:
         self._last = last
         return None
 
-    def _whole(self, offset: int, ts: int, start: int, stop: int) -> RawRecord:
+    def _whole(self, offset: i64, ts: i64, start: i64, stop: i64) -> RawRecord:
         """A record of this batch, its key at `start`, as it is."""
         key, after = optional_bytes(self._data, start, stop)
         value, after = optional_bytes(self._data, after, stop)

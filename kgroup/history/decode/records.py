@@ -16,7 +16,6 @@ from kgroup.history.legacy import LEGACY, body_of_message
 from kgroup.protocol.batches import HEADER_BYTES
 from kgroup.protocol.compression import decompress
 from kgroup.protocol.group_records import TYPE_NAMES
-from kgroup.protocol.primitives import read_uvarint, read_varint
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -54,7 +53,7 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
     base, ts_base = header.base_offset, header.base_timestamp_ms
     try:
         for _ in range(header.records):
-            size, pos = read_varint(data, pos)
+            size, pos = signed_varint(data, pos)
             stop = pos + size
             if size < 0 or stop > end:
                 raise DecodeError(f"a record at byte {pos} is longer than its batch")
@@ -90,19 +89,25 @@ def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
     raise DecodeError(f"a varint before byte {pos} is longer than anything it could tell")
 
 
-def read_delta(data: bytes, pos: int, base: int) -> tuple[int, int]:
+def signed_varint(data: bytes, pos: i64) -> tuple[i64, i64]:
+    """The varint at `pos`, zigzag undone, and the position behind it; raises what `varint` does."""
+    value, pos = varint(data, pos)
+    return (value >> 1) ^ -(value & 1), pos
+
+
+def read_delta(data: bytes, pos: i64, base: i64) -> tuple[i64, i64]:
     """How far a record's time or offset is from that of its batch at `base`, and the position behind it.
 
     DecodeError if no two are so far apart.
     """
-    delta, pos = read_varint(data, pos)
+    delta, pos = signed_varint(data, pos)
     if not -MOST <= delta <= MOST:
         raise DecodeError(f"a record of the batch at offset {base} has no possible time or offset")
     return delta, pos
 
 
-def optional_bytes(data: bytes, pos: int, stop: int) -> tuple[bytes | None, int]:
-    size, pos = read_varint(data, pos)
+def optional_bytes(data: bytes, pos: i64, stop: i64) -> tuple[bytes | None, i64]:
+    size, pos = signed_varint(data, pos)
     if size < 0:
         return None, pos
     if pos + size > stop:
@@ -122,7 +127,7 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
             (epoch,) = _I32.unpack_from(value, pos)
             pos += 4
         if version == 4:
-            size, pos = read_uvarint(value, pos)
+            size, pos = varint(value, pos)
             size -= 1
         else:
             (size,) = _I16.unpack_from(value, pos)
@@ -146,10 +151,10 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
 
 def _topic_id(value: bytes, pos: int) -> bytes:
     """The topic id among the tagged fields that start at `pos` (tag 0)."""
-    count, pos = read_uvarint(value, pos)
+    count, pos = varint(value, pos)
     for _ in range(count):
-        tag, pos = read_uvarint(value, pos)
-        size, pos = read_uvarint(value, pos)
+        tag, pos = varint(value, pos)
+        size, pos = varint(value, pos)
         if pos + size > len(value):
             raise DecodeError("a tagged field longer than its value")
         if tag == 0 and size == 16:

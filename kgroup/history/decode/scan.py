@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from google_crc32c import value as crc32c
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from kgroup.history.items import BadRange
 from kgroup.history.legacy import SMALLEST, find_message, message_at
-from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET
+from kgroup.protocol.batches import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OFFSET
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -40,19 +40,45 @@ _KEPT_BYTES = 1 << 20
 """So much at the end of a chunk without a batch is looked at again: one may begin there."""
 
 
-class BatchHeader(NamedTuple):
+class BatchHeader:
     """Where a batch lies in its chunk, and what its header says; offsets are Kafka's, times in ms."""
 
-    position: int
-    end: int
-    base_offset: int
-    last_offset: int
-    attributes: int
-    base_timestamp_ms: int
-    max_timestamp_ms: int
-    producer_id: int
-    producer_epoch: int
-    records: int
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_timestamp_ms",
+        "end",
+        "last_offset",
+        "max_timestamp_ms",
+        "position",
+        "producer_epoch",
+        "producer_id",
+        "records",
+    )
+
+    def __init__(
+        self,
+        position: i64,
+        end: i64,
+        base_offset: i64,
+        last_offset: i64,
+        attributes: i64,
+        base_timestamp_ms: i64,
+        max_timestamp_ms: i64,
+        producer_id: i64,
+        producer_epoch: i64,
+        records: i64,
+    ) -> None:
+        self.position = position
+        self.end = end
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.attributes = attributes
+        self.base_timestamp_ms = base_timestamp_ms
+        self.max_timestamp_ms = max_timestamp_ms
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.records = records
 
 
 class Scanner:
@@ -74,7 +100,7 @@ class Scanner:
     def headers(self, chunk: bytes, final: bool) -> Iterator[BatchHeader]:
         """The whole batches of `chunk`; `final` says that nothing follows it."""
         pos: i64 = 0
-        total, check, make = len(chunk), self.check_crc, tuple.__new__
+        total, check = len(chunk), self.check_crc
         while total - pos >= HEADER_BYTES or total - pos >= SMALLEST and chunk[pos + 16] < 2:
             length: int = read_i32_be(chunk, pos + LENGTH_OFFSET - 4)
             magic = chunk[pos + 16]
@@ -112,7 +138,7 @@ class Scanner:
                 if pos < 0:
                     return
                 continue
-            attributes, producer = read_i16_be(chunk, pos + 21) & 0xFF, read_i64_be(chunk, pos + 43)
+            producer: i64 = read_i64_be(chunk, pos + 43)
             first_ts: i64 = read_i64_be(chunk, pos + 27)
             max_ts: i64 = read_i64_be(chunk, pos + 35)
             if not (0 <= base <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
@@ -121,11 +147,11 @@ class Scanner:
                 pos = end
                 continue
             self.batches += 1
-            self.last_offset = last = base + last_delta
-            epoch = read_i16_be(chunk, pos + 51)
-            yield make(
-                BatchHeader, (pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count)
-            )
+            last: i64 = base + last_delta
+            self.last_offset = last
+            attributes = chunk[pos + ATTRIBUTES_AT]
+            epoch: int = read_i16_be(chunk, pos + 51)
+            yield BatchHeader(pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count)
             pos = end
         self.consumed = pos
         self.position += pos

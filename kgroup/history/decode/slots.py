@@ -51,19 +51,19 @@ class Slot:
         self.key = key
         self.number: i64 = number
         self.next: i64 = 0
-        self.count = 0
-        self.first = 0
-        self.first_offset = 0
-        self.first_ts = 0
+        self.count: i64 = 0
+        self.first: i64 = 0
+        self.first_offset: i64 = 0
+        self.first_ts: i64 = 0
         self.first_value = b""
         self.last: i64 = 0
-        self.offset = 0
-        self.ts = 0
+        self.offset: i64 = 0
+        self.ts: i64 = 0
         self.data = b""
         self.start: i64 = 0
         self.end: i64 = 0
 
-    def advance(self, committed: i64, offset: int, ts: int, data: bytes, start: i64, end: i64) -> bool:
+    def advance(self, committed: i64, offset: i64, ts: i64, data: bytes, start: i64, end: i64) -> bool:
         """Count a commit at or above the last, its value at `start` to `end` of `data`; is `data` another?"""
         self.count += 1
         self.last, self.offset, self.ts = committed, offset, ts
@@ -73,7 +73,7 @@ class Slot:
             self.data = data
         return fresh
 
-    def take(self, value: bytes, offset: int, ts: int) -> None:
+    def take(self, value: bytes, offset: i64, ts: i64) -> None:
         """Take in any commit, with its log offset and time (ms); DecodeError if it is cut short."""
         if len(value) < 10:
             raise DecodeError(f"an OffsetCommit value of {len(value)} bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kgroup.domain import TopicPartition
@@ -34,9 +35,10 @@ class Span:
 
     def add(self, part: PartProgress) -> None:
         place, last = part.place, part.last
-        for text in (part.first_metadata, last.metadata):
-            if mark := mark_in(text):
-                self.marks[mark.plan_id] = mark
+        if part.first_metadata or last.metadata:
+            for text in (part.first_metadata, last.metadata):
+                if mark := mark_in(text):
+                    self.marks[mark.plan_id] = mark
         first = self.moved.get(place, (part.first, 0))[0]
         self.moved[place] = (first, last.offset)
         self.count += part.commits
@@ -57,14 +59,15 @@ class Spans:
 
         `given_up` is what the group's generation took from members that stayed.
         """
-        # Where records are missing the owner may be in one of them.
-        owned = _owned(state) if solid else None
+        sort_of, spans = _sorts(state, solid), self.open
         for part in run.parts:
-            kind = _sort(state, part.place, owned, solid)
+            kind = sort_of(part.place)
             # A cooperative member commits in onPartitionsRevoked, a generation after it lost them (KIP-429).
             letting_go = kind is Kind.COMMITTED_UNOWNED and part.place in given_up
             sort = (Kind.COMMITTED if letting_go else kind, letting_go)
-            self.open.setdefault(sort, Span(*sort)).add(part)
+            if sort not in spans:
+                spans[sort] = Span(*sort)
+            spans[sort].add(part)
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """The events of the open spans; none is open afterwards."""
@@ -83,23 +86,30 @@ def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
     return frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
 
 
-def _sort(
-    state: GroupState, place: TopicPartition, owned: frozenset[TopicPartition] | None, solid: bool
-) -> Kind:
+def _sorts(state: GroupState, solid: bool) -> Callable[[TopicPartition], Kind]:
+    """What a commit on a partition is, as long as the group stays in this state."""
     if not solid or state.kind not in GROUPED or state.unread:
-        return Kind.COMMITTED
+        return lambda _: Kind.COMMITTED
     if not state.members:
-        return Kind.COMMITTED_OUTSIDE
-    if owned is None or place in owned:
-        return Kind.COMMITTED
-    if state.kind == STREAMS:
-        held = (task for m in state.members.values() if m.streams for task in m.streams.holds.active)
-        reads = may_read(state.streams.topology, held, place)
-        return Kind.COMMITTED if reads else Kind.COMMITTED_UNOWNED
-    # Records of consumer groups have topic ids, commits have names: unresolved, both may mean one topic.
-    if state.kind == CONSUMER and all(p.topic != place.topic for p in owned):
-        return Kind.COMMITTED if _ids_unresolved(state, owned) else Kind.COMMITTED_UNOWNED
-    return Kind.COMMITTED_UNOWNED
+        return lambda _: Kind.COMMITTED_OUTSIDE
+    # Where records are missing the owner may be in one of them: only what is solid gets here.
+    owned, kind = _owned(state), state.kind
+    if owned is None:
+        return lambda _: Kind.COMMITTED
+    topics = {place.topic for place in owned}
+    unresolved = kind == CONSUMER and _ids_unresolved(state, owned)
+
+    def sort(place: TopicPartition) -> Kind:
+        if place in owned:
+            return Kind.COMMITTED
+        if kind == STREAMS:
+            held = (task for m in state.members.values() if m.streams for task in m.streams.holds.active)
+            reads = may_read(state.streams.topology, held, place)
+            return Kind.COMMITTED if reads else Kind.COMMITTED_UNOWNED
+        # Records of consumer groups have topic ids, commits have names: unresolved, both may mean one topic.
+        return Kind.COMMITTED if unresolved and place.topic not in topics else Kind.COMMITTED_UNOWNED
+
+    return sort
 
 
 def _ids_unresolved(state: GroupState, owned: frozenset[TopicPartition]) -> bool:

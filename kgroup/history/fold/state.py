@@ -65,17 +65,16 @@ class GroupState:
     def kind(self) -> str:
         """classic, consumer, streams, share, simple (offsets only), or "" when nothing of it is left."""
         # A conversion removes the other kind's records (CP-67); where compaction left some, the newest win.
-        there = {
-            CLASSIC: (self.classic is not None, self.newest_classic),
-            CONSUMER: (
-                self.epoch_value is not None or bool(self.subscriptions or self.currents),
-                self.newest_consumer,
-            ),
-            STREAMS: (self.streams.is_there, self.newest_streams),
-        }
-        found = [(newest, kind) for kind, (is_there, newest) in there.items() if is_there]
+        found, newest = "", -2
+        if self.classic is not None:
+            found, newest = CLASSIC, self.newest_classic
+        consumer = self.epoch_value is not None or self.subscriptions or self.currents
+        if consumer and self.newest_consumer >= newest:
+            found, newest = CONSUMER, self.newest_consumer
+        if self.streams.is_there and self.newest_streams >= newest:
+            found = STREAMS
         if found:
-            return max(found)[1]
+            return found
         for kind in (STREAMS, SHARE):
             if self.others.get(kind):
                 return kind

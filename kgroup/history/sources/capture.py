@@ -19,7 +19,7 @@ from typing import Protocol
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
-from kgroup.history.sources.chunks import CHUNK_BYTES
+from kgroup.history.sources.chunks import RANGE_BYTES
 from kgroup.history.sources.layout import AnyFolder
 from kgroup.history.sources.live import LiveTopic
 from kgroup.history.sources.logs import write_topics_file
@@ -142,7 +142,7 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
     To go on behind damage would hide a gap. A torn tail is none: it was never said to be kept.
     """
     scanner, whole, last, rest = Scanner(name), 0, None, b""
-    while read := file.read(CHUNK_BYTES):
+    while read := file.read(RANGE_BYTES):
         chunk = rest + read
         for header in scanner.headers(chunk, final=False):
             last = header

@@ -6,25 +6,39 @@ from collections.abc import Callable, Iterator
 
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.sources.layout import AnyFile
+from kgroup.storage.files import RemoteFile
 
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 1 << 20
+"""Read at once from a disk: what stays in the processor's caches until it is decoded."""
+RANGE_BYTES = 16 << 20
+"""Asked of an object store at once; and read from a disk behind damage, where a batch is looked for, and
+where each chunk has a price, as one that becomes columns has."""
 
 Progress = Callable[[int], None]
 """Called with the bytes read since the last call."""
 
 
+def next_read(path: AnyFile, rest: bytes, size: int = 0) -> int:
+    """How many bytes to read behind the `rest` of the chunk before: `size`, if it is given."""
+    if size:
+        return size
+    looked_for = len(rest) > CHUNK_BYTES // 2
+    return RANGE_BYTES if looked_for or isinstance(path, RemoteFile) else CHUNK_BYTES
+
+
 def file_chunks(
-    path: AnyFile, scanner: Scanner, progress: Progress | None = None, size: int = CHUNK_BYTES
+    path: AnyFile, scanner: Scanner, progress: Progress | None = None, size: int = 0
 ) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-    """Chunks of about `size` bytes in order, each with its batches, to be read before the next.
+    """Chunks in order, of `size` bytes or of what is best, each with its batches, to be read before the next.
 
     OSError if the file cannot be read, StorageError if it is an object that cannot.
     """
     with path.open("rb") as file:
         rest = b""
         while True:
-            read = file.read(size)
-            final = len(read) < size
+            wanted = next_read(path, rest, size)
+            read = file.read(wanted)
+            final = len(read) < wanted
             chunk = rest + read if rest else read
             if chunk:
                 yield chunk, scanner.headers(chunk, final)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kgroup.errors import StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
-from kgroup.history.sources.chunks import CHUNK_BYTES
+from kgroup.history.sources.chunks import RANGE_BYTES, next_read
 from kgroup.history.sources.layout import AnyFile, base_offset, size_of
 from kgroup.history.sources.logs import SegmentLog
 
@@ -140,10 +140,13 @@ def _unread(files: Sequence[AnyFile], after: int) -> list[AnyFile]:
 
 @dataclass(slots=True)
 class SplitReader:
-    """Reads a split; `chunks` yields the batches that were not read before, `bad` collects damage."""
+    """Reads a split; `chunks` yields the batches that were not read before, `bad` collects damage.
+
+    `chunk_bytes` are read at once, what is best for it where that is 0.
+    """
 
     split: Split
-    chunk_bytes: int = CHUNK_BYTES
+    chunk_bytes: int = RANGE_BYTES
     bad: list[BadRange] = field(default_factory=list)
     source: str = ""
     next_offset: int = field(init=False)
@@ -172,8 +175,9 @@ class SplitReader:
             file.seek(piece.start)
             rest, started, done = b"", piece.start == 0, False
             while not done:
-                read = file.read(self.chunk_bytes)
-                final = len(read) < self.chunk_bytes
+                wanted = next_read(piece.file, rest, self.chunk_bytes)
+                read = file.read(wanted)
+                final = len(read) < wanted
                 chunk = rest + read
                 if not started:
                     at = scanner.resync(chunk, 0)
