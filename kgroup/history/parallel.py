@@ -103,8 +103,8 @@ class _Job:
 class Workers:
     """Processes that decode segments, a share each; for `with`, which ends them, also on Ctrl-C.
 
-    Items are taken in the order of the log, so those of a later share wait in its process, `_WAITING_BYTES` at
-    most, and memory is bounded by that and what its decoder keeps.
+    Items are taken in the order of the log, so those of a later share wait in its process, `_WAITING_BYTES`
+    at most: memory is bounded by that and what its decoder keeps.
     """
 
     def __init__(self, logs: Sequence[SegmentLog], jobs: int, choice: Choice) -> None:

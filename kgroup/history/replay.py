@@ -50,7 +50,7 @@ class Coverage:
 
 
 Counts = Decoder | Seen
-MIN_PARALLEL_BYTES = 96 << 20
+MIN_PARALLEL_BYTES = 256 << 20
 """Shorter logs are read before other processes have started."""
 
 

@@ -71,7 +71,7 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
 def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
     """The varint at `pos` as it stands there, zigzag not undone, and the position behind it.
 
-    IndexError where the data ends, DecodeError past the 56 bits that all lengths and times fit in.
+    IndexError where the data ends, DecodeError past 63 bits.
     """
     byte: i64 = data[pos]
     pos += 1
@@ -79,7 +79,7 @@ def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
         return byte, pos
     value: i64 = byte & 127
     shift: i64 = 7
-    while shift < 56:
+    while shift < 63:
         byte = data[pos]
         pos += 1
         value |= (byte & 127) << shift

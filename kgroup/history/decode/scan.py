@@ -56,29 +56,17 @@ class BatchHeader:
         "records",
     )
 
-    def __init__(
-        self,
-        position: i64,
-        end: i64,
-        base_offset: i64,
-        last_offset: i64,
-        attributes: i64,
-        base_timestamp_ms: i64,
-        max_timestamp_ms: i64,
-        producer_id: i64,
-        producer_epoch: i64,
-        records: i64,
-    ) -> None:
+    def __init__(self, position: i64, end: i64, base_offset: i64, last_offset: i64, records: i64) -> None:
         self.position = position
         self.end = end
         self.base_offset = base_offset
         self.last_offset = last_offset
-        self.attributes = attributes
-        self.base_timestamp_ms = base_timestamp_ms
-        self.max_timestamp_ms = max_timestamp_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
         self.records = records
+        self.attributes: i64 = 0
+        self.base_timestamp_ms: i64 = -1
+        self.max_timestamp_ms: i64 = -1
+        self.producer_id: i64 = -1
+        self.producer_epoch: i64 = -1
 
 
 class Scanner:
@@ -124,9 +112,9 @@ class Scanner:
                 pos = resumed
                 continue
             if magic < 2:
-                header = self._message(chunk, pos, end)
-                if header is not None:
-                    yield header
+                message = self._message(chunk, pos, end)
+                if message is not None:
+                    yield message
                     pos = end
                 elif (pos := self._skip(chunk, pos, _UNSOUND, final)) < 0:
                     return
@@ -138,7 +126,6 @@ class Scanner:
                 if pos < 0:
                     return
                 continue
-            producer: i64 = read_i64_be(chunk, pos + 43)
             first_ts: i64 = read_i64_be(chunk, pos + 27)
             max_ts: i64 = read_i64_be(chunk, pos + 35)
             if not (0 <= base <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
@@ -149,9 +136,13 @@ class Scanner:
             self.batches += 1
             last: i64 = base + last_delta
             self.last_offset = last
-            attributes = chunk[pos + ATTRIBUTES_AT]
+            header = BatchHeader(pos, end, base, last, count)
+            header.attributes = chunk[pos + ATTRIBUTES_AT]
+            header.base_timestamp_ms, header.max_timestamp_ms = first_ts, max_ts
+            header.producer_id = read_i64_be(chunk, pos + 43)
             epoch: int = read_i16_be(chunk, pos + 51)
-            yield BatchHeader(pos, end, base, last, attributes, first_ts, max_ts, producer, epoch, count)
+            header.producer_epoch = epoch
+            yield header
             pos = end
         self.consumed = pos
         self.position += pos
@@ -168,7 +159,9 @@ class Scanner:
             return None
         self.batches += 1
         self.last_offset = last
-        return BatchHeader(pos, end, base, last, attributes, first_ts, max_ts, -1, -1, count)
+        header = BatchHeader(pos, end, base, last, count)
+        header.attributes, header.base_timestamp_ms, header.max_timestamp_ms = attributes, first_ts, max_ts
+        return header
 
     def _tail(self, chunk: bytes, pos: int) -> None:
         """What is left at the end of a file: nothing but preallocated zeros, or a batch cut short."""

@@ -208,10 +208,8 @@ class Fold:
         if group.open is not None:
             self._close_step(group, out)
         state, offsets = group.state, group.state.offsets
-        names = self.names
         for part in run.parts:
-            topic_id = part.last.topic_id
-            if topic_id not in names.names and names.learn(topic_id, part.place.topic):
+            if self.names.learn(part.last.topic_id, part.place.topic):
                 self._renamed()
         group.spans.add(run, state, group.solid, group.ownership.given_up)
         self._spans[run.group] = group
