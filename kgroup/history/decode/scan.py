@@ -69,6 +69,10 @@ class BatchHeader:
         self.producer_epoch: i64 = -1
 
 
+def _producer_epoch(chunk: bytes, pos: i64) -> int:
+    return read_i16_be(chunk, pos + 51)
+
+
 class Scanner:
     """Walks chunks of one file or stream in order; each `headers(chunk)` says how far it came in `consumed`.
 
@@ -137,11 +141,9 @@ class Scanner:
             last: i64 = base + last_delta
             self.last_offset = last
             header = BatchHeader(pos, end, base, last, count)
-            header.attributes = chunk[pos + ATTRIBUTES_AT]
+            header.attributes, header.producer_id = chunk[pos + ATTRIBUTES_AT], read_i64_be(chunk, pos + 43)
             header.base_timestamp_ms, header.max_timestamp_ms = first_ts, max_ts
-            header.producer_id = read_i64_be(chunk, pos + 43)
-            epoch: int = read_i16_be(chunk, pos + 51)
-            header.producer_epoch = epoch
+            header.producer_epoch = _producer_epoch(chunk, pos)
             yield header
             pos = end
         self.consumed = pos
