@@ -136,7 +136,10 @@ def _cores() -> int:
 
 @contextmanager
 def _no_cycles() -> Iterator[None]:
-    """Stops the search for cycles of objects: a replay makes many objects and no cycle."""
+    """Stops the search for cycles of objects: a replay makes many objects and no cycle.
+
+    What it made is not searched afterwards either: the process ends with it.
+    """
     import gc
 
     before = gc.isenabled()
@@ -145,6 +148,7 @@ def _no_cycles() -> Iterator[None]:
         yield
     finally:
         if before:
+            gc.freeze()
             gc.enable()
 
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from librt.strings import read_i16_be, read_i32_be
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _I16 = struct.Struct(">h")
-_I32 = struct.Struct(">i")
-_I64 = struct.Struct(">q")
-_VERSION_AND_OFFSET = struct.Struct(">hq")
 
 
 def type_name(number: int) -> str:
@@ -118,38 +115,39 @@ def optional_bytes(data: bytes, pos: i64, stop: i64) -> tuple[bytes | None, i64]
 def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed:
     """The commit in an OffsetCommit value, versions 0 to 4; raises only DecodeError."""
     try:
-        version, offset = _VERSION_AND_OFFSET.unpack_from(value)
+        version: int = read_i16_be(value, 0)
+        offset: int = read_i64_be(value, 2)
         if not 0 <= version <= 4:
             raise DecodeError(f"an OffsetCommit value of version {version}; 0 to 4 are known")
         # Versions: 1 says when the commit expires, 3 on has the leader epoch (KIP-320), 4 is flexible.
-        pos, epoch = 10, -1
+        pos: i64 = 10
+        epoch, expire, topic_id = -1, -1, ZERO_UUID
         if version >= 3:
-            (epoch,) = _I32.unpack_from(value, pos)
+            epoch = read_i32_be(value, pos)
             pos += 4
         if version == 4:
             size, pos = varint(value, pos)
             size -= 1
         else:
-            (size,) = _I16.unpack_from(value, pos)
-            pos += 2
-        if size < 0 or pos + size > len(value):
+            told: int = read_i16_be(value, pos)
+            size, pos = told, pos + 2
+        end = pos + size
+        if size < 0 or end > len(value):
             raise DecodeError(f"commit metadata of {size} bytes in a value of {len(value)}")
-        metadata = value[pos : pos + size].decode()
-        (commit_ts,) = _I64.unpack_from(value, pos + size)
-        pos += size + 8
-        expire, topic_id = -1, ZERO_UUID
+        metadata = value[pos:end].decode()
+        commit_ts: int = read_i64_be(value, end)
         if version == 1:
-            (expire,) = _I64.unpack_from(value, pos)
+            expire = read_i64_be(value, end + 8)
         elif version == 4:
-            topic_id = _topic_id(value, pos)
-    except (struct.error, IndexError, UnicodeDecodeError):
+            topic_id = _topic_id(value, end + 8)
+    except (IndexError, UnicodeDecodeError):
         raise DecodeError(
             f"an OffsetCommit value of {len(value)} bytes that is cut short or garbled"
         ) from None
     return Committed(offset, epoch, metadata, commit_ts, expire, topic_id, version, log_offset, timestamp_ms)
 
 
-def _topic_id(value: bytes, pos: int) -> bytes:
+def _topic_id(value: bytes, pos: i64) -> bytes:
     """The topic id among the tagged fields that start at `pos` (tag 0)."""
     count, pos = varint(value, pos)
     for _ in range(count):
