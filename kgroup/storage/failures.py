@@ -9,6 +9,7 @@ from kgroup.storage.location import AZURE, GCS, HDFS, S3, Location
 from kgroup.storage.options import StorageOptions
 
 _CODE = re.compile(r"<Code>(\w+)</Code>|\"reason\": ?\"(\w+)\"")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _STATUS = re.compile(r"status code: (\d{3})|HTTP error: (\d{3})")
 _SECRETS = re.compile(r"\?\S*")
 """The query of a URL, which carries signatures."""
@@ -52,7 +53,7 @@ def told(error: Exception, at: Location, options: StorageOptions) -> StorageErro
     """The failure of a call at a location, fit for a user; never holds a credential."""
     if isinstance(error, StorageError):
         return error
-    text = options.hidden(str(error))
+    text = _as_lines(options.hidden(str(error)))
     code = next((a or b for a, b in _CODE.findall(text)), "")
     status = next((a or b for a, b in _STATUS.findall(text)), "")
     name = type(error).__name__
@@ -66,6 +67,14 @@ def told(error: Exception, at: Location, options: StorageOptions) -> StorageErro
     return _not_let_in(text, code, status, name, at) or _not_reached(
         error, text, status, at, options.timeout_s
     )
+
+
+def _as_lines(text: str) -> str:
+    """A library's text, with what deltalake draws as a coloured tree of causes in a line of its own."""
+    if "↳" not in text:
+        return text
+    lines = (line.strip(" ↳\t") for line in COLOURS.sub("", text).splitlines())
+    return ": ".join(line for line in lines if line)
 
 
 def changed(at: Location) -> StorageChanged:

@@ -7,7 +7,6 @@ A commit puts the next file of the table's log where there must be none; object 
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 _OURS = "kgroup"
 _KEPT_LOG = {"delta.enableExpiredLogCleanup": "false"}
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Overtaken(KgroupError):
@@ -216,6 +214,8 @@ def told(place: Place, name: str) -> Iterator[None]:
 
 
 def _first(error: Exception) -> str:
-    """The library draws causes as a coloured tree: the innermost says what is the matter."""
-    lines = [line.strip(" ↳\t") for line in _COLOURS.sub("", str(error)).splitlines() if line.strip()]
+    """The library draws causes as a coloured tree: the first line says what is the matter."""
+    from kgroup.storage.failures import COLOURS
+
+    lines = [line.strip(" ↳\t") for line in COLOURS.sub("", str(error)).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
