@@ -26,7 +26,9 @@ from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE
 from kgroup.pipeline.tables.writing import TableWriter
 
-_FLUSH = 20_000
+_FLUSH = 5_000
+_ITEMS_AT_ONCE = 1_000
+"""An item may be a run of commits on every partition of its group."""
 _MOVED = {
     "kgroup.history.commits": "kgroup.history.fold.commits",
     "kgroup.history.fold": "kgroup.history.fold.folding",
@@ -134,7 +136,7 @@ class FoldShare:
 
     def _items(self, share: Share) -> Iterator[Item | Edge]:
         for path in share.items:
-            for batch in pq.ParquetFile(self.place.read(path)).iter_batches():
+            for batch in pq.ParquetFile(self.place.read(path)).iter_batches(_ITEMS_AT_ONCE):
                 yield from map(unpacked, map(unpickled, batch.column("payload").to_pylist()))
 
 
