@@ -171,6 +171,7 @@ def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap |
     return Gap(next_offset, first_offset - 1, timestamp_ms, first_offset - next_offset)
 
 
+_MOST_PLACES = 400_000
 Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | OtherRecord | Marker | Gap | Undecodable
 Packed = tuple[Any, ...] | Item
 """What `packed` makes: a run of commits as plain tuples, anything else as it is."""
@@ -184,16 +185,24 @@ def packed(item: Item) -> Packed:
     return item.group, item.first_offset, item.last_offset, parts, [tuple(back) for back in item.rewinds]
 
 
-def unpacked(value: Packed) -> Item:
-    """The inverse of `packed`."""
+Places = dict[TopicPartition, TopicPartition]
+"""Partitions that were met before: millions of events may be about a few of them."""
+
+
+def unpacked(value: Packed, places: Places) -> Item:
+    """The inverse of `packed`; equal partitions come out as one object, which `places` holds."""
     if type(value) is not tuple:
         return value  # type: ignore[return-value]
     group, first, last, flat, backs = value
-    make = tuple.__new__  # `_make` does the same with a check that takes longer
+    if len(places) > _MOST_PLACES:
+        places.clear()
+    make, known = tuple.__new__, places.setdefault  # `_make` does the same with a check that takes longer
     parts = tuple(
         [
-            make(PartProgress, (make(TopicPartition, (a, b)), c, d, e, f, g, make(Committed, rest)))
-            for a, b, c, d, e, f, g, *rest in flat
+            make(
+                PartProgress, (known(at := make(TopicPartition, p[:2]), at), *p[2:7], make(Committed, p[7:]))
+            )
+            for p in flat
         ]
     )
     return CommitRun(group, first, last, parts, tuple([Rewind(*back) for back in backs]))

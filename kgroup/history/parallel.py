@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
-from kgroup.history.items import BadRange, Item, Packed, Seen, gap_between, packed, unpacked
+from kgroup.history.items import BadRange, Item, Packed, Places, Seen, gap_between, packed, unpacked
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
@@ -112,6 +112,7 @@ class Workers:
         self.shares = plan_splits(logs, min(_MAX_BYTES, max(MIN_BYTES, -(-size // jobs))))
         self.choice = choice
         self._next = 0
+        self._places: Places = {}
         # Fork would copy what other threads hold, a progress bar's lock for one.
         methods = multiprocessing.get_all_start_methods()
         self._context: ForkServerContext | SpawnContext = (
@@ -147,7 +148,7 @@ class Workers:
                 log.bad += message.bad
                 seen.follow(message.seen)
             elif isinstance(message, list):
-                yield from map(unpacked, message)
+                yield from (unpacked(item, self._places) for item in message)
             elif isinstance(message, int):
                 if progress is not None:
                     progress(message)
@@ -165,7 +166,7 @@ class Workers:
                 for name in _COUNTS:
                     setattr(seen, name, getattr(message.seen, name))
             elif isinstance(message, list):
-                yield from map(unpacked, message)
+                yield from (unpacked(item, self._places) for item in message)
 
     def _start(self) -> None:
         """Start on the next share, if there is one."""

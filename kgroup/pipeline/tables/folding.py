@@ -19,7 +19,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import StorageError
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.folding import Fold
-from kgroup.history.items import Item, gap_between, unpacked
+from kgroup.history.items import Item, Places, gap_between, unpacked
 from kgroup.pipeline.read.rows import Edge
 from kgroup.pipeline.schemas import EVENTS, FOLDS, Row
 from kgroup.pipeline.tables.place import Place
@@ -135,9 +135,11 @@ class FoldShare:
         return state
 
     def _items(self, share: Share) -> Iterator[Item | Edge]:
+        places: Places = {}
         for path in share.items:
             for batch in pq.ParquetFile(self.place.read(path)).iter_batches(_ITEMS_AT_ONCE):
-                yield from map(unpacked, map(unpickled, batch.column("payload").to_pylist()))
+                for payload in batch.column("payload").to_pylist():
+                    yield unpacked(unpickled(payload), places)
 
 
 def event_rows(events: list[tuple[int, Event]]) -> pa.Table:

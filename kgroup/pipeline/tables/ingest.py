@@ -146,7 +146,7 @@ def fill(
         if not spans and manifest.read_before(run.number).issuperset(read):
             return RunReport(None, {}, len(splits), size, 0)
         for span in spans:
-            manifest.names |= span.pop("names")
+            manifest.learn(span.pop("names"))
         manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
         manifest.spans += spans
         kept += _fold(each, store, run, [file for file in files if file.table == ITEMS])

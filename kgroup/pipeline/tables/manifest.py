@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import kgroup
 from kgroup.errors import ConfigError, StorageError
+from kgroup.history.fold.topic_names import MAX_NAMES
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
 from kgroup.pipeline.schemas import Row
@@ -37,6 +38,15 @@ class Manifest:
     files: list[TableFile] = field(default_factory=list)
     folds: dict[str, str] = field(default_factory=dict)
     open_events: dict[str, str] = field(default_factory=dict)
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """Remember what commits tell of topic ids, up to MAX_NAMES of them, as a fold does.
+
+        Every task of a fold gets them all.
+        """
+        for topic_id, name in names.items():
+            if len(self.names) < MAX_NAMES:
+                self.names.setdefault(topic_id, name)
 
     def last_offsets(self) -> dict[int, int]:
         """The last log offset that was read, by partition."""

@@ -1,0 +1,17 @@
+"""What a store remembers between runs."""
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from kgroup.pipeline.tables import manifest as manifests
+from kgroup.pipeline.tables.manifest import Manifest
+
+
+def test_names_of_topics_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log with an id of its own in every commit, each task of a fold would get millions of names."""
+    monkeypatch.setattr(manifests, "MAX_NAMES", 3)
+    manifest = Manifest(names={"a": "orders"})
+    manifest.learn({"b": "payments", "a": "another"})
+    manifest.learn({"c": "parcels", "d": "too many"})
+    assert manifest.names == {"a": "orders", "b": "payments", "c": "parcels"}
