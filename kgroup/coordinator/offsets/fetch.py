@@ -114,22 +114,20 @@ def _fetch_topic(
             return _unknown_id(asked)
         name = known
     offsets = stored.get(name, {})
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=topic_id,
-        partitions=tuple(
-            # Who reads committed data must not begin at an offset that an open transaction is about to move
-            # (KIP-447).
-            _unstable(index)
-            if stable and step.state.offsets.has_pending(group_id, name, index)
-            else _partition(index, offsets.get(index), topic_id)
-            for index in asked.partition_indexes
-        ),
-    )
+    partitions = [
+        # Who reads committed data must not begin at an offset that an open transaction is about to move
+        # (KIP-447).
+        _unstable(index)
+        if stable and step.state.offsets.has_pending(group_id, name, index)
+        else _partition(index, offsets.get(index), topic_id)
+        for index in asked.partition_indexes
+    ]
+    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=tuple(partitions))
 
 
 def _partition(index: int, stored: StoredOffset | None, asked_id: bytes) -> OffsetFetchResponsePartitions:
-    if stored is None or _recreated(stored.value.topic_id, asked_id):
+    # Asked for by name, it is whatever topic has the name.
+    if stored is None or asked_id is not ZERO_UUID and _recreated(stored.value.topic_id, asked_id):
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET)
     value = stored.value
     return OffsetFetchResponsePartitions(
