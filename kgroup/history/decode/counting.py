@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kgroup.errors import DecodeError
-from kgroup.history.decode.records import body_of, varint
+from kgroup.history.decode.records import body_of, length, varint
 from kgroup.history.decode.scan import APPEND_TIME, COMPRESSED, CONTROL, MOST, BatchHeader
 
 if TYPE_CHECKING:
@@ -93,16 +93,16 @@ class Counter:
         try:
             while left:
                 left -= 1
-                size, pos = varint(data, pos)
+                size, pos = length(data, pos)
                 stop = pos + (size >> 1)
                 delta, pos = varint(data, pos + 1)
-                index, pos = varint(data, pos)
-                if size & 1 or stop > end or delta > most or index > most:
+                _, pos = length(data, pos)
+                if size & 1 or stop > end or delta > most:
                     raise DecodeError(f"a record of the batch at offset {header.base_offset} makes no sense")
-                size, pos = varint(data, pos)
+                size, pos = length(data, pos)
                 after = pos if size & 1 else pos + (size >> 1)
                 key = data[pos:after]
-                size, pos = varint(data, after)
+                size, pos = length(data, after)
                 null = size & 1
                 value_size = 0 if null else size >> 1
                 if after > stop or pos + value_size > stop:

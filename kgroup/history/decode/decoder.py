@@ -21,11 +21,11 @@ from kgroup.history.decode.records import (
     decode_commit,
     decode_commit_key,
     group_of,
+    length,
     optional_bytes,
     raw_records,
     read_delta,
     type_name,
-    varint,
 )
 from kgroup.history.decode.scan import APPEND_TIME, CONTROL, PACKED, BatchHeader
 from kgroup.history.decode.slots import GroupRun, Slot
@@ -245,14 +245,14 @@ class Decoder:
         try:
             while left:
                 left -= 1
-                size, pos = varint(data, pos)
+                size, pos = length(data, pos)
                 stop = pos + (size >> 1)
                 if stop > end or size & 1:
                     raise DecodeError(f"a record of the batch at offset {base} does not fit into it")
                 delta, pos = read_delta(data, pos + 1, base)
-                index, start = varint(data, pos)
+                index, start = length(data, pos)
                 offset, ts = base + (index >> 1), base_ts + delta if stamped else base_ts
-                size, pos = varint(data, start)
+                size, pos = length(data, start)
                 after = pos + (size >> 1)
                 key = data[pos:after]
                 slot = order[last.next]
@@ -264,7 +264,7 @@ class Decoder:
                     slot, last.next = found, found.number
                 last = slot
                 null = size & 1
-                size, pos = varint(data, after)
+                size, pos = length(data, after)
                 value_end = pos + (size >> 1)
                 if not gather or slot is unseen or (null | size) & 1 or not pos + 10 <= value_end < stop:
                     self._at, self._left, self._last = stop, left, last

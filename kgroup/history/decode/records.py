@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _I16 = struct.Struct(">h")
+_LONGEST: Final = 0xFFFFFFFF
 
 
 def type_name(number: int) -> str:
@@ -86,6 +87,17 @@ def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
     raise DecodeError(f"a varint before byte {pos} is longer than anything it could tell")
 
 
+def length(data: bytes, pos: i64) -> tuple[i64, i64]:
+    """As `varint`, of a length or a count, zigzag not undone: DecodeError for one that does not fit 32 bits.
+
+    Whatever is added to one fits 64 bits.
+    """
+    value, pos = varint(data, pos)
+    if value > _LONGEST:
+        raise DecodeError(f"a length before byte {pos} does not fit 32 bits")
+    return value, pos
+
+
 def signed_varint(data: bytes, pos: i64) -> tuple[i64, i64]:
     """The varint at `pos`, zigzag undone, and the position behind it; raises what `varint` does."""
     value, pos = varint(data, pos)
@@ -126,7 +138,7 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
             epoch = read_i32_be(value, pos)
             pos += 4
         if version == 4:
-            size, pos = varint(value, pos)
+            size, pos = length(value, pos)
             size -= 1
         else:
             told: int = read_i16_be(value, pos)
@@ -149,10 +161,10 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
 
 def _topic_id(value: bytes, pos: i64) -> bytes:
     """The topic id among the tagged fields that start at `pos` (tag 0)."""
-    count, pos = varint(value, pos)
+    count, pos = length(value, pos)
     for _ in range(count):
-        tag, pos = varint(value, pos)
-        size, pos = varint(value, pos)
+        tag, pos = length(value, pos)
+        size, pos = length(value, pos)
         if pos + size > len(value):
             raise DecodeError("a tagged field longer than its value")
         if tag == 0 and size == 16:

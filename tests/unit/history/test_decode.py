@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kgroup.errors import DecodeError
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.records import decode_commit, decode_commit_key, raw_records
 from kgroup.history.decode.scan import Scanner
 from kgroup.history.items import CommitRun, Gap, Marker, OtherRecord, PendingCommit, Undecodable
+from kgroup.history.stats import scan
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import encode_batch, end_marker_record
 from kgroup.protocol.compression import Compression
 
-from .logs import batch, commit, items
+from .logs import MemoryLog, batch, commit, items, sealed
 
 NAMES = st.text(min_size=1, max_size=40)
 COMMITS = st.lists(
@@ -86,6 +88,44 @@ def test_a_commit_value_of_each_version_decodes_as_group_records_has_it(
     )
     assert found.topic_id == told.topic_id
     assert decode_commit_key(key) == ("pay", "t", 3)
+
+
+LONG = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+"""A varint of 63 bits: what is added to it is beyond 64, where compiled numbers begin anew below zero."""
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        LONG,
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        b"\x01" + bytes(8) + LONG,
+        b"\x01" + bytes(8) + b"\x01" + LONG,
+        b"\x01" + bytes(8) + b"\x02\x00" + LONG + bytes(9),
+    ],
+    ids=["metadata", "longer", "tags", "tag", "tag-size"],
+)
+def test_a_length_that_fits_no_value_is_refused(rest: bytes) -> None:
+    value = b"\0\4" + bytes(8) + bytes(4) + rest
+    with pytest.raises(DecodeError):
+        decode_commit(value, 7, 1)
+
+
+@pytest.mark.parametrize("at", ["record", "key", "value", "offset"])
+def test_a_record_with_a_length_that_fits_nothing_ends_its_batch(at: str) -> None:
+    made = batch(0, [commit("t", 0, 1)] * 2)
+    body = {
+        "record": LONG,
+        "offset": b"\x40\0\0" + LONG,
+        "key": b"\x40\0\0\0" + LONG,
+        "value": b"\x40\0\0\0\x02k" + LONG,
+    }[at]
+    data = bytearray(made[:61] + body.ljust(80, b"\0"))
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    (item,) = items(sealed(data))
+    assert isinstance(item, Undecodable)
+    counted = scan([MemoryLog(sealed(data))])
+    assert (counted.total().records, counted.unreadable) == (0, 1)
 
 
 @given(COMMITS, st.integers(70, 400))
