@@ -57,7 +57,7 @@ def test_state_at_a_moment(spark, made, store, share):
 def test_top_writers(spark, made, store):
     told = scan(segment_logs([made]))
     expected = {
-        name: (tally.bytes, tally.records, tally.tombstones) for name, tally in told.by_group().items()
+        name: (tally.size, tally.records, tally.tombstones) for name, tally in told.by_group().items()
     }
     rows = top_writers(spark, store).collect()
     assert {r.group_id: (r.bytes, r.records, r.tombstones) for r in rows} == expected
