@@ -15,8 +15,11 @@ from kafka.structs import OffsetAndMetadata
 
 from .member import HEARTBEAT_MS, Member
 
-# A poll that ends while the member is joining makes this client begin to join again.
 POLL_MS = 500
+# A poll that ends while the member joins is where 3.0.12 goes astray: an answer that comes before the next
+# poll is dropped and the join begun again; and a leader that joins again since its topic's partitions are new
+# to it takes that as done once it has sent SyncGroup, reads no answer and heartbeats no more.
+JOIN_MS = 10_000
 ASSIGNORS = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -63,6 +66,9 @@ class Consumer(Member):
         # joining before it knows the topics, it may take itself for the leader of nothing and stay so
         for topic in request["topics"] or ():
             self.consumer.partitions_for_topic(topic)
+        coordinator = self.consumer._coordinator
+        ensure = coordinator.ensure_active_group
+        coordinator.ensure_active_group = lambda timeout_ms=None: ensure(JOIN_MS)
         self.consumer.subscribe(topics=request["topics"] or (), pattern=request["pattern"])
         self._generation: int | None = None
 
