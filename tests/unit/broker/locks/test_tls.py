@@ -91,7 +91,7 @@ def test_keys_and_certificates_come_from_stores_of_each_kind(
 
 
 def trusting_keytool() -> ssl.SSLContext:
-    """A client of keytool's authority, which has no key usage: since 3.13 Python wants one, and Java does not."""
+    """A client of keytool's authority, which has no key usage: Python 3.13 wants one, Java does not."""
     context = ssl.create_default_context(cafile=str(JAVAS / "ca.pem"))
     context.check_hostname = False
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
