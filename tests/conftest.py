@@ -1,5 +1,6 @@
 """What all tests start from."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,15 @@ def pytest_configure() -> None:
     """A shell that runs us in the background has us ignore Ctrl-C, and the processes under test with us."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """A command that ends with its process leaves what it made out of the collector's sight; here it goes on.
+
+    Hypothesis asks the collector who refers to an object of its own, and takes it for lost.
+    """
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
