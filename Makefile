@@ -144,7 +144,7 @@ dist-test: dist ## Install each of them where there is no checkout and no compil
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m release tests/release
 
 .PHONY: bench
-bench: setup ## Ratios against peers; see docs/performance.md
+bench: setup spark ## Ratios against peers; see docs/performance.md
 	$(BIN)/python -m bench
 
 .PHONY: docs
