@@ -12,7 +12,7 @@ BENCHES = {
     "cli_start": "kgroup list as a process, beside kafka-consumer-groups",
     "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven) and kfake (Go)",
     "rights": "the broker's processor time per request, with 1,000 access rules and without",
-    "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven)",
+    "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven) and kfake (Go)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
     "legacy_failover": "what thousands of consumers that come back cost a coordinator of the ZooKeeper era",
     "large_cluster": "commands about 10,000 groups on three brokers, beside kafka-consumer-groups",

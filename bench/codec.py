@@ -2,7 +2,8 @@
 
     python -m bench codec
 
-Microseconds of one core, the best of several runs; the ratio is theirs to ours.
+Microseconds of one core, medians of alternating rounds, each the best of several runs; ratios are ours to
+theirs.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable
+from statistics import median
 from timeit import repeat
 
+from bench.history import Ratio, keep
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import (
@@ -48,8 +51,8 @@ CASES: dict[str, tuple[Message, int]] = {
 
 
 def best(call: Callable[[], object], number: int = 5000) -> float:
-    """Microseconds of the fastest of 7 runs."""
-    return min(repeat(call, number=number, repeat=7)) / number * 1e6
+    """Microseconds of the fastest of 3 runs."""
+    return min(repeat(call, number=number, repeat=3)) / number * 1e6
 
 
 def with_kgroup(request: Message, version: int, data: bytes) -> tuple[float, float]:
@@ -93,15 +96,17 @@ def with_kafka_python(request: Message, version: int, data: bytes) -> tuple[floa
     )
 
 
-def main(_: list[str]) -> None:
-    """Print microseconds, and how many times ours the others take."""
-    print(f"{'':38}{'kgroup':>8}{'kio':>9}{'':8}{'kafka-python':>15}")
+def main(arguments: list[str]) -> None:
+    """Print microseconds, and our ratio to each of the others with its spread."""
+    rounds = int(arguments[0]) if arguments else 5
+    peers = {"kgroup": with_kgroup, "kio": with_kio, "kafka-python": with_kafka_python}
     for name, (request, version) in CASES.items():
         data = request.encode(version)
-        ours = with_kgroup(request, version, data)
-        kio, python = with_kio(request, version, data), with_kafka_python(request, version, data)
-        for way, mine, first, second in zip(("encode", "decode"), ours, kio, python, strict=True):
-            print(
-                f"{name + ', ' + way:38}{mine:8.2f}{first:9.2f}{first / mine:7.1f}x"
-                f"{second:15.2f}{second / mine:7.1f}x"
-            )
+        taken = [[measure(request, version, data) for measure in peers.values()] for _ in range(rounds)]
+        for column, way in enumerate(("encode", "decode")):
+            ours, *others = [[each[column] for each in times] for times in zip(*taken, strict=True)]
+            print(f"{name}, {way}: {median(ours):.2f}")
+            for peer, theirs in zip(list(peers)[1:], others, strict=True):
+                ratio = Ratio.of(ours, theirs)
+                said = keep(f"codec {name} {way} {peer}", ratio.middle)
+                print(f"    {peer:14}{median(theirs):8.2f}   {ratio!s:24}{said}")

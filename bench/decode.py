@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from bench.history import Ratio, keep
 from tests.interop.jvm import TOOLS, java
 
 KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
@@ -46,11 +47,15 @@ def main(arguments: list[str]) -> None:
     for _ in range(rounds):
         for name, command in commands(folder, group).items():
             taken.setdefault(name, []).append(run(command))
-    base = statistics.median(wall for wall, _ in taken["kafka-dump-log"])
+    base = [wall for wall, _ in taken["kafka-dump-log"]]
     print(f"{size / 1e6:.0f} MB, median of {rounds}")
     for name, times in taken.items():
         wall, cpu = (statistics.median(column) for column in zip(*times, strict=True))
-        print(f"{name:<24} {wall:7.2f} s wall {cpu:7.2f} s CPU   {base / wall:5.1f} x")
+        ratio = Ratio.of([each for each, _ in times], base)
+        said = keep(f"decode {size >> 20} {name}", ratio.middle) if name != "kafka-dump-log" else ""
+        print(
+            f"{name:<24} {wall:7.2f} s wall {cpu:7.2f} s CPU   {1 / ratio.middle:5.1f} x   {ratio!s:24}{said}"
+        )
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     print(f"largest process: {peak / 1024:.0f} MB")
 

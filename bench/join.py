@@ -1,4 +1,4 @@
-"""How long does a large group take to become stable? Ours beside Kafka, in turns.
+"""How long does a large group take to become stable? Ours beside Kafka and kfake, in turns.
 
     python -m bench join [members=1000] [rounds=3]
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from bench.brokers import brokers, connected, cpu_s, until_ready
+from bench.history import Ratio, keep
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.headers import decode_response, encode_request
@@ -145,11 +146,11 @@ def measured(server: Server, name: str, members: int) -> tuple[float, int, float
 
 
 def main(arguments: list[str]) -> None:
-    """Print the medians of both, and the ratios."""
+    """Print the medians of each broker, and our ratio to each of the others."""
     options = dict(argument.split("=") for argument in arguments)
     members, rounds = int(options.get("members", 1000)), int(options.get("rounds", 3))
-    taken: dict[str, list[tuple[float, int, float]]] = {"kgroup": [], "kafka": []}
     with brokers({"group.max.session.timeout.ms": TIMEOUT_MS}) as servers:
+        taken: dict[str, list[tuple[float, int, float]]] = {name: [] for name in servers}
         for server in servers.values():
             with connected(server) as transport:
                 until_ready(transport, ["warm-up", *(f"group-{number}" for number in range(rounds))])
@@ -158,8 +159,11 @@ def main(arguments: list[str]) -> None:
             for name, server in servers.items():
                 taken[name].append(measured(server, f"group-{number}", members))
     print(f"{members} members, median of {rounds}   wall s   generations   processor s")
-    middle = {name: [median(column) for column in zip(*rows, strict=True)] for name, rows in taken.items()}
-    for name, (wall, generations, cpu) in middle.items():
-        print(f"{name:28}{wall:8.2f}{generations:14.0f}{cpu:14.2f}")
-    ratios = [ours / kafka for ours, kafka in zip(middle["kgroup"], middle["kafka"], strict=True)]
-    print(f"{'ratio':28}{ratios[0]:8.2f}{ratios[1]:14.2f}{ratios[2]:14.2f}")
+    columns = {name: list(zip(*rows, strict=True)) for name, rows in taken.items()}
+    for name, (wall, generations, cpu) in columns.items():
+        print(f"{name:28}{median(wall):8.2f}{median(generations):14.0f}{median(cpu):14.2f}")
+    for peer in [name for name in columns if name != "kgroup"]:
+        for what, column in (("wall", 0), ("CPU", 2)):
+            ratio = Ratio.of(columns["kgroup"][column], columns[peer][column])
+            said = keep(f"join {members} {what} {peer}", ratio.middle)
+            print(f"{what + ', ratio to ' + peer:28}{ratio!s:24}{said}")

@@ -9,8 +9,10 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from timeit import repeat
 
+from bench.history import Ratio, keep
 from kgroup.log.compaction import compact
 from kgroup.log.memory import MemoryLog
 from kgroup.log.partition import PartitionLog
@@ -22,6 +24,8 @@ with warnings.catch_warnings():
 
 # The sizes of an OffsetCommit record: group, topic and partition; offset, metadata and timestamps.
 RECORDS = [LogRecord(b"k" * 60, b"v" * 40, (), 1_700_000_000_000) for _ in range(10)]
+
+ROUNDS = 5
 
 
 def best(call: Callable[[], object], number: int = 5000) -> float:
@@ -37,18 +41,22 @@ def kafka_python_encode() -> bytes:
 
 def codec() -> None:
     raw = encode_batch(RECORDS)
-    theirs_encode = best(kafka_python_encode, 500)
-    theirs_decode = best(lambda: list(DefaultRecordBatch(raw)), 500)
-    rows = {
-        "encode, 10 records": (best(lambda: encode_batch(RECORDS)), theirs_encode),
-        "encode, 1 record": (best(lambda: encode_batch(RECORDS[:1])), None),
-        "check header and CRC": (best(lambda: next(batches_in(raw))), None),
-        "decode, 10 records": (best(lambda: next(batches_in(raw)).records), theirs_decode),
-        "place a produced batch": (best(lambda: with_base_offset(raw, 7, 1)), None),
-    }
-    for name, (ours, theirs) in rows.items():
-        beside = f"   kafka-python {theirs:6.1f}, {theirs / ours:.1f} times ours" if theirs else ""
-        print(f"{name:28}{ours:8.2f}{beside}")
+    beside_kafka_python("encode, 10 records", lambda: encode_batch(RECORDS), kafka_python_encode)
+    print(f"{'encode, 1 record':28}{best(lambda: encode_batch(RECORDS[:1])):8.2f}")
+    print(f"{'check header and CRC':28}{best(lambda: next(batches_in(raw))):8.2f}")
+    beside_kafka_python(
+        "decode, 10 records", lambda: next(batches_in(raw)).records, lambda: list(DefaultRecordBatch(raw))
+    )
+    print(f"{'place a produced batch':28}{best(lambda: with_base_offset(raw, 7, 1)):8.2f}")
+
+
+def beside_kafka_python(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
+    """Print a line with both, in turns."""
+    taken = [(best(ours, 2000), best(theirs, 500)) for _ in range(ROUNDS)]
+    mine, other = zip(*taken, strict=True)
+    ratio = Ratio.of(mine, other)
+    said = keep(f"log_batches {name}", ratio.middle)
+    print(f"{name:28}{median(mine):8.2f}   kafka-python {median(other):6.1f}   {ratio!s:24}{said}")
 
 
 def logs(folder: Path) -> None:

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from statistics import median
 
 from bench.brokers import Pipeline, connected, create_topic, run, until_ready
+from bench.history import keep
 from bench.instructions import START_S, Counted, under_valgrind
 from bench.server_cpu import (
     CONNECTIONS,
@@ -124,9 +125,11 @@ def compare(servers: dict[str, KgroupServer], measure: Measure, kind: str, windo
             pipeline.close()
     off, on = median(taken["off"]), median(taken["on"])
     best = " ".join(f"{min(each):8.1f}" for each in taken.values())
+    said = keep(f"rights {kind} {window}", on / off)
     added, added_best = on / off - 1, min(taken["on"]) / min(taken["off"]) - 1
     print(
-        f"{kind:10}{window:4} in flight {off:8.1f} {on:8.1f} {added:+8.1%}   best {best} {added_best:+8.1%}",
+        f"{kind:10}{window:4} in flight {off:8.1f} {on:8.1f} {added:+8.1%}   best {best} {added_best:+8.1%}"
+        f"   {said}",
         flush=True,
     )
 

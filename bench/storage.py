@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.history import Ratio, keep
 from bench.s3gateway import S3Gateway
 from kgroup.history.replay import replay
 from kgroup.history.sources.logs import segment_logs
@@ -77,9 +78,11 @@ def main(arguments: list[str]) -> None:
         print("| | disk s | S3 s | × |\n|---|---|---|---|")
         for name, (disk, s3) in ways.items():
             pairs = [(disk(), s3()) for _ in range(rounds)]
-            ratio = statistics.median(there / here for here, there in pairs)
-            a, b = (statistics.median(side) for side in zip(*pairs, strict=True))
-            print(f"| {name} | {a:.1f} | {b:.1f} | {ratio:.2f} |", flush=True)
+            a, b = zip(*pairs, strict=True)
+            ratio = Ratio.of(b, a)
+            said = keep(f"storage {size:.0f} {name}", ratio.middle)
+            middle = f"{statistics.median(a):.1f} | {statistics.median(b):.1f}"
+            print(f"| {name} | {middle} | {ratio} | {said}", flush=True)
 
 
 if __name__ == "__main__":
