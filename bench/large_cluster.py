@@ -32,6 +32,7 @@ OURS = {
     "lag '*'": (["lag", "*"], OFFSETS),
     "lag '*' -o ndjson": (["lag", "*", "-o", "ndjson"], OFFSETS),
     "doctor --all-groups": (["doctor", "--all-groups"], OFFSETS),
+    "doctor --without history": (["doctor", "--all-groups", "--without", "history"], OFFSETS),
 }
 TIMEOUT = "600s"
 

@@ -99,9 +99,9 @@ def committed(bootstrap: str, groups: Sequence[str], topics: Sequence[str], part
             return len(found) == len(groups)
 
         _until(all_found)
-        first = {node: next(g for g in groups if found[g] == node) for node in set(found.values())}
-        until_ready(transport, first.values())
     for node in set(found.values()):
+        with connected(f"{node.host}:{node.port}") as transport:
+            until_ready(transport, [next(group for group in groups if found[group] == node)])
         frames = [
             _commit(group, topics[number % len(topics)], partitions, RECORDS - number % 7)
             for number, group in enumerate(groups)
