@@ -120,8 +120,8 @@ hostile: setup ## Strangers at a server beside real clients: make hostile SECOND
 	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED)
 
 .PHONY: pipeline
-pipeline: spark ## Tests of the Spark pipeline
-	$(BIN)/pytest -q --durations=20 -m spark tests/pipeline
+pipeline: spark ## Tests of the Spark pipeline, and those that `make test` leaves out without its extras
+	$(BIN)/pytest -q --durations=20 -m "not interop and not hadoop" tests/pipeline tests/unit/pipeline
 
 .PHONY: hadoop
 hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 17, Maven)

@@ -19,7 +19,7 @@ from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
-from kgroup.history.fold.stored import restored
+from kgroup.history.fold.stored import stored
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, RecordedMember, View, renamed
 from kgroup.history.items import (
@@ -58,6 +58,7 @@ class _Open:
     removed: dict[TopicPartition, Committed | None] = field(default_factory=dict)
 
 
+@stored
 @dataclass(slots=True)
 class _Group:
     """What the fold keeps of one group."""
@@ -69,8 +70,6 @@ class _Group:
     spans: Spans = field(default_factory=Spans)
     open: _Open | None = None
     first_offset: int = -1
-
-    __setstate__ = restored
 
 
 class Fold:

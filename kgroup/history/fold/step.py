@@ -9,13 +9,14 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.restarts import Absences
-from kgroup.history.fold.stored import restored
+from kgroup.history.fold.stored import stored
 from kgroup.history.fold.view import RecordedMember, View
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""
 
 
+@stored
 @dataclass(slots=True)
 class Carry:
     """What one step of a group leaves for the next: a rebalance under way, a conversion just made."""
@@ -26,8 +27,6 @@ class Carry:
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that have to give partitions up, and since when (ms)."""
     absences: Absences = field(default_factory=Absences)
-
-    __setstate__ = restored
 
 
 @dataclass(slots=True)

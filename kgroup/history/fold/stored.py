@@ -6,10 +6,22 @@ The pipeline pickles folds between runs. A field that a later version adds comes
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+C = TypeVar("C")
+
+
+def stored(cls: type[C]) -> type[C]:
+    """A dataclass that is restored as `restored` says; to be put above `@dataclass`.
+
+    Python before 3.11.4 has a frozen dataclass with slots forget a `__setstate__` of its own.
+    """
+    cls.__setstate__ = restored  # type: ignore[attr-defined]
+    return cls
 
 
 def restored(self: DataclassInstance, state: list[object] | tuple[None, dict[str, object]]) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import ranges_text
-from kgroup.history.fold.stored import restored
+from kgroup.history.fold.stored import stored
 from kgroup.protocol.streams_records import (
     CopartitionGroup,
     StreamsGroupTopologyValue,
@@ -24,6 +24,7 @@ class Task(NamedTuple):
     number: int
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class TaskSets:
     """Tasks by what they are for."""
@@ -31,8 +32,6 @@ class TaskSets:
     active: frozenset[Task] = frozenset()
     standby: frozenset[Task] = frozenset()
     warmup: frozenset[Task] = frozenset()
-
-    __setstate__ = restored
 
     def __bool__(self) -> bool:
         return bool(self.active or self.standby or self.warmup)
@@ -53,6 +52,7 @@ class TaskSets:
 NO_TASKS = TaskSets()
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class StreamsClient:
     """What a member of a streams group has beside what every member has: record 19's, its tasks, its target.
@@ -67,8 +67,6 @@ class StreamsClient:
     has: TaskSets = NO_TASKS
     revoking: TaskSets = NO_TASKS
     target: TaskSets = NO_TASKS
-
-    __setstate__ = restored
 
     @property
     def holds(self) -> TaskSets:

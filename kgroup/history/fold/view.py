@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.stored import restored
+from kgroup.history.fold.stored import stored
 from kgroup.history.fold.tasks import StreamsClient
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 from kgroup.protocol.subscription import Subscription
@@ -17,6 +17,7 @@ KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
 LEFT_FOR_NOW = -2
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class RecordedMember:
     """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
@@ -56,8 +57,6 @@ class RecordedMember:
     streams: StreamsClient | None = None
     """Of a member of a streams group; its partitions are then what its active tasks read, as far as told."""
 
-    __setstate__ = restored
-
     @property
     def owned(self) -> frozenset[TopicPartition]:
         """What a classic member still had when it joined the generation; an eager member has nothing then."""
@@ -77,6 +76,7 @@ class RecordedMember:
         return self.assigned | self.revoking
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class StreamsView:
     """What a streams group has beside epochs and members.
@@ -90,14 +90,13 @@ class StreamsView:
     configs: tuple[tuple[str, str], ...] = ()
     has_target: bool = False
 
-    __setstate__ = restored
-
     @property
     def is_ready(self) -> bool:
         """Whether all topics of the topology were found as they must be."""
         return self.topology is not None and self.topology.epoch == self.validated_epoch
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class View:
     """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
@@ -115,8 +114,6 @@ class View:
     streams: StreamsView | None = None
     unread: bool = False
     """Whether some of its records were only counted: a share group's, and what an older version has left."""
-
-    __setstate__ = restored
 
     @property
     def state(self) -> str:
