@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kgroup.domain import MemberStatus
 from kgroup.errors import StorageError
 from kgroup.history.fold.events import Event
 from kgroup.history.fold.folding import Fold
@@ -40,6 +41,15 @@ def test_a_fold_of_an_earlier_version_goes_on(path: Path) -> None:
 def test_what_was_a_member_in_the_first_version_of_the_packages_is_a_members_state() -> None:
     stored = b"ckgroup.history.fold.state\nMember\n."
     assert unpickled(stored).__name__ == "RecordedMember"
+
+
+def test_members_of_enumerations_are_read_as_older_pythons_store_them() -> None:
+    """Before 3.11.4: as an attribute of the class, by getattr, which is of use for nothing else."""
+    stored = b"cbuiltins\ngetattr\n(ckgroup.%s\nV%s\ntR."
+    assert unpickled(stored % (b"domain\nMemberStatus", b"STABLE")) is MemberStatus.STABLE
+    for other in ((b"domain\nMemberStatus", b"__class__"), (b"history.fold.folding\nFold", b"apply")):
+        with pytest.raises(StorageError, match=r"cannot be used: .* does not belong into a store"):
+            unpickled(stored % other)
 
 
 def test_a_class_that_is_no_more_is_said_to_be_none() -> None:

@@ -10,6 +10,7 @@ import io
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from enum import Enum, EnumType
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,9 @@ _RENAMED = {("kgroup.history.fold.state", "Member"): "RecordedMember"}
 class _Unpickler(pickle.Unpickler):
     """Makes values of kgroup's own classes only: a file in a store must not run code."""
 
-    def find_class(self, module: str, name: str) -> type:
+    def find_class(self, module: str, name: str) -> object:
+        if (module, name) == ("builtins", "getattr"):
+            return _member
         module = _MOVED.get(module, module)
         name = _RENAMED.get((module, name), name)
         if module.partition(".")[0] == "kgroup" and "." not in name:
@@ -52,6 +55,14 @@ class _Unpickler(pickle.Unpickler):
             if isinstance(found, type) and found.__module__.startswith("kgroup."):
                 return found
         raise pickle.UnpicklingError(f"{module}.{name} does not belong into a store")
+
+
+def _member(kind: object, name: str) -> Enum:
+    """A member of an enumeration, which Python before 3.11.4 stores as an attribute of its class."""
+    if isinstance(kind, EnumType) and name in kind.__members__:
+        found: Enum = kind.__members__[name]
+        return found
+    raise pickle.UnpicklingError(f"{name} of {kind} does not belong into a store")
 
 
 def unpickled(data: bytes) -> Any:
