@@ -14,7 +14,7 @@ from collections.abc import Callable
 from statistics import median
 from timeit import repeat
 
-from bench.history import Ratio, keep
+from bench.history import Ratio, kept
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.offset_commit import (
@@ -107,6 +107,5 @@ def main(arguments: list[str]) -> None:
             ours, *others = [[each[column] for each in times] for times in zip(*taken, strict=True)]
             print(f"{name}, {way}: {median(ours):.2f}")
             for peer, theirs in zip(list(peers)[1:], others, strict=True):
-                ratio = Ratio.of(ours, theirs)
-                said = keep(f"codec {name} {way} {peer}", ratio.middle)
-                print(f"    {peer:14}{median(theirs):8.2f}   {ratio!s:24}{said}")
+                ratio = kept(f"codec {name} {way} {peer}", Ratio.of(ours, theirs))
+                print(f"    {peer:14}{median(theirs):8.2f}   {ratio}")

@@ -54,6 +54,11 @@ def keep(name: str, ratio: float, history: Path = HISTORY) -> str:
     return f"before: {usual:.2f}"
 
 
+def kept(name: str, ratio: Ratio) -> str:
+    """A ratio to a peer as it is printed, its spread and what `keep` says of it."""
+    return f"{ratio!s:24}{keep(name, ratio.middle)}"
+
+
 def _before(name: str, history: Path) -> list[float]:
     """The newest ratios of that name, the newest last."""
     if not history.exists():

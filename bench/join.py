@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from bench.brokers import brokers, connected, cpu_s, until_ready
-from bench.history import Ratio, keep
+from bench.history import Ratio, kept
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.headers import decode_response, encode_request
@@ -165,5 +165,4 @@ def main(arguments: list[str]) -> None:
     for peer in [name for name in columns if name != "kgroup"]:
         for what, column in (("wall", 0), ("CPU", 2)):
             ratio = Ratio.of(columns["kgroup"][column], columns[peer][column])
-            said = keep(f"join {members} {what} {peer}", ratio.middle)
-            print(f"{what + ', ratio to ' + peer:28}{ratio!s:24}{said}")
+            print(f"{what + ', ratio to ' + peer:28}{kept(f'join {members} {what} {peer}', ratio)}")

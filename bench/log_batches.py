@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from timeit import repeat
 
-from bench.history import Ratio, keep
+from bench.history import Ratio, kept
 from kgroup.log.compaction import compact
 from kgroup.log.memory import MemoryLog
 from kgroup.log.partition import PartitionLog
@@ -54,9 +54,8 @@ def beside_kafka_python(name: str, ours: Callable[[], object], theirs: Callable[
     """Print a line with both, in turns."""
     taken = [(best(ours, 2000), best(theirs, 500)) for _ in range(ROUNDS)]
     mine, other = zip(*taken, strict=True)
-    ratio = Ratio.of(mine, other)
-    said = keep(f"log_batches {name}", ratio.middle)
-    print(f"{name:28}{median(mine):8.2f}   kafka-python {median(other):6.1f}   {ratio!s:24}{said}")
+    ratio = kept(f"log_batches {name}", Ratio.of(mine, other))
+    print(f"{name:28}{median(mine):8.2f}   kafka-python {median(other):6.1f}   {ratio}")
 
 
 def logs(folder: Path) -> None:
