@@ -16,7 +16,7 @@ JsonObject: TypeAlias = Mapping[str, object]
 V = TypeVar("V")
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[V]) -> type[V]:
     """A slotted dataclass, frozen for the type checker alone: for what is made often, or at every start.
 
@@ -109,7 +109,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndMarker:
     """The end of a producer's transaction, to be appended as a control batch of its own."""
 
@@ -131,7 +131,7 @@ class OffsetAndMetadata:
     topic_id: bytes = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Topic:
     """A topic as the coordinator sees it: `racks[p]` are the racks of partition p's replicas."""
 
@@ -141,7 +141,7 @@ class Topic:
     racks: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TopicImage:
     """All topics of the cluster at one moment; `version` grows with every change.
 

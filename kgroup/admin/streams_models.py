@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kgroup.domain import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ClientTag:
     """One tag that a Streams client gives itself."""
 
@@ -13,7 +13,7 @@ class ClientTag:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StreamsProcess:
     """Where a member of a streams group runs, and what: several threads may share a process.
 
@@ -26,7 +26,7 @@ class StreamsProcess:
     client_tags: tuple[ClientTag, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SubtopologyTopics:
     """The topics of a part of a topology, by name: those it reads, and those that keep its state."""
 
@@ -44,7 +44,7 @@ class SubtopologyTopics:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StreamsTopology:
     """What a streams group runs."""
 

@@ -1,6 +1,6 @@
 """The commands by name, so that `kgroup --help` needs to import none of them."""
 
-from dataclasses import dataclass
+from kgroup.domain import value
 
 READ = "READ"
 CHANGE = "CHANGE"
@@ -10,7 +10,7 @@ LOCAL = "LOCAL"
 PANELS = (READ, CHANGE, MIGRATE, INSPECT, LOCAL)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CommandEntry:
     """A top-level command: its module is `kgroup.cli.commands.<name>`, dashes as underscores."""
 

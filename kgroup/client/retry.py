@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
+from kgroup.domain import value
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class OutcomeUnknown(Unreachable):
         self.futile = futile
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Backoff:
     """Exponential delays with jitter: seconds from `first_s`, doubling up to `longest_s`."""
 
@@ -59,7 +59,7 @@ class Backoff:
             delay = min(delay * 2, self.longest_s)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Retry:
     """Repeats a call until `timeout_s` has passed; clock, sleep and chance are injectable for tests."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from kgroup.domain import value
 
 if TYPE_CHECKING:
     # Every command imports this, and most reach a cluster that wants neither.
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Security:
     """TLS (None: nothing is encrypted) and who we are (None: nobody asks)."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kgroup.client.security import PLAINTEXT, Security
+from kgroup.domain import value
 from kgroup.errors import ConfigError
 
 DEFAULT_PORT = 9092
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConnectionSettings:
     """Addresses, security and limits of a remote cluster; ConfigError for a combination that cannot work.
 

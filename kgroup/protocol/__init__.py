@@ -1,7 +1,7 @@
 """Bytes and values: Kafka's messages, records and batches, each declared once.
 
 `messages` has a file for each API; `compiler` makes a reader and a writer of a declaration for each version
-(`types` has the vocabulary, `codec_of` keeps them). `registry` leads from API keys to classes, `headers`
+(`types` has the vocabulary, `codec` keeps them). `registry` leads from API keys to classes, `headers`
 and `frame` to whole requests. `group_records`, `streams_records` and `transaction_records` are the
 coordinators' records; `subscription` and `embedded` what members say to each other through their group;
 `batches` and `log_records` what Produce, Fetch and segments carry.

@@ -11,7 +11,7 @@ import struct
 from typing import ClassVar, Self
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.structs import NEVER_FLEXIBLE, Codec, Struct
+from kgroup.protocol.structs import NEVER_FLEXIBLE, Reader, Struct, Writer
 
 
 class Message(Struct):
@@ -34,9 +34,9 @@ class Message(Struct):
 
     def encode_into(self, out: bytearray, version: int) -> None:
         """Append the body's bytes in `version` to `out`; raises as `encode` does."""
-        codec = self.CODECS.get(version) or codec_of(type(self), version)
+        write = self.WRITERS.get(version) or writer_of(type(self), version)
         try:
-            codec.write(self, out)
+            write(self, out)
         except struct.error as error:
             raise ValueError(f"{type(self).__name__} v{version}: {error}") from None
 
@@ -51,14 +51,14 @@ class Message(Struct):
     @classmethod
     def decode_prefix(cls, data: bytes, start: int, version: int) -> tuple[Self, int]:
         """The message that starts at `start`, and the position behind it; raises only DecodeError."""
-        codec = cls.CODECS.get(version)
-        if codec is None:
+        read = cls.READERS.get(version)
+        if read is None:
             try:
-                codec = codec_of(cls, version)
+                read = reader_of(cls, version)
             except ValueError as error:
                 raise DecodeError(str(error)) from None
         try:
-            return codec.read(data, start, len(data))
+            return read(data, start, len(data))
         except DecodeError as error:
             raise DecodeError(f"{cls.__name__} v{version}: {error.message}") from None
         except (struct.error, IndexError):
@@ -67,15 +67,29 @@ class Message(Struct):
             raise DecodeError(f"{cls.__name__} v{version}: a string is not UTF-8: {error.reason}") from None
 
 
-def codec_of(cls: type[Message], version: int) -> Codec:
-    """The compiled codec of a message in `version`, made on first use."""
-    codec = cls.CODECS.get(version)
-    if codec is None:
-        if version not in cls.VERSIONS:
-            first, last = cls.VERSIONS[0], cls.VERSIONS[-1]
-            raise ValueError(f"{cls.__name__} has no version {version} (only {first} to {last})")
-        from kgroup.protocol.compiler import compile_codec
+def writer_of(cls: type[Message], version: int) -> Writer:
+    """The compiled writer of a message in `version`, made on first use; ValueError for one it has not."""
+    write = cls.WRITERS.get(version)
+    if write is None:
+        _refuse_unknown(cls, version)
+        from kgroup.protocol.compiler import compile_writer
 
-        codec = compile_codec(cls, version, version >= cls.FLEXIBLE)
-        cls.CODECS[version] = codec
-    return codec
+        write = cls.WRITERS[version] = compile_writer(cls, version, version >= cls.FLEXIBLE)
+    return write
+
+
+def reader_of(cls: type[Message], version: int) -> Reader:
+    """The compiled reader of a message in `version`, made on first use; ValueError for one it has not."""
+    read = cls.READERS.get(version)
+    if read is None:
+        _refuse_unknown(cls, version)
+        from kgroup.protocol.compiler import compile_reader
+
+        read = cls.READERS[version] = compile_reader(cls, version, version >= cls.FLEXIBLE)
+    return read
+
+
+def _refuse_unknown(cls: type[Message], version: int) -> None:
+    if version not in cls.VERSIONS:
+        first, last = cls.VERSIONS[0], cls.VERSIONS[-1]
+        raise ValueError(f"{cls.__name__} has no version {version} (only {first} to {last})")

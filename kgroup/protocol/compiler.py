@@ -8,20 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 from kgroup.errors import DecodeError
-from kgroup.protocol import primitives
+from kgroup.protocol import primitives, structs
 from kgroup.protocol.primitives import MAX_STRING
 from kgroup.protocol.shapes import Shape, Slot, slots_of
-from kgroup.protocol.structs import Codec, Struct
+from kgroup.protocol.structs import Struct
 
 
-def compile_codec(cls: type[Struct], version: int, flexible: bool) -> Codec:
-    """The writer and reader of `cls` in `version`; `flexible` decides lengths and tag sections (KIP-482)."""
-    return Codec(Writer(version, flexible).compile(cls), Reader(version, flexible).compile(cls))
+def compile_writer(cls: type[Struct], version: int, flexible: bool) -> structs.Writer:
+    """The writer of `cls` in `version`; `flexible` decides lengths and tag sections (KIP-482)."""
+    return Writer(version, flexible).compile(cls)
 
 
-def bounded_reader(
-    cls: type[Struct], version: int, flexible: bool, most: int
-) -> Callable[[bytes, int, int], tuple[Any, int]]:
+def compile_reader(cls: type[Struct], version: int, flexible: bool) -> structs.Reader:
+    """The reader of `cls` in `version`, of lengths and tag sections as `flexible` says (KIP-482)."""
+    return Reader(version, flexible).compile(cls)
+
+
+def bounded_reader(cls: type[Struct], version: int, flexible: bool, most: int) -> structs.Reader:
     """A reader that raises DecodeError for more than `most` items in all arrays and tag sections together."""
     return Reader(version, flexible, most).compile(cls)
 
@@ -84,7 +87,7 @@ class _Source:
 class Writer(_Source):
     """Generates `compiled(m, out)`."""
 
-    def compile(self, cls: type[Struct]) -> Callable[[Any, bytearray], None]:
+    def compile(self, cls: type[Struct]) -> structs.Writer:
         self.struct("m", cls)
         self.flush()
         return self.function("def compiled(m, out):")
@@ -229,7 +232,7 @@ class Reader(_Source):
         super().__init__(version, flexible)
         self.most = most
 
-    def compile(self, cls: type[Struct]) -> Callable[[bytes, int, int], tuple[Any, int]]:
+    def compile(self, cls: type[Struct]) -> structs.Reader:
         if self.most is not None:
             self.emit("items = 0")
         result = self.struct(cls)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Annotated
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message, codec_of
+from kgroup.protocol.codec import Message, writer_of
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
 from kgroup.protocol.structs import Struct, message
@@ -501,7 +501,7 @@ def _encoder(
     """The int16 a key or value begins with, and what writes the rest; kept, as every commit needs it."""
     found = _ENCODERS.get((cls, version))
     if found is None:
-        found = _ENCODERS[cls, version] = (_INT16.pack(lead), codec_of(cls, version).write)
+        found = _ENCODERS[cls, version] = (_INT16.pack(lead), writer_of(cls, version))
     return found
 
 

@@ -5,8 +5,8 @@ can read it from a request whose version it does not know (KIP-482).
 """
 
 import struct
-from dataclasses import dataclass
 
+from kgroup.domain import value
 from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message
 from kgroup.protocol.primitives import read_uvarint, short
@@ -19,7 +19,7 @@ _REQUEST = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestHeader:
     """What leads every request; the answer repeats `correlation_id`."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from kgroup.domain import value
 from kgroup.protocol.structs import NEVER_FLEXIBLE, Struct
 from kgroup.protocol.types import Absent, Fixed, NullableSince, Since, Tagged, Until, Variable
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shape:
     """What an annotation says of a value: one of fixed, string, bytes, uuid, struct, array."""
 
@@ -21,7 +22,7 @@ class Shape:
     nullable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Slot:
     """A field: its shape, the versions that have it, the first in which it may be null, and its default."""
 
@@ -44,8 +45,11 @@ def slots_of(cls: type[Struct]) -> list[Slot]:
     """The declared fields of a struct, in wire order."""
     found = _SLOTS.get(cls)
     if found is None:
-        hints = get_type_hints(cls, include_extras=True)
-        found = _SLOTS[cls] = [_slot(f, hints[f.name]) for f in fields(cls)]  # type: ignore[arg-type]
+        declared = fields(cls)  # type: ignore[arg-type]
+        hints = {field.name: field.type for field in declared}
+        if any(isinstance(hint, str) for hint in hints.values()):
+            hints = get_type_hints(cls, include_extras=True)
+        found = _SLOTS[cls] = [_slot(field, hints[field.name]) for field in declared]
     return found
 
 

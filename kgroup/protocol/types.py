@@ -5,53 +5,54 @@
 A plain `X | None` may be null in every version the field exists in. Arrays are tuples.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
+from kgroup.domain import value
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Fixed:
     """A type of constant width: `code` is its letter in the struct module."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Variable:
     """A length-prefixed type: string, bytes, records; or the 16 raw bytes of a uuid."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Since:
     """The first version that has the field."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Until:
     """The last version that has the field."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tagged:
     """The field travels in the tag section, and only when it differs from its default."""
 
     tag: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Absent:
     """What a tagged field left out on the wire stands for, where that is not the Python default."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NullableSince:
     """The first version in which a `| None` field may be null; before it, None becomes the zero value."""
 

@@ -53,7 +53,7 @@ def assert_same(ours: Any, theirs: Any, version: int) -> None:
             assert len(want) == len(got)
             for one, other in zip(want, got, strict=True):
                 assert_same(one, other, version)
-        elif hasattr(want, "CODECS"):
+        elif hasattr(want, "READERS"):
             assert_same(want, got, version)
         else:
             assert plain(got) == want, name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView, R
@@ -23,7 +23,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
@@ -248,7 +248,7 @@ class Topics:
         self.counts |= _partition_counts(found)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Seen:
     """What the cluster told of the topics that some groups have to do with."""
 

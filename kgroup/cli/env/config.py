@@ -3,12 +3,12 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.setting_names import BOOTSTRAP, LOCAL, TIMEOUT, Resolved
-from kgroup.domain import Document
+from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ _CONTEXT_KEYS = {"bootstrap-servers", "local", "command-config", "timeout", "pro
 _CURRENT_LINE = re.compile(r"^current-context:.*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LocalTarget:
     """The embedded cluster whose data is in `directory`."""
 
     directory: Path
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RemoteTarget:
     """A cluster reached over the network."""
 
@@ -40,7 +40,7 @@ class RemoteTarget:
 Target = LocalTarget | RemoteTarget
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Context:
     """A named cluster of the config file; `properties` as -X takes them."""
 
@@ -63,7 +63,7 @@ class Context:
         return f"embedded in {self.local}" if self.local else "embedded in the user's data folder"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Config:
     """The config file as read; `current` is the context used when none is named."""
 

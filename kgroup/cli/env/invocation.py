@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from kgroup.domain import value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv", "name")
 COLORS = ("auto", "always", "never")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OutputOptions:
     """How data is printed; `color` is decided already, `columns` None means the command's own choice."""
 
@@ -36,7 +37,7 @@ class OutputOptions:
         return self.format in ("table", "wide")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Env:
     """One invocation of a command: what its flags and the environment say.
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
-from kgroup.domain import Document
+from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Rest = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Opened:
     """An API that can be asked, and where it is."""
 
@@ -73,8 +73,8 @@ def one_source(zookeeper: str | None, rest: str | None) -> None:
 
 def refuse(url: str | None, **given: tuple[object, str]) -> None:
     """ConfigError for an option given that means nothing where groups are told by REST, with the reason."""
-    for name, (value, why) in given.items():
-        if url is not None and value:
+    for name, (said, why) in given.items():
+        if url is not None and said:
             raise ConfigError(f"--{name.replace('_', '-')} goes with no --rest", why)
 
 
@@ -92,8 +92,8 @@ def _login(settings: "Resolved") -> "Login":
         raise ConfigError(
             "a login by REST needs a name and a password", "set rest.username and rest.password"
         )
-    for name, value in ((REST_TOKEN, token), ("rest.username", username), (REST_PASSWORD, password)):
-        if value is not None and not (value.isprintable() and value.isascii()):
+    for name, given in ((REST_TOKEN, token), ("rest.username", username), (REST_PASSWORD, password)):
+        if given is not None and not (given.isprintable() and given.isascii()):
             raise ConfigError(f"{name} holds characters that no header can carry", "is it one line of ASCII?")
     return Login(token, username, password)
 

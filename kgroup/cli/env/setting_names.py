@@ -1,9 +1,10 @@
 """The settings that choose a cluster, and values in force, each with where it came from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from kgroup.cli.env.durations import parse_duration
+from kgroup.domain import value
 
 BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",
@@ -18,7 +19,7 @@ FILE_SUFFIX = ".file"
 NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Setting:
     """One value in force. `rank` is the layer, 0 the strongest. Nothing prints it but by `shown`."""
 
@@ -28,7 +29,7 @@ class Setting:
     rank: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resolved:
     """All settings in force by name; `names_cluster` when somebody chose one, be it by a context."""
 

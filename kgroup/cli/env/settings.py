@@ -5,7 +5,6 @@ the place that named it, so `--command-config` beats the environment and a conte
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from kgroup.cli.env.setting_names import (
     Resolved,
     Setting,
 )
+from kgroup.domain import value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _SECURED = ("ssl.", "sasl.", "https.", "zookeeper.", "rest.", "notify.")
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Layer:
     values: Mapping[str, str]
     origin: str
@@ -71,9 +71,9 @@ def resolve(
     named = False
     for rank, layer in enumerate(_layers(options, dict(properties), environ)):
         named = named or layer.origin.startswith("context ") or _name_a_cluster([layer])
-        for name, value in layer.values.items():
+        for name, found in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
-            settings.setdefault(name, Setting(name, value, origin, rank))
+            settings.setdefault(name, Setting(name, found, origin, rank))
     if any(setting.rank and name.startswith(_SECURED) for name, setting in settings.items()):
         from kgroup.cli.env.overruling import without_overruled
 

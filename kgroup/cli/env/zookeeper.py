@@ -3,13 +3,13 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
-from kgroup.domain import Document
+from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ZooKeeper = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Opened:
     """A tree that can be asked, and where it is."""
 

@@ -6,10 +6,10 @@ is meant, a change is refused.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.domain import value
 from kgroup.errors import SafetyRefused
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Lists(Protocol):
     def list_groups(self) -> "Listing": ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Named:
     """The groups meant; `unseen` says why a pattern may match more."""
 

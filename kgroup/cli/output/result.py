@@ -26,7 +26,7 @@ from kgroup.cli.output.tables import (
     wrapped,
 )
 from kgroup.cli.schema_ids import schema_id
-from kgroup.domain import Document
+from kgroup.domain import Document, value
 from kgroup.errors import ConfigError, KgroupError
 
 
@@ -45,7 +45,7 @@ class ShownError:
         return cls(code=name_of(error), message=error.message, hint=error.hint, item=item or own)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Result:
     """What a command found.
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kgroup.cli.escaping import clean
+from kgroup.domain import value
 from kgroup.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Column:
     """One column: `key` names it in rows, in `--columns` and in the CSV header, its title is `KEY`.
 
@@ -27,7 +27,7 @@ class Column:
         return self.title or self.key.upper().replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Table:
     """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell.
 

@@ -51,6 +51,18 @@ def test_a_message_without_fields() -> None:
     assert Empty.decode(b"", 0) == Empty.decode(b"\1\5\1x", 1) == Empty()
 
 
+def test_what_is_only_written_has_no_reader_made() -> None:
+    @message
+    class Sent(Message):
+        VERSIONS = range(1)
+        number: Int32 = 0
+
+    assert Sent(number=1).encode(0) == b"\0\0\0\1"
+    assert (list(Sent.WRITERS), list(Sent.READERS)) == ([0], [])
+    assert Sent.decode(b"\0\0\0\2", 0).number == 2
+    assert (list(Sent.WRITERS), list(Sent.READERS)) == ([0], [0])
+
+
 def test_a_null_before_its_version_is_written_as_empty_and_refused_when_read() -> None:
     assert Sample(name=None).encode(0)[:2] == b"\0\0"
     with pytest.raises(DecodeError, match="Sample v0: negative length -1"):
