@@ -197,7 +197,8 @@ class Coordinator:
 
 
 def _outcome(step: Step) -> Outcome:
-    return Outcome(step.records, step.replies, step.producer, step.marker)
+    # A commit writes nothing else.
+    return Outcome(step.committed or step.records, step.replies, step.producer, step.marker)
 
 
 def _roster_changed(step: Step, group: Group | None, gone: tuple[MemberIdentity, ...]) -> None:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kgroup.domain import NO_OFFSET
 from kgroup.protocol.group_records import OffsetCommitValue
 
 
 @dataclass(slots=True)
 class StoredOffset:
-    """A committed offset and the log offset of the record that committed it."""
+    """A committed offset, what its record says of it, and the log offset of that record, once it has one.
 
-    value: OffsetCommitValue
-    log_offset: int
+    One object, as there are millions of them. Leader epoch and expiry are -1 when unset; times in ms.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int
+    topic_id: bytes
+    log_offset: int = NO_OFFSET
+
+    @property
+    def value(self) -> OffsetCommitValue:
+        """What its record says."""
+        return OffsetCommitValue(
+            offset=self.offset,
+            leader_epoch=self.leader_epoch,
+            metadata=self.metadata,
+            commit_timestamp=self.commit_timestamp,
+            expire_timestamp=self.expire_timestamp,
+            topic_id=self.topic_id,
+        )
 
 
 GroupOffsets = dict[str, dict[int, StoredOffset]]
@@ -64,22 +85,39 @@ class OffsetStore:
         self, group_id: str, topic: str, partition: int, value: OffsetCommitValue, log_offset: int
     ) -> None:
         """Commit an offset."""
+        self._of_topic(group_id, topic)[partition] = self._stored(value, log_offset)
+
+    def put_all(
+        self, group_id: str, topic: str, partitions: Sequence[int], offsets: Sequence[StoredOffset], base: int
+    ) -> None:
+        """Commit offsets of a topic, one for each partition; records follow each other from `base` on."""
+        by_partition = self._of_topic(group_id, topic)
+        for log_offset, (partition, stored) in enumerate(zip(partitions, offsets, strict=True), base):
+            stored.log_offset = log_offset
+            by_partition[partition] = stored
+
+    def _of_topic(self, group_id: str, topic: str) -> dict[int, StoredOffset]:
         group = self._committed.get(group_id)
         if group is None:
             group = self._committed[group_id] = {}
         by_partition = group.get(topic)
         if by_partition is None:
             by_partition = group[self._names.setdefault(topic, topic)] = {}
-        self._share(value)
-        by_partition[partition] = StoredOffset(value, log_offset)
+        return by_partition
 
-    def _share(self, value: OffsetCommitValue) -> None:
-        """Keep one object for what many offsets have alike, or a million of them take a third more memory."""
-        value.topic_id = self._ids.setdefault(value.topic_id, value.topic_id)  # type: ignore[misc]
-        if value.commit_timestamp == self._time:
-            value.commit_timestamp = self._time  # type: ignore[misc]
-        else:
+    def _stored(self, value: OffsetCommitValue, log_offset: int) -> StoredOffset:
+        """With one object for what many offsets have alike, or a million of them take a third more memory."""
+        if value.commit_timestamp != self._time:
             self._time = value.commit_timestamp
+        return StoredOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            self._time,
+            value.expire_timestamp,
+            self._ids.setdefault(value.topic_id, value.topic_id),
+            log_offset,
+        )
 
     def put_pending(
         self,
@@ -92,7 +130,7 @@ class OffsetStore:
     ) -> None:
         """Hold an offset until the producer's transaction ends; the latest of a transaction wins."""
         group = self._pending.setdefault(producer, {}).setdefault(group_id, {})
-        group.setdefault(topic, {})[partition] = StoredOffset(value, log_offset)
+        group.setdefault(topic, {})[partition] = self._stored(value, log_offset)
         self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
@@ -125,7 +163,7 @@ class OffsetStore:
                         continue
                     existing = self.get(group_id, topic, partition)
                     if existing is None or existing.log_offset < stored.log_offset:
-                        self.put(group_id, topic, partition, stored.value, stored.log_offset)
+                        self._of_topic(group_id, topic)[partition] = stored
                         taken += 1
         return taken
 

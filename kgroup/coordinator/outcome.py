@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -58,7 +58,7 @@ class Outcome:
     `producer` makes the batch transactional; `marker` is appended behind it.
     """
 
-    records: list[Record] = field(default_factory=list)
+    records: Sequence[Record] = ()
     replies: list[Reply] = field(default_factory=list)
     producer: Producer | None = None
     marker: EndMarker | None = None

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.committed import CommittedOffsets
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metadata
 from kgroup.coordinator.groups import type_of
@@ -36,9 +37,22 @@ def replay(state: State, records: Iterable[Record], base: int, producer_id: int)
 
     Raises InconsistentLog for a record that contradicts those before it.
     """
+    if isinstance(records, CommittedOffsets) and producer_id < 0:
+        _committed(state, records, base)
+        return
     for offset, record in enumerate(records, base):
         key = record.key
         _REPLAYS[type(key)](state, key, record.value, offset, producer_id)
+
+
+def _committed(state: State, committed: CommittedOffsets, base: int) -> None:
+    """What `_offset` does with each record of a commit."""
+    group_id = committed.group_id
+    if group_id not in state.groups:
+        state.groups[group_id] = ClassicGroup(group_id)
+    for topic, partitions, offsets in committed.topics:
+        state.offsets.put_all(group_id, topic, partitions, offsets, base)
+        base += len(partitions)
 
 
 def _offset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,7 @@ class Step:
     __slots__ = (
         "client_host",
         "client_id",
+        "committed",
         "describable",
         "effects",
         "marker",
@@ -106,6 +107,7 @@ class Step:
         self.client_host = client_host
         self.describable: Callable[[str], bool] | None = None
         self.records: list[Record] = []
+        self.committed: Sequence[Record] = ()
         self.replies: list[Reply] = []
         self.producer: Producer | None = None
         self.marker: EndMarker | None = None
@@ -163,6 +165,7 @@ class Step:
     def drop(self) -> None:
         """Forget everything decided so far."""
         self.records.clear()
+        self.committed = ()
         self.replies.clear()
         self.timer_edits.clear()
         self.effects = self.producer = self.marker = None

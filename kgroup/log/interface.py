@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol, Unpack
 
 from kgroup.errors import DecodeError, StorageError
 from kgroup.protocol.batches import (
+    LATEST,
+    Appended,
     Batch,
     BatchHead,
-    LogRecord,
     batches_in,
     encode_batch,
     with_append_time,
@@ -49,7 +50,7 @@ class Log(Protocol):
         """The bytes of all batches that are kept, also of those before the start that share its segment."""
         ...
 
-    def append(self, records: Sequence[LogRecord], **head: Unpack[BatchHead]) -> int:
+    def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
         """Append the records as one batch, durable on return; the base offset."""
         ...
 
@@ -100,11 +101,12 @@ class Placed(NamedTuple):
     max_timestamp: int
 
 
-def place_records(records: Sequence[LogRecord], offset: int, leader_epoch: int, head: BatchHead) -> Placed:
+def place_records(records: Appended, offset: int, leader_epoch: int, head: BatchHead) -> Placed:
     """The records as one batch at `offset`, of this leader epoch unless the head says another."""
     head.setdefault("leader_epoch", leader_epoch)
     raw = encode_batch(records, base_offset=offset, **head)
-    return Placed(raw, offset, offset + len(records) - 1, Batch(raw).max_timestamp)
+    last_delta, latest = LATEST.unpack_from(raw)
+    return Placed(raw, offset, offset + last_delta, latest)
 
 
 def place_batches(raw: bytes, offset: int, leader_epoch: int, append_time_ms: int | None) -> list[Placed]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Unpack
 
 from kgroup.log.interface import Placed, first_at_or_after, out_of_range, place_batches, place_records
-from kgroup.protocol.batches import Batch, BatchHead, LogRecord
+from kgroup.protocol.batches import Appended, Batch, BatchHead
 
 
 class MemoryLog:
@@ -38,7 +38,7 @@ class MemoryLog:
     def size(self) -> int:
         return sum(map(len, self._batches))
 
-    def append(self, records: Sequence[LogRecord], **head: Unpack[BatchHead]) -> int:
+    def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
         placed = place_records(records, self._end, self.leader_epoch, head)
         self._add([placed])
         return placed.base_offset

@@ -23,7 +23,7 @@ from kgroup.log.manifest import MANIFEST, Manifest, draft_manifest, write_manife
 from kgroup.log.opening import open_segments
 from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write
 from kgroup.log.transactions import Transactions
-from kgroup.protocol.batches import Batch, BatchHead, LogRecord
+from kgroup.protocol.batches import Appended, Batch, BatchHead
 
 SEGMENT_BYTES = 100 << 20
 """Default size of a segment (offsets.topic.segment.bytes)."""
@@ -99,7 +99,7 @@ class PartitionLog:
 
     # -- appending ---------------------------------------------------------------------------------
 
-    def append(self, records: Sequence[LogRecord], **head: Unpack[BatchHead]) -> int:
+    def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
         placed = place_records(records, self._active.end_offset, self.leader_epoch, head)
         self._add(placed.raw, [placed])
         return placed.base_offset

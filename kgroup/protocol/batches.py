@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, TypeAlias, TypedDict, Unpack
 
 from google_crc32c import value as crc32c
 
@@ -16,8 +16,8 @@ from kgroup.domain import NO_PRODUCER_ID
 from kgroup.errors import DecodeError
 from kgroup.protocol.compression import Compression, compress, decompress
 from kgroup.protocol.log_records import NO_TIMESTAMP as NO_TIMESTAMP
+from kgroup.protocol.log_records import EncodedRecords, Promised, decode_records, encode_records
 from kgroup.protocol.log_records import LogRecord as LogRecord
-from kgroup.protocol.log_records import Promised, decode_records, encode_records
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12
@@ -29,6 +29,8 @@ ATTRIBUTES_AT = 22
 """Where the lower byte of the attributes is."""
 EXTENT = struct.Struct(">qi11xi")
 """Base offset, length and last offset delta, which tell where the next batch starts."""
+LATEST = struct.Struct(">23xi8xq")
+"""Last offset delta and largest timestamp, by which a log indexes a batch."""
 COMPRESSION_MASK = 0x07
 TRANSACTIONAL = 0x10
 
@@ -44,6 +46,10 @@ _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _EPOCH = struct.Struct(">i")
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
+
+
+Appended: TypeAlias = Sequence[LogRecord] | EncodedRecords
+"""What becomes one batch."""
 
 
 class TransactionEnd(NamedTuple):
@@ -255,7 +261,7 @@ def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
 
 
 def encode_batch(
-    records: Sequence[LogRecord],
+    records: Appended,
     *,
     base_offset: int = 0,
     leader_epoch: int = 0,
@@ -267,13 +273,17 @@ def encode_batch(
 
     `timestamp_ms` stands in for records that have none. What is not said of the producer is -1, or False.
     """
-    if not records:
+    if isinstance(records, EncodedRecords):
+        body, count = records
+        first = latest = timestamp_ms
+    else:
+        count = len(records)
+        first = records[0].timestamp_ms if records else timestamp_ms
+        if first < 0:
+            first = timestamp_ms
+        body, latest = encode_records(records, range(count), first, timestamp_ms)
+    if not count:
         raise ValueError("a batch holds at least one record")
-    first = records[0].timestamp_ms
-    if first < 0:
-        first = timestamp_ms
-    count = len(records)
-    body, latest = encode_records(records, range(count), first, timestamp_ms)
     attributes = int(compression)
     producer_id = epoch = sequence = -1
     if producer:  # what the coordinator writes has none, and is most of what is encoded

@@ -9,7 +9,6 @@ A control batch (the end of a transaction) has keys that begin like type 0: neve
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated
 
 from kgroup.errors import DecodeError
@@ -409,8 +408,6 @@ _ALL: tuple[tuple[type[RecordKey], type[RecordValue]], ...] = (
 _PAIRS = {key.TYPE: (key, value) for key, value in _ALL}
 
 _INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_OFFSET_VALUE = struct.Struct(">hqi")  # version, offset, leader epoch
 
 
 def group_of(key: RecordKey) -> str:
@@ -445,8 +442,6 @@ def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
 
 def encode_key(key: RecordKey | UnknownKey) -> bytes:
     """The key's bytes, its type first."""
-    if type(key) is OffsetCommitKey:
-        return _offset_key_start(key.group, key.topic) + _INT32.pack(key.partition)
     if isinstance(key, UnknownKey):
         return key.raw
     return _encoded(key, 0, key.TYPE)
@@ -457,31 +452,8 @@ def encode_value(value: RecordValue | None, version: int | None = None) -> bytes
     if value is None:
         return None
     if version is None:
-        if type(value) is OffsetCommitValue and value.expire_timestamp == -1:
-            end = _offset_value_end(value.metadata, value.commit_timestamp, value.topic_id)
-            return _OFFSET_VALUE.pack(OffsetCommitValue.WRITTEN, value.offset, value.leader_epoch) + end
         version = value.written_version()
     return _encoded(value, version, version)
-
-
-# Nearly all records are commits. A group commits the same topics all the time, and what a commit says of
-# its partitions differs in offset and leader epoch, so the rest is kept.
-
-
-@lru_cache(maxsize=4096)
-def _offset_key_start(group: str, topic: str) -> bytes:
-    """An offset's key without the partition, which comes last."""
-    key = OffsetCommitKey(group=group, topic=topic, partition=0)
-    return _encoded(key, 0, key.TYPE)[: -_INT32.size]
-
-
-@lru_cache(maxsize=256)
-def _offset_value_end(metadata: str, commit_timestamp: int, topic_id: bytes) -> bytes:
-    """An offset's value behind version, offset and leader epoch, which come first."""
-    value = OffsetCommitValue(
-        offset=0, metadata=metadata, commit_timestamp=commit_timestamp, topic_id=topic_id
-    )
-    return _encoded(value, value.WRITTEN, value.WRITTEN)[_OFFSET_VALUE.size :]
 
 
 def _encoded(part: Message, version: int, lead: int) -> bytes:

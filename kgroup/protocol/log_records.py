@@ -27,6 +27,13 @@ class LogRecord(NamedTuple):
     offset: int = -1
 
 
+class EncodedRecords(NamedTuple):
+    """So many records, encoded for one batch: of its time, their offsets counted from its base."""
+
+    body: bytes
+    records: int
+
+
 def _varint(value: int) -> bytes:
     out = bytearray()
     append_varint(out, value)
@@ -34,6 +41,13 @@ def _varint(value: int) -> bytes:
 
 
 _VARINTS = tuple(_varint(n) for n in range(1024))
+
+
+def varint(value: int) -> bytes:
+    """A number that is not negative, as records have it."""
+    return _VARINTS[value] if value < 1024 else _varint(value)
+
+
 _ZIGZAG = tuple((n >> 1) ^ -(n & 1) for n in range(128))
 _NULL = b"\x01"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from kgroup.coordinator.committed import CommittedOffsets
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.group_settings import put
@@ -14,8 +16,9 @@ from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC, EndMarker, TopicImage
 from kgroup.errors import ErrorCode, StorageError
 from kgroup.log.interface import Log
-from kgroup.protocol.batches import Batch, LogRecord, end_marker_record
+from kgroup.protocol.batches import Appended, Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
+from kgroup.protocol.offset_records import encode_offsets
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
 
@@ -132,7 +135,7 @@ class Shard:
     def _settle(self, outcome: Outcome, now_ms: int, ticket: Ticket | None = None) -> list[Reply]:
         if outcome.records or outcome.marker is not None:
             try:
-                encoded = [LogRecord(encode_key(r.key), encode_value(r.value)) for r in outcome.records]
+                encoded = _encoded(outcome.records)
             except Exception as error:
                 return self._refuse(outcome, ticket, error)
             try:
@@ -143,7 +146,7 @@ class Shard:
             self._waiting.pop(reply.ticket, None)
         return outcome.replies
 
-    def _append(self, outcome: Outcome, encoded: list[LogRecord], now_ms: int) -> None:
+    def _append(self, outcome: Outcome, encoded: Appended, now_ms: int) -> None:
         """Replay the records, then append them: what a restart could not replay must never reach the log.
 
         Whatever is raised leaves the coordinator ahead of the log, or in between: it must be loaded anew.
@@ -196,6 +199,13 @@ class Shard:
         self.load(now_ms)
         self.coordinator.count_on_from(before)
         return replies
+
+
+def _encoded(records: Sequence[Record]) -> Appended:
+    """Raises for a record that has no encoding."""
+    if isinstance(records, CommittedOffsets):
+        return encode_offsets(records.group_id, records.topics)
+    return [LogRecord(encode_key(record.key), encode_value(record.value)) for record in records]
 
 
 def replay_batch(coordinator: Coordinator, batch: Batch) -> None:

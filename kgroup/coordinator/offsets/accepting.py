@@ -14,11 +14,12 @@ from kgroup.coordinator.classic.checks import refuse_if_generation_differs, refu
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.commit_epochs import EpochRefused, PartitionCheck
-from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.committed import CommittedOffsets, OfTopic
+from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.state import Step
-from kgroup.domain import Topic
+from kgroup.domain import NO_LEADER_EPOCH, ZERO_UUID, Topic
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
+from kgroup.protocol.offset_records import NO_EXPIRY
 
 
 class Wanted(Protocol):
@@ -26,6 +27,10 @@ class Wanted(Protocol):
 
     @property
     def partition_index(self) -> int: ...
+    @property
+    def committed_offset(self) -> int: ...
+    @property
+    def committed_leader_epoch(self) -> int: ...
     @property
     def committed_metadata(self) -> str | None: ...
 
@@ -45,10 +50,12 @@ class Commit(Generic[P, R]):
     group_id: str
     topics: Sequence[tuple[Topic | None, Sequence[P]]]
     validate: Callable[[], PartitionCheck | None]
-    value: Callable[[P, Topic], OffsetCommitValue]
     accepted: Callable[[int], R]
     refused: Callable[[int, ErrorCode], R]
     unknown: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    expire_ms: int = NO_EXPIRY
+    topic_ids: bool = True
+    """Whether records tell the topic's id; those with a time of expiry never do, nor a leader epoch."""
 
 
 def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
@@ -59,13 +66,17 @@ def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
     """
     try:
         check = commit.validate()
-        results = [_take(step, commit, topic, partitions, check) for topic, partitions in commit.topics]
+        taken: list[OfTopic] = []
+        results = [
+            _take(step, commit, topic, partitions, check, taken) for topic, partitions in commit.topics
+        ]
     except Refused as refused:
         step.drop()
         return _refuse_all(step, commit, refused)
-    step.state.counters.offset_commit += len(step.records)
+    step.committed = CommittedOffsets(commit.group_id, taken)
+    step.state.counters.offset_commit += len(step.committed)
     if check is not None:
-        step.state.counters.commits_only_relaxed_check_accepted += len(step.records)
+        step.state.counters.commits_only_relaxed_check_accepted += len(step.committed)
     return results
 
 
@@ -75,28 +86,36 @@ def _take(
     topic: Topic | None,
     partitions: Sequence[P],
     check: PartitionCheck | None,
+    taken: list[OfTopic],
 ) -> tuple[R, ...]:
-    """Write the offsets of one topic, and answer each partition."""
-    refused = commit.refused
+    """Add what is taken of one topic, and answer each partition."""
+    refused, accepted = commit.refused, commit.accepted
     if topic is None:
         return tuple([refused(p.partition_index, commit.unknown) for p in partitions])
-    results = []
-    records, group_id, name, count = step.records, commit.group_id, topic.name, topic.partitions
-    value, accepted = commit.value, commit.accepted
+    results: list[R] = []
+    indexes: list[int] = []
+    offsets: list[StoredOffset] = []
+    count, now_ms, expire_ms = topic.partitions, step.now_ms, commit.expire_ms
+    lasting = expire_ms == NO_EXPIRY
+    topic_id = topic.topic_id if lasting and commit.topic_ids else ZERO_UUID
     for partition in partitions:
         index = partition.partition_index
         if not 0 <= index < count:
             results.append(refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         # Judged before the epoch, so that it costs its own partition alone (Kafka's order).
-        if partition.committed_metadata and _too_large(step, partition.committed_metadata):
+        metadata = partition.committed_metadata or ""
+        if metadata and _too_large(step, metadata):
             results.append(refused(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
         if check is not None:
             check(topic.topic_id, index)
-        key = OffsetCommitKey(group=group_id, topic=name, partition=index)
-        records.append(Record(key, value(partition, topic)))
+        epoch = partition.committed_leader_epoch if lasting else NO_LEADER_EPOCH
+        indexes.append(index)
+        offsets.append(StoredOffset(partition.committed_offset, epoch, metadata, now_ms, expire_ms, topic_id))
         results.append(accepted(index))
+    if indexes:
+        taken.append(OfTopic(topic.name, indexes, offsets))
     return tuple(results)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from kgroup.coordinator.classic.states import ClassicState
@@ -16,7 +16,6 @@ from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.group_records import OffsetCommitValue
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,10 +24,10 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kgroup.protocol.offset_records import NO_EXPIRY
 
 GROUP_ID_NOT_FOUND_SINCE = 9
 TOPIC_IDS_SINCE = 10
-NO_EXPIRY = -1
 
 Known = Sequence[tuple[Topic | None, Sequence[OffsetCommitRequestPartition]]]
 
@@ -46,10 +45,10 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
             request.group_id,
             known,
             partial(_validate, step, request, known),
-            _value_of(step.now_ms, _expiry_ms(step.now_ms, request.retention_time_ms)),
             _accepted,
             _refused,
             ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            _expiry_ms(step.now_ms, request.retention_time_ms),
         ),
     )
     return OffsetCommitResponse(
@@ -109,32 +108,6 @@ def _expiry_ms(now_ms: int, retention_ms: int) -> int:
     if retention_ms == NO_EXPIRY:
         return NO_EXPIRY
     return (now_ms + retention_ms + 2**63) % 2**64 - 2**63
-
-
-def _value_of(
-    now_ms: int, expire_ms: int
-) -> Callable[[OffsetCommitRequestPartition, Topic], OffsetCommitValue]:
-    """What is recorded of a partition."""
-
-    def lasting(partition: OffsetCommitRequestPartition, topic: Topic) -> OffsetCommitValue:
-        return OffsetCommitValue(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.committed_metadata or "",
-            commit_timestamp=now_ms,
-            topic_id=topic.topic_id,
-        )
-
-    def expiring(partition: OffsetCommitRequestPartition, topic: Topic) -> OffsetCommitValue:
-        # An expiry of its own means value version 1, which has neither leader epoch nor topic id.
-        return OffsetCommitValue(
-            offset=partition.committed_offset,
-            metadata=partition.committed_metadata or "",
-            commit_timestamp=now_ms,
-            expire_timestamp=expire_ms,
-        )
-
-    return lasting if expire_ms == NO_EXPIRY else expiring
 
 
 # Nearly all partitions of all commits are answered by a few thousand different values.

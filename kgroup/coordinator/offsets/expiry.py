@@ -8,15 +8,16 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.groups import Group, forget_group
-from kgroup.coordinator.offsets.commit import NO_EXPIRY
+from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.offsets.delete import forget
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import SWEEP
 from kgroup.domain import ZERO_UUID, Topic
-from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
+from kgroup.protocol.group_records import OffsetCommitKey
+from kgroup.protocol.offset_records import NO_EXPIRY
 
 MINUTE_MS = 60_000
-BaseTime: TypeAlias = Callable[[OffsetCommitValue], int]
+BaseTime: TypeAlias = Callable[[StoredOffset], int]
 
 
 def arm_sweep(step: Step) -> None:
@@ -47,7 +48,7 @@ def _expire(step: Step, group: Group) -> bool:
                 base is not None
                 and topic not in subscribed
                 and not offsets.has_pending(group.group_id, topic, partition)
-                and _is_due(step, entry.value, base)
+                and _is_due(step, entry, base)
             )
             if due and forget(step, group.group_id, topic, partition):
                 step.state.counters.offset_expiration += 1
@@ -57,12 +58,12 @@ def _expire(step: Step, group: Group) -> bool:
     return left == 0 and not offsets.has_pending(group.group_id)
 
 
-def _is_due(step: Step, value: OffsetCommitValue, base: BaseTime) -> bool:
+def _is_due(step: Step, stored: StoredOffset, base: BaseTime) -> bool:
     # A retention of its own, which the commit asked for (OffsetCommit versions 2 to 4; value version 1), is
     # counted from the commit and instead of the broker's, whatever the group has been doing since.
-    if value.expire_timestamp != NO_EXPIRY:
-        return step.now_ms >= value.expire_timestamp
-    return step.now_ms - base(value) >= step.config.offsets_retention_minutes * MINUTE_MS
+    if stored.expire_timestamp != NO_EXPIRY:
+        return step.now_ms >= stored.expire_timestamp
+    return step.now_ms - base(stored) >= step.config.offsets_retention_minutes * MINUTE_MS
 
 
 def _base_time(group: Group) -> BaseTime | None:
@@ -81,8 +82,8 @@ def _base_time(group: Group) -> BaseTime | None:
     return _commit_time if stable and group.subscribed_topics() is not None else None
 
 
-def _commit_time(value: OffsetCommitValue) -> int:
-    return value.commit_timestamp
+def _commit_time(stored: StoredOffset) -> int:
+    return stored.commit_timestamp
 
 
 def _since_empty(group: ClassicGroup) -> BaseTime:
@@ -101,7 +102,7 @@ def topics_deleted(step: Step, deleted: dict[str, Topic]) -> None:
             if gone is not None:
                 # Without an id, as transactional commits have none, it is taken for the topic of that name.
                 ids = (ZERO_UUID, gone.topic_id)
-                named.update((topic, p) for p, entry in by_partition.items() if entry.value.topic_id in ids)
+                named.update((topic, p) for p, entry in by_partition.items() if entry.topic_id in ids)
         named.update(place for place in offsets.pending_partitions(group_id) if place[0] in deleted)
         for topic, partition in sorted(named):
             step.write(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)

@@ -127,14 +127,13 @@ def _fetch_topic(
 
 def _partition(index: int, stored: StoredOffset | None, asked_id: bytes) -> OffsetFetchResponsePartitions:
     # Asked for by name, it is whatever topic has the name.
-    if stored is None or asked_id is not ZERO_UUID and _recreated(stored.value.topic_id, asked_id):
+    if stored is None or asked_id is not ZERO_UUID and _recreated(stored.topic_id, asked_id):
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET)
-    value = stored.value
     return OffsetFetchResponsePartitions(
         partition_index=index,
-        committed_offset=value.offset,
-        committed_leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
+        committed_offset=stored.offset,
+        committed_leader_epoch=stored.leader_epoch,
+        metadata=stored.metadata,
     )
 
 

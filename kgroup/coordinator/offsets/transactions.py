@@ -13,12 +13,9 @@ from kgroup.coordinator.outcome import Producer
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.group_records import OffsetCommitValue
 from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -39,9 +36,10 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
             request.group_id,
             [(by_name.get(topic.name), topic.partitions) for topic in request.topics],
             partial(_validate, step, request),
-            partial(_value, step.now_ms),
             _accepted,
             _refused,
+            # Kafka writes none with a transactional commit; which expires by the group's retention only.
+            topic_ids=False,
         ),
     )
     return TxnOffsetCommitResponse(
@@ -68,16 +66,6 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | N
         )
     refuse_if_not_committer(group, member_id, instance_id, generation, transactional=True)
     return None
-
-
-def _value(now_ms: int, partition: TxnOffsetCommitRequestPartition, _: Topic) -> OffsetCommitValue:
-    """Kafka writes no topic id with a transactional commit; it expires by the group's retention only."""
-    return OffsetCommitValue(
-        offset=partition.committed_offset,
-        leader_epoch=partition.committed_leader_epoch,
-        metadata=partition.committed_metadata or "",
-        commit_timestamp=now_ms,
-    )
 
 
 def _accepted(partition: int) -> TxnOffsetCommitResponsePartition:

@@ -86,7 +86,7 @@ class CommitAudit:
                 self._committed[where] = self._acknowledged[where] = offset
                 self._committed_at[where] = at
             stored = follower.state.offsets.get(*where)
-            shown = None if stored is None else stored.value.offset
+            shown = None if stored is None else stored.offset
             if shown != self._committed.get(where):
                 raise Violation(
                     "a transaction's offsets show once it commits",
@@ -121,7 +121,7 @@ class CommitAudit:
         known = set(offsets.groups())
         for (group_id, topic, number), offset in self._acknowledged.items():
             stored = offsets.get(group_id, topic, number) if group_id in known else None
-            if group_id in follower.state.groups and (stored is None or stored.value.offset != offset):
+            if group_id in follower.state.groups and (stored is None or stored.offset != offset):
                 raise Violation(
                     "acknowledged commits stay", f"{group_id} {topic}-{number}: {offset}, now {stored}"
                 )
@@ -157,7 +157,7 @@ class CommitAudit:
                 where = (request.group_id, topic.name, part.partition_index)
                 for coordinator in (follower, live):
                     stored = coordinator.state.offsets.get(*where)
-                    if stored is None or stored.value.offset != part.committed_offset:
+                    if stored is None or stored.offset != part.committed_offset:
                         raise Violation("acknowledged commits stay", f"{where}: {stored}")
                 self._acknowledged[where] = part.committed_offset
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.committed import CommittedOffsets, OfTopic
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import MemberState
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.inconsistency import InconsistentLog
+from kgroup.coordinator.offset_store import StoredOffset
+from kgroup.coordinator.outcome import Record
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.log.memory import MemoryLog
@@ -123,6 +126,44 @@ def test_an_offset_makes_a_group_that_only_holds_offsets() -> None:
     stored = shard.coordinator.state.offsets.get("g", "t1", 0)
     assert stored is not None
     assert (stored.value.offset, stored.log_offset) == (5, 0)
+
+
+def test_a_commit_replayed_whole_is_that_of_its_records() -> None:
+    topics = [
+        OfTopic("t1", [2, 0], [StoredOffset(n, 1, "m", 9, -1, TOPIC_ID) for n in (7, 8)]),
+        OfTopic("t2", [1], [StoredOffset(5, -1, "", 9, 99, ZERO_UUID)]),
+    ]
+    committed = CommittedOffsets("g", topics)
+    whole, single = shard_over([(OFFSET, offset())]), shard_over([(OFFSET, offset())])
+    records = list(committed)
+    single.coordinator.replay_all(records, 4)
+    whole.coordinator.replay_all(committed, 4)
+    assert whole.coordinator.state.offsets.of_group("g") == single.coordinator.state.offsets.of_group("g")
+    stored = whole.coordinator.state.offsets.get("g", "t2", 1)
+    assert stored is not None
+    assert (stored.offset, stored.expire_timestamp, stored.log_offset) == (5, 99, 6)
+
+
+def test_a_commit_is_the_sequence_of_its_records() -> None:
+    topics = [OfTopic(name, [0], [StoredOffset(5, -1, "", 9, -1, TOPIC_ID)]) for name in ("t1", "t2")]
+    committed = CommittedOffsets("g", topics)
+    value = r.OffsetCommitValue(offset=5, commit_timestamp=9, topic_id=TOPIC_ID)
+    alone = [Record(r.OffsetCommitKey(group="g", topic=name, partition=0), value) for name in ("t1", "t2")]
+    assert committed == alone
+    assert (len(committed), committed[1], list(committed[:1])) == (2, alone[1], alone[:1])
+    assert not CommittedOffsets("g", [])
+
+
+def test_a_commit_of_a_transaction_is_held_back() -> None:
+    shard = shard_over([(EPOCH, r.ConsumerGroupMetadataValue(epoch=1))])
+    committed = CommittedOffsets("g", [OfTopic("t1", [0], [StoredOffset(5, -1, "", 9, -1, ZERO_UUID)])])
+    shard.coordinator.replay_all(committed, 4, producer_id=7)
+    offsets = shard.coordinator.state.offsets
+    assert (offsets.count(), offsets.pending_partitions("g")) == (0, [("t1", 0)])
+    shard.coordinator.end_transaction(7, committed=True)
+    stored = offsets.get("g", "t1", 0)
+    assert stored is not None
+    assert (stored.offset, stored.log_offset) == (5, 4)
 
 
 def test_a_tombstone_takes_the_offset_but_not_the_group() -> None:
