@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
@@ -107,6 +107,12 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+@lru_cache(maxsize=1 << 14)
+def place_of(topic: str, partition: int) -> TopicPartition:
+    """The same object for a partition that comes again: where thousands of groups commit the same topics."""
+    return TopicPartition(topic, partition)
 
 
 @value

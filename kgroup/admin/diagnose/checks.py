@@ -13,7 +13,7 @@ from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus
 from kgroup.shell import command, list_item
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
         f"from {row.committed_offset} to {start}"
         for row in facts.group.offsets
         if row.committed_offset is not None
-        and (start := facts.starts.get(TopicPartition(row.topic, row.partition), -1)) > row.committed_offset
+        and (start := facts.starts.get((row.topic, row.partition), -1)) > row.committed_offset
     ]
     if lost:
         count = f"{len(lost)} partition" + ("s" if len(lost) > 1 else "")

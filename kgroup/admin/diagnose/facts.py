@@ -18,7 +18,7 @@ from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import broker_setting, group_settings
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Facts:
     static members that came back after their session had ended. `pending` are
     offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
     rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
+    `starts` tell where logs begin, of these partitions and perhaps of others.
     """
 
     group: GroupDescription
@@ -66,7 +67,7 @@ class Facts:
     restarts: Sequence[Restart] = ()
     session_ms: int | None = None
     retention_ms: int | None = None
-    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     pending: frozenset[TopicPartition] = frozenset()
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0
@@ -160,20 +161,27 @@ def _session_ms(cluster: ClusterView, group: GroupDescription) -> int | None:
 def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Where the logs of committed partitions begin; ends that cannot be read are said by the description."""
     wanted = {
-        TopicPartition(row.topic, row.partition)
+        place
         for each in facts
-        for row in each.group.offsets
+        for place, row in zip(_in_order(each.group), each.group.offsets, strict=True)
         if row.error is None and row.committed_offset is not None
     }
     told = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
+    starts: dict[tuple[str, int], int] = {
+        p: found.offset for p, found in told.items() if isinstance(found, ListedOffset)
+    }
+    failed = {p: found for p, found in told.items() if isinstance(found, KgroupError)}
     for each in facts:
-        mine = {TopicPartition(row.topic, row.partition) for row in each.group.offsets} & told.keys()
-        starts = {place: told[place] for place in sorted(mine)}
-        each.starts = {p: found.offset for p, found in starts.items() if isinstance(found, ListedOffset)}
-        errors = [(p, found) for p, found in starts.items() if isinstance(found, KgroupError)]
-        for place, error in errors[:1]:
-            more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
-            each.miss(f"log start of {place}{more}", error)
+        each.starts = starts
+        missed = sorted(failed.keys() & _in_order(each.group)) if failed else []
+        for place in missed[:1]:
+            more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
+            each.miss(f"log start of {place}{more}", failed[place])
+
+
+def _in_order(group: GroupDescription) -> Sequence[TopicPartition]:
+    """The partition of each row."""
+    return [place_of(row.topic, row.partition) for row in group.offsets]
 
 
 def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -197,7 +205,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 def _places(group: GroupDescription) -> frozenset[TopicPartition]:
     if group.type == SHARE:
         return frozenset()
-    return frozenset(TopicPartition(row.topic, row.partition) for row in group.offsets)
+    return frozenset(_in_order(group))
 
 
 _LOOKS = (

@@ -111,8 +111,9 @@ class Past:
             if event.group in told:
                 told[event.group].events.append(event)
         fold = story.folds[number]
+        states = fold.states  # looked through anew each time it is asked for
         for group, past in told.items():
-            past.state, past.restarts = fold.states.get(group), fold.restarts(group)
+            past.state, past.restarts = states.get(group), fold.restarts(group)
             if story.bad:
                 what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
                 past.damaged = what

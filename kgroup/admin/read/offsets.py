@@ -11,7 +11,7 @@ from kgroup.admin.models import Partition, TopicDescription
 from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
-from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
+from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
@@ -116,8 +116,7 @@ def _committed(topics: FetchedTopics) -> Committed | KgroupError:
                 what = f"the committed offset of {name}-{p.partition_index}"
                 return refused(p.error_code, what, needs=[on_topic(DESCRIBE, name)])
             if p.committed_offset != NO_OFFSET:
-                place = TopicPartition(name, p.partition_index)
-                found[place] = OffsetAndMetadata(
+                found[place_of(name, p.partition_index)] = OffsetAndMetadata(
                     p.committed_offset, p.committed_leader_epoch, p.metadata or ""
                 )
     return found
