@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
-from kgroup.protocol.log_records import EncodedRecords, varint
+from kgroup.protocol.log_records import EncodedRecords, varint, varints
 
 NO_EXPIRY = -1
 _INT32_BYTES = 4
@@ -49,9 +49,7 @@ def encode_offsets(
     delta = 0
     for topic, partitions, commits in topics:
         metadata, width = None, 0
-        for partition, commit in zip(partitions, commits, strict=True):
-            nth = varint(delta)
-            delta += 1
+        for nth, partition, commit in zip(varints(delta, len(partitions)), partitions, commits, strict=True):
             if commit.expire_timestamp != NO_EXPIRY:
                 out.append(_expiring(group, topic, partition, commit, nth))
                 continue
@@ -61,6 +59,7 @@ def encode_offsets(
                 version, tail = _value_around(metadata, commit.commit_timestamp, commit.topic_id)
                 lead, pack = _frame(width, len(key), len(version), len(tail))
             out.append(pack(lead, nth, key, partition, version, commit.offset, commit.leader_epoch, tail))
+        delta += len(partitions)
     return EncodedRecords(b"".join(out), delta)
 
 

@@ -129,12 +129,14 @@ def _partition(index: int, stored: StoredOffset | None, asked_id: bytes) -> Offs
     # Asked for by name, it is whatever topic has the name.
     if stored is None or asked_id is not ZERO_UUID and _recreated(stored.topic_id, asked_id):
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET)
-    return OffsetFetchResponsePartitions(
-        partition_index=index,
-        committed_offset=stored.offset,
-        committed_leader_epoch=stored.leader_epoch,
-        metadata=stored.metadata,
-    )
+    # As its `__init__` does, in less than half the time: there is one for each partition of each fetch.
+    told = object.__new__(OffsetFetchResponsePartitions)
+    told.partition_index = index  # type: ignore[misc]
+    told.committed_offset = stored.offset  # type: ignore[misc]
+    told.committed_leader_epoch = stored.leader_epoch  # type: ignore[misc]
+    told.metadata = stored.metadata  # type: ignore[misc]
+    told.error_code = ErrorCode.NONE  # type: ignore[misc]
+    return told
 
 
 def _recreated(stored_id: bytes, asked_id: bytes) -> bool:
