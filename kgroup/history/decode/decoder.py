@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i64_be
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, place_of
 from kgroup.errors import DecodeError
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import (
@@ -364,7 +364,7 @@ class Decoder:
         slot = None
         if self.wanted(group):
             run = self._groups.setdefault(group, GroupRun(group))
-            slot = Slot(run, TopicPartition(topic, partition), key, len(self._order))
+            slot = Slot(run, place_of(topic, partition), key, len(self._order))
             self._order.append(slot)
             if self.places is not None:
                 self.places.key(group, topic, partition, len(key))
