@@ -6,7 +6,7 @@ through `replay`, and only then sends the replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kgroup.coordinator import deletion, describe, group_settings
@@ -197,8 +197,10 @@ class Coordinator:
 
 
 def _outcome(step: Step) -> Outcome:
-    # A commit writes nothing else.
-    return Outcome(step.committed or step.records, step.replies, step.producer, step.marker)
+    records: Sequence[Record] = step.records
+    if step.committed:  # and nothing else: then it need not be made into records
+        records = [*records, *step.committed] if records else step.committed
+    return Outcome(records, step.replies, step.producer, step.marker)
 
 
 def _roster_changed(step: Step, group: Group | None, gone: tuple[MemberIdentity, ...]) -> None:
