@@ -138,9 +138,12 @@ def test_scram_refuses_in_the_same_words_whatever_is_wrong(said: bytes) -> None:
     run(test, SASL)
 
 
-@pytest.mark.parametrize(
-    "change", [lambda s: s[:-4] + b"AA==", lambda s: s.replace(b"r=", b"r=x"), lambda s: b""]
-)
+def last_byte_changed(said: bytes) -> bytes:
+    """One proof in 256 ends with a byte of zeros already."""
+    return said[:-4] + (b"AQ==" if said.endswith(b"AA==") else b"AA==")
+
+
+@pytest.mark.parametrize("change", [last_byte_changed, lambda s: s.replace(b"r=", b"r=x"), lambda s: b""])
 def test_a_wrong_proof_is_refused(change) -> None:  # type: ignore[no-untyped-def]
     async def test(server: Server) -> None:
         async with connected(server) as client:
