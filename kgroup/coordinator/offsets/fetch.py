@@ -33,7 +33,7 @@ def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:
     stable = request.require_stable
     if step.version >= MANY_GROUPS_SINCE:
         return OffsetFetchResponse(
-            groups=tuple(_fetch_group(step, group, stable) for group in request.groups)
+            groups=tuple([_fetch_group(step, group, stable) for group in request.groups])
         )
     asked = None
     if request.topics is not None:
@@ -83,7 +83,7 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
         )
     return OffsetFetchResponseGroup(
         group_id=asked.group_id,
-        topics=tuple(_fetch_topic(step, asked.group_id, topic, stored, stable) for topic in topics),
+        topics=tuple([_fetch_topic(step, asked.group_id, topic, stored, stable) for topic in topics]),
     )
 
 
