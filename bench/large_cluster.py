@@ -25,8 +25,10 @@ from tests.interop.toolchain import missing
 from tests.own_home import environment
 
 LIST, OFFSETS = "kafka-consumer-groups --list", "kafka-consumer-groups --describe --all-groups"
+STATES = "kafka-consumer-groups --describe --all-groups --state"
+"""What tells of each group what our `list` tells: coordinator, state and number of members."""
 OURS = {
-    "list": (["list"], LIST),
+    "list": (["list"], STATES),
     "list --no-members": (["list", "--no-members"], LIST),
     "describe --all-groups": (["describe", "--all-groups"], OFFSETS),
     "lag '*'": (["lag", "*"], OFFSETS),
@@ -64,7 +66,8 @@ def commands(bootstrap: str) -> dict[str, list[str]]:
         name: [KGROUP, *words, "-b", bootstrap, "--timeout", TIMEOUT] for name, (words, _) in OURS.items()
     }
     theirs = {}
-    for name, words in ((LIST, ["--list"]), (OFFSETS, ["--describe", "--all-groups"])):
+    all_groups = ["--describe", "--all-groups"]
+    for name, words in {LIST: ["--list"], STATES: [*all_groups, "--state"], OFFSETS: all_groups}.items():
         options = ["--bootstrap-server", bootstrap, "--timeout", "600000"]
         theirs[name] = java(TOOLS["kafka-consumer-groups"], *options, *words, jvm=SCRIPT_JVM)
     return ours | theirs
