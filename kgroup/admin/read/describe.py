@@ -85,12 +85,12 @@ def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Group
         group_ids, lambda node, groups, left_s: _ask(cluster, node, groups, left_s), idempotent=True
     )
     coordinators = cluster.coordinators(answers) if answers else {}
-    return {
-        group_id: replace(answer, coordinator=node)
-        if isinstance(answer, GroupDescription) and isinstance(node := coordinators[group_id], Node)
-        else answer
-        for group_id, answer in answers.items()
-    }
+    for group_id, answer in answers.items():
+        node = coordinators[group_id]
+        if isinstance(answer, GroupDescription) and isinstance(node, Node):
+            # Made a moment ago, for nobody else: a copy of so many fields takes a while.
+            answer.coordinator = node  # type: ignore[misc]
+    return answers
 
 
 def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
