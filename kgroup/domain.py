@@ -26,29 +26,33 @@ def value(cls: type[V]) -> type[V]:
 
 
 def sharing_methods(made: type[V]) -> type[V]:
-    """A dataclass with the comparing, hashing and showing of all others: making its own takes long."""
+    """A dataclass with the comparing, hashing and showing of all others: making its own takes long.
+
+    Fields with `compare=False` or `repr=False` are left out of them, as `dataclass` leaves them out.
+    """
     for name, function in (("__eq__", _same), ("__hash__", _hash), ("__repr__", _shown)):
         if name not in made.__dict__:
             setattr(made, name, function)
     return made
 
 
-def _fields(self: object) -> list[object]:
-    return [getattr(self, name) for name in self.__dataclass_fields__]  # type: ignore[attr-defined]
+def _compared(self: object) -> list[object]:
+    declared = self.__dataclass_fields__  # type: ignore[attr-defined]
+    return [getattr(self, name) for name, each in declared.items() if each.compare]
 
 
 def _same(self: object, other: object) -> bool:
-    return _fields(self) == _fields(other) if other.__class__ is self.__class__ else NotImplemented
+    return _compared(self) == _compared(other) if other.__class__ is self.__class__ else NotImplemented
 
 
 def _hash(self: object) -> int:
-    return hash(tuple(_fields(self)))
+    return hash(tuple(_compared(self)))
 
 
 def _shown(self: object) -> str:
-    names = self.__dataclass_fields__  # type: ignore[attr-defined]
-    pairs = zip(names, _fields(self), strict=True)
-    return f"{type(self).__qualname__}({', '.join(f'{name}={each!r}' for name, each in pairs)})"
+    declared = self.__dataclass_fields__  # type: ignore[attr-defined]
+    told = [f"{name}={getattr(self, name)!r}" for name, each in declared.items() if each.repr]
+    return f"{type(self).__qualname__}({', '.join(told)})"
 
 
 ZERO_UUID = bytes(16)

@@ -257,18 +257,19 @@ class TestSecrets:
             assert "hunter2" not in ran.out + ran.err
 
     def test_never_in_a_repr(self):
-        target = target_of(
-            settings(
-                bootstrap_server="a:1",
-                property_=[
-                    "security.protocol=SASL_SSL",
-                    "sasl.mechanisms=PLAIN",
-                    "sasl.username=u",
-                    "sasl.password=hunter2",
-                ],
-            )
+        resolved = settings(
+            bootstrap_server="a:1",
+            property_=[
+                "security.protocol=SASL_SSL",
+                "sasl.mechanisms=PLAIN",
+                "sasl.username=u",
+                "sasl.password=hunter2",
+            ],
         )
-        assert "hunter2" not in repr(target)
+        assert "hunter2" not in repr(target_of(resolved))
+        assert resolved.get("sasl.password") == "hunter2"
+        assert "hunter2" not in repr(resolved)
+        assert "Setting(name='sasl.password', origin=" in repr(resolved)
 
     def test_schemas(self, config_file, kgroup):
         config_file.write_text(CONTEXTS)
