@@ -56,7 +56,7 @@ def _shown(self: object) -> str:
 
 
 ZERO_UUID = bytes(16)
-NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = NO_EPOCH = -1
+NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = NO_EPOCH = NO_EXPIRY = -1
 """What stands on the wire and in records for the one that is not there.
 
 NO_EPOCH is that of a member without an assignment, a group without targets, a partition without an owner, and

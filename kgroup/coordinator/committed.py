@@ -50,5 +50,3 @@ class CommittedOffsets(Sequence[Record]):
 
     def __eq__(self, other: object) -> bool:
         return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]

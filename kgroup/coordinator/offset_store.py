@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kgroup.domain import NO_OFFSET
 from kgroup.protocol.group_records import OffsetCommitValue
+from kgroup.protocol.offset_records import value_of
 
 
 @dataclass(slots=True)
@@ -27,14 +28,7 @@ class StoredOffset:
     @property
     def value(self) -> OffsetCommitValue:
         """What its record says."""
-        return OffsetCommitValue(
-            offset=self.offset,
-            leader_epoch=self.leader_epoch,
-            metadata=self.metadata,
-            commit_timestamp=self.commit_timestamp,
-            expire_timestamp=self.expire_timestamp,
-            topic_id=self.topic_id,
-        )
+        return value_of(self)
 
 
 GroupOffsets = dict[str, dict[int, StoredOffset]]

@@ -8,10 +8,13 @@ nested structs are inlined into their loops. Same bytes as Kafka's own generated
 from __future__ import annotations
 
 import struct
-from typing import ClassVar, Self
+from collections.abc import Callable
+from typing import ClassVar, Self, TypeVar
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.structs import NEVER_FLEXIBLE, Reader, Struct, Writer
+
+F = TypeVar("F", Reader, Writer)
 
 
 class Message(Struct):
@@ -69,27 +72,25 @@ class Message(Struct):
 
 def writer_of(cls: type[Message], version: int) -> Writer:
     """The compiled writer of a message in `version`, made on first use; ValueError for one it has not."""
-    write = cls.WRITERS.get(version)
-    if write is None:
-        _refuse_unknown(cls, version)
-        from kgroup.protocol.compiler import compile_writer
+    from kgroup.protocol.compiler import compile_writer
 
-        write = cls.WRITERS[version] = compile_writer(cls, version, version >= cls.FLEXIBLE)
-    return write
+    return _kept(cls, version, cls.WRITERS, compile_writer)
 
 
 def reader_of(cls: type[Message], version: int) -> Reader:
     """The compiled reader of a message in `version`, made on first use; ValueError for one it has not."""
-    read = cls.READERS.get(version)
-    if read is None:
-        _refuse_unknown(cls, version)
-        from kgroup.protocol.compiler import compile_reader
+    from kgroup.protocol.compiler import compile_reader
 
-        read = cls.READERS[version] = compile_reader(cls, version, version >= cls.FLEXIBLE)
-    return read
+    return _kept(cls, version, cls.READERS, compile_reader)
 
 
-def _refuse_unknown(cls: type[Message], version: int) -> None:
-    if version not in cls.VERSIONS:
-        first, last = cls.VERSIONS[0], cls.VERSIONS[-1]
-        raise ValueError(f"{cls.__name__} has no version {version} (only {first} to {last})")
+def _kept(
+    cls: type[Message], version: int, made: dict[int, F], compiled: Callable[[type[Message], int, bool], F]
+) -> F:
+    found = made.get(version)
+    if found is None:
+        if version not in cls.VERSIONS:
+            first, last = cls.VERSIONS[0], cls.VERSIONS[-1]
+            raise ValueError(f"{cls.__name__} has no version {version} (only {first} to {last})")
+        found = made[version] = compiled(cls, version, version >= cls.FLEXIBLE)
+    return found

@@ -48,12 +48,6 @@ def varint(value: int) -> bytes:
     return _VARINTS[value] if value < 1024 else _varint(value)
 
 
-def varints(first: int, count: int) -> Sequence[bytes]:
-    """So many numbers, each one more than the one before it, as records have them."""
-    end = first + count
-    return _VARINTS[first:end] if end <= 1024 else [varint(value) for value in range(first, end)]
-
-
 _ZIGZAG = tuple((n >> 1) ^ -(n & 1) for n in range(128))
 _NULL = b"\x01"
 

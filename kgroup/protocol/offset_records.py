@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
+from kgroup.domain import NO_EXPIRY
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
-from kgroup.protocol.log_records import EncodedRecords, varint, varints
+from kgroup.protocol.log_records import EncodedRecords, LogRecord, encode_records, varint
 
-NO_EXPIRY = -1
 _INT32_BYTES = 4
 _VERSION = OffsetCommitValue.WRITTEN.to_bytes(2, "big")
 _OFFSET_AND_EPOCH_BYTES = 12
@@ -46,21 +46,40 @@ def encode_offsets(
     Raises ValueError for a name or metadata that is too long for a record.
     """
     out: list[bytes] = []
-    delta = 0
+    count = 0
     for topic, partitions, commits in topics:
         metadata, width = None, 0
-        for nth, partition, commit in zip(varints(delta, len(partitions)), partitions, commits, strict=True):
+        for delta, (partition, commit) in enumerate(zip(partitions, commits, strict=True), count):
             if commit.expire_timestamp != NO_EXPIRY:
-                out.append(_expiring(group, topic, partition, commit, nth))
+                out.append(_expiring(group, topic, partition, commit, delta))
                 continue
+            nth = varint(delta)
             if commit.metadata != metadata or len(nth) != width:
                 metadata, width = commit.metadata, len(nth)
                 key = _key_start(group, topic)
                 version, tail = _value_around(metadata, commit.commit_timestamp, commit.topic_id)
                 lead, pack = _frame(width, len(key), len(version), len(tail))
             out.append(pack(lead, nth, key, partition, version, commit.offset, commit.leader_epoch, tail))
-        delta += len(partitions)
-    return EncodedRecords(b"".join(out), delta)
+        count += len(partitions)
+    return EncodedRecords(b"".join(out), count)
+
+
+def value_of(commit: Committed) -> OffsetCommitValue:
+    """What a record says of a commit."""
+    return OffsetCommitValue(
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+        commit_timestamp=commit.commit_timestamp,
+        expire_timestamp=commit.expire_timestamp,
+        topic_id=commit.topic_id,
+    )
+
+
+def _expiring(group: str, topic: str, partition: int, commit: Committed, delta: int) -> bytes:
+    """A record whose value has a time of expiry, as few have, and is laid out otherwise (version 1)."""
+    key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
+    return encode_records([LogRecord(key, encode_value(value_of(commit)))], [delta], 0, 0)[0]
 
 
 @lru_cache(maxsize=256)
@@ -87,19 +106,3 @@ def _value_around(metadata: str, commit_timestamp: int, topic_id: bytes) -> tupl
     )
     assert value is not None
     return varint(len(value)) + _VERSION, value[len(_VERSION) + _OFFSET_AND_EPOCH_BYTES :] + b"\0"
-
-
-def _expiring(group: str, topic: str, partition: int, commit: Committed, nth: bytes) -> bytes:
-    """A record whose value has a time of expiry, as few have, and is laid out otherwise (version 1)."""
-    key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
-    value = encode_value(
-        OffsetCommitValue(
-            offset=commit.offset,
-            metadata=commit.metadata,
-            commit_timestamp=commit.commit_timestamp,
-            expire_timestamp=commit.expire_timestamp,
-        )
-    )
-    assert value is not None
-    body = b"".join((b"\0\0", nth, varint(len(key)), key, varint(len(value)), value, b"\0"))
-    return varint(len(body)) + body

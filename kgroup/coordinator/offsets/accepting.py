@@ -17,9 +17,8 @@ from kgroup.coordinator.commit_epochs import EpochRefused, PartitionCheck
 from kgroup.coordinator.committed import CommittedOffsets, OfTopic
 from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.state import Step
-from kgroup.domain import NO_LEADER_EPOCH, ZERO_UUID, Topic
+from kgroup.domain import NO_EXPIRY, NO_LEADER_EPOCH, ZERO_UUID, Topic
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.offset_records import NO_EXPIRY
 
 
 class Wanted(Protocol):

@@ -14,7 +14,7 @@ from kgroup.coordinator.offsets.accepting import Commit, carry_out, refuse_if_no
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import Topic
+from kgroup.domain import NO_EXPIRY, Topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -24,7 +24,6 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kgroup.protocol.offset_records import NO_EXPIRY
 
 GROUP_ID_NOT_FOUND_SINCE = 9
 TOPIC_IDS_SINCE = 10

@@ -12,9 +12,8 @@ from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.offsets.delete import forget
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import SWEEP
-from kgroup.domain import ZERO_UUID, Topic
+from kgroup.domain import NO_EXPIRY, ZERO_UUID, Topic
 from kgroup.protocol.group_records import OffsetCommitKey
-from kgroup.protocol.offset_records import NO_EXPIRY
 
 MINUTE_MS = 60_000
 BaseTime: TypeAlias = Callable[[StoredOffset], int]
