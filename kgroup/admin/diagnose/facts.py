@@ -163,7 +163,7 @@ def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     wanted = {
         place
         for each in facts
-        for place, row in zip(_in_order(each.group), each.group.offsets, strict=True)
+        for place, row in zip(_places_of_rows(each.group), each.group.offsets, strict=True)
         if row.error is None and row.committed_offset is not None
     }
     told = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
@@ -173,13 +173,13 @@ def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     failed = {p: found for p, found in told.items() if isinstance(found, KgroupError)}
     for each in facts:
         each.starts = starts
-        missed = sorted(failed.keys() & _in_order(each.group)) if failed else []
+        missed = sorted(failed.keys() & _places_of_rows(each.group)) if failed else []
         for place in missed[:1]:
             more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
             each.miss(f"log start of {place}{more}", failed[place])
 
 
-def _in_order(group: GroupDescription) -> Sequence[TopicPartition]:
+def _places_of_rows(group: GroupDescription) -> Sequence[TopicPartition]:
     """The partition of each row."""
     return [place_of(row.topic, row.partition) for row in group.offsets]
 
@@ -205,7 +205,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 def _places(group: GroupDescription) -> frozenset[TopicPartition]:
     if group.type == SHARE:
         return frozenset()
-    return frozenset(_in_order(group))
+    return frozenset(_places_of_rows(group))
 
 
 _LOOKS = (

@@ -62,13 +62,7 @@ def rows(
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
     made = (
-        _row(
-            p,
-            stored.get(p),
-            owners.get(p) if owners else None,
-            ends.get(p),
-            starts.get(p) if starts else None,
-        )
+        _row(p, stored.get(p), owners.get(p), ends.get(p), starts.get(p))
         for p in sorted(stored.keys() | owners.keys())
     )
     if offsets is not None:

@@ -10,6 +10,7 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
+from kgroup.cli.uncollected import uncollected
 from kgroup.domain import Document
 from kgroup.errors import KgroupError
 
@@ -59,7 +60,7 @@ class Source:
         """
         from kgroup.history.replay import replay
 
-        with self.progress() as progress, _no_cycles():
+        with self.progress() as progress, uncollected():
             story = replay(
                 self.logs,
                 topic_names=self.topic_names,
@@ -132,24 +133,6 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1
-
-
-@contextmanager
-def _no_cycles() -> Iterator[None]:
-    """Stops the search for cycles of objects: a replay makes many objects and no cycle.
-
-    What it made is not searched afterwards either: the process ends with it.
-    """
-    import gc
-
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.freeze()
-            gc.enable()
 
 
 @contextmanager

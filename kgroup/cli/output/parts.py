@@ -4,8 +4,6 @@ What a part looks like is what `result.py` makes of it. JSON has its verdict in 
 data wait in a file until the verdict is known; YAML and tables of changing columns are put together first.
 """
 
-import contextlib
-import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +24,7 @@ from kgroup.cli.output.result import (
     visible,
 )
 from kgroup.cli.output.tables import Table
+from kgroup.cli.uncollected import uncollected
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
@@ -62,24 +61,12 @@ def show_parts(env: Env, items: str, parts: Iterator[Part], ending: Callable[[],
     """Print the parts as `env` asks, under the name `items`, then the errors; the exit code of the ending."""
     printers = {"json": _print_json, "yaml": _print_yaml, "csv": _print_csv, "ndjson": _print_lines}
     own = printers.get(env.output.format, _print_text)
-    with _uncollected():
+    with uncollected():
         end = own(env, items, parts, ending)
     sys.stdout.flush()
     for error in end.errors:
         print_error(error.message, error.hint)
     return end.exit_code
-
-
-@contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of circles, of which rows have none; it would go through all of them."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _print_text(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:

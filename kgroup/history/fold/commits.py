@@ -39,8 +39,8 @@ class Span:
             for text in (part.first_metadata, last.metadata):
                 if mark := mark_in(text):
                     self.marks[mark.plan_id] = mark
-        moved = self.moved.get(place)
-        self.moved[place] = (part.first if moved is None else moved[0], last.offset)
+        first = self.moved.get(place, (part.first, 0))[0]
+        self.moved[place] = (first, last.offset)
         self.count += part.commits
         if self.offset < 0 or part.first_log_offset < self.offset:
             self.offset, self.timestamp_ms = part.first_log_offset, part.first_timestamp_ms
@@ -60,15 +60,14 @@ class Spans:
         `given_up` is what the group's generation took from members that stayed.
         """
         sort_of, spans = _sorts(state, solid), self.open
-        before, span = None, None
         for part in run.parts:
             kind = sort_of(part.place)
             # A cooperative member commits in onPartitionsRevoked, a generation after it lost them (KIP-429).
             letting_go = kind is Kind.COMMITTED_UNOWNED and part.place in given_up
             sort = (Kind.COMMITTED if letting_go else kind, letting_go)
-            if span is None or sort != before:
-                before, span = sort, spans.setdefault(sort, Span(*sort))
-            span.add(part)
+            if sort not in spans:
+                spans[sort] = Span(*sort)
+            spans[sort].add(part)
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """The events of the open spans; none is open afterwards."""

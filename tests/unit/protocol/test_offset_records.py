@@ -1,5 +1,6 @@
 """The records of a commit, encoded together, are what each of them is alone."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,11 +74,7 @@ def test_so_many_partitions_that_their_deltas_take_two_and_three_bytes() -> None
     assert encode_batch(encode_offsets("g", committed), timestamp_ms=9) == alone
 
 
-def test_a_batch_of_nothing_is_refused_however_it_comes() -> None:
-    for nothing in ([], EncodedRecords(b"", 0)):
-        try:
-            encode_batch(nothing)
-        except ValueError as error:
-            assert str(error) == "a batch holds at least one record"
-        else:
-            raise AssertionError("a batch of nothing was made")
+@pytest.mark.parametrize("nothing", [[], EncodedRecords(b"", 0)])
+def test_a_batch_of_nothing_is_refused_however_it_comes(nothing: list[LogRecord] | EncodedRecords) -> None:
+    with pytest.raises(ValueError, match=r"^a batch holds at least one record$"):
+        encode_batch(nothing)
