@@ -28,6 +28,7 @@ class Pipeline:
             "config": {"isolation.level": "read_committed"},  # a member that rejoins waits for open offsets
         }
         self.member = self.join()
+        self.last = ""
 
     def join(self) -> Member:
         return self.case.join(self.client, self.source, **self.options)
@@ -42,14 +43,18 @@ class Pipeline:
 
     def feed(self, *values: str) -> None:
         """Write to the source and wait until the member has read it."""
+        self.last = values[-1]
         self.case.produce(self.source, list(values))
         eventually(
             lambda: {row[3] for row in self.member.records()}.issuperset(values), what="the source is read"
         )
 
     def copy(self, name: str) -> int:
-        """Begin a transaction with all the member read since the last; it stays open."""
-        return int(self.tx("copy", name, member=self.member.name, to=self.target))
+        """Begin a transaction with all that was fed since the last; it stays open.
+
+        What a rebalance took from the member before that is read again first, as the client's position is.
+        """
+        return int(self.tx("copy", name, member=self.member.name, to=self.target, up_to=self.last))
 
     def end(self, name: str, commit: bool) -> None:
         self.tx("end", name, commit=commit)
@@ -140,7 +145,7 @@ def test_group_zombie_is_fenced(case: Case, java_client: Client) -> None:
     settle([pipeline.member], case.partitions(pipeline.source, 1))
     assert fatal(zombie) == "FENCED_INSTANCE_ID"
     with pytest.raises(DriverError) as refused:
-        pipeline.tx("copy", "old", member=zombie.name, to=pipeline.target)
+        pipeline.tx("copy", "old", member=zombie.name, to=pipeline.target, up_to="a")
     assert refused.value.code == "FENCED_INSTANCE_ID"
     pipeline.end("old", commit=False)
     assert pipeline.offsets() == []

@@ -42,7 +42,7 @@ final class Member implements ConsumerRebalanceListener {
     private final KafkaConsumer<String, String> consumer;
     private final BlockingQueue<FutureTask<?>> asked = new LinkedBlockingQueue<>();
     private final List<ConsumerRecord<String, String>> read = Collections.synchronizedList(new ArrayList<>());
-    private int taken;
+    private final List<ConsumerRecord<String, String>> uncopied = new ArrayList<>();
     private final boolean commits;
     private boolean running = true;
     private volatile int rebalances;
@@ -117,7 +117,10 @@ final class Member implements ConsumerRebalanceListener {
     private void poll() {
         try {
             int before = read.size();
-            consumer.poll(POLL).forEach(read::add);
+            consumer.poll(POLL).forEach(each -> {
+                read.add(each);
+                uncopied.add(each);
+            });
             publish();
             if (commits && read.size() > before) {
                 consumer.commitAsync();
@@ -200,18 +203,14 @@ final class Member implements ConsumerRebalanceListener {
         });
     }
 
-    /** The records read since the last call; in the polling thread only. */
-    List<ConsumerRecord<String, String>> take() {
-        List<ConsumerRecord<String, String>> fresh = new ArrayList<>(read.subList(taken, read.size()));
-        taken = read.size();
+    /** The records read since the last call, up to that value; in the polling thread only. */
+    List<ConsumerRecord<String, String>> take(String upTo) {
+        while (fatal == null && uncopied.stream().noneMatch(each -> each.value().equals(upTo))) {
+            poll();
+        }
+        List<ConsumerRecord<String, String>> fresh = List.copyOf(uncopied);
+        uncopied.clear();
         return fresh;
-    }
-
-    /** Position of every assigned partition; in the polling thread only. */
-    Map<TopicPartition, OffsetAndMetadata> positions() {
-        Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
-        consumer.assignment().forEach(p -> positions.put(p, new OffsetAndMetadata(consumer.position(p))));
-        return positions;
     }
 
     ConsumerGroupMetadata metadata() {
@@ -238,9 +237,10 @@ final class Member implements ConsumerRebalanceListener {
         rebalances++;
     }
 
-    /** What the Javadoc shows: the positions of what is let go of are committed. */
+    /** What the Javadoc shows: the positions of what is let go of are committed; else it will be read again. */
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        uncopied.removeIf(each -> partitions.contains(new TopicPartition(each.topic(), each.partition())));
         if (commits) {
             Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
             partitions.forEach(p -> positions.put(p, new OffsetAndMetadata(consumer.position(p))));

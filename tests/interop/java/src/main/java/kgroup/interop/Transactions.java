@@ -2,12 +2,15 @@ package kgroup.interop;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /** Consume-transform-produce: transactional producers that commit a member's offsets. */
@@ -20,7 +23,7 @@ final class Transactions {
             case "tx.open":
                 return open(name, request);
             case "tx.copy":
-                return copy(producers.get(name), member, request.get("to").asText());
+                return copy(producers.get(name), member, request);
             case "tx.end":
                 end(producers.get(name), request.get("commit").asBoolean());
                 return null;
@@ -43,15 +46,20 @@ final class Transactions {
         return null;
     }
 
-    /** Begins a transaction, writes what the member read since the last copy, and adds its offsets. */
-    private static Object copy(KafkaProducer<String, String> producer, Member member, String to) throws Exception {
+    /** Begins a transaction, writes what the member read since the last copy, and adds the offsets behind it. */
+    private static Object copy(KafkaProducer<String, String> producer, Member member, JsonNode request)
+            throws Exception {
+        String to = request.get("to").asText();
         return member.ask(() -> {
-            List<ConsumerRecord<String, String>> fresh = member.take();
+            List<ConsumerRecord<String, String>> fresh = member.take(request.get("up_to").asText());
             producer.beginTransaction();
+            Map<TopicPartition, OffsetAndMetadata> behind = new HashMap<>();
             for (ConsumerRecord<String, String> each : fresh) {
                 producer.send(new ProducerRecord<>(to, each.value().toUpperCase(java.util.Locale.ROOT)));
+                behind.put(
+                        new TopicPartition(each.topic(), each.partition()), new OffsetAndMetadata(each.offset() + 1));
             }
-            producer.sendOffsetsToTransaction(member.positions(), member.metadata());
+            producer.sendOffsetsToTransaction(behind, member.metadata());
             producer.flush();
             return fresh.size();
         });
