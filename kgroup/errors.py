@@ -14,6 +14,8 @@ KgroupError                 everything a user may be shown without a traceback
 Refused                     leaves a coordinator operation early; becomes a reply in one place
 """
 
+from __future__ import annotations
+
 from enum import IntEnum
 
 
@@ -210,6 +212,16 @@ class KgroupError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception would make it again of its message alone, which not every class is made of.
+        return _made_again, (type(self), self.message, dict(self.__dict__))
+
+
+def _made_again(kind: type[KgroupError], message: str, fields: dict[str, object]) -> KgroupError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(fields)
+    return error
 
 
 class DecodeError(KgroupError):

@@ -22,7 +22,8 @@ class SocketTransport:
 
     Nothing is opened before the first request. A request is never sent twice: a connection found closed
     before anything was sent is replaced, everything else is left to the caller's retry. Threads may share it:
-    a connection serves one of them at a time.
+    a connection serves one of them at a time. Pickled, it is one to the same cluster in another process, with
+    the time that is left and connections of its own.
     """
 
     concurrent = True
@@ -36,6 +37,9 @@ class SocketTransport:
         self._login: Login | None = None
         self._turns: dict[tuple[str, int], Lock] = {}
         self._login_made = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _another, (self.settings, self._until - self._clock())
 
     def end_within(self, seconds: float) -> None:
         """Let no request take longer than until so many seconds from now, whatever its own time."""
@@ -174,6 +178,12 @@ class SocketTransport:
     def _drop(self, link: Link) -> None:
         link.close()
         self._links.pop(link.address, None)
+
+
+def _another(settings: ConnectionSettings, left_s: float) -> SocketTransport:
+    transport = SocketTransport(settings)
+    transport.end_within(left_s)
+    return transport
 
 
 def _listed(nodes: Mapping[int, tuple[str, int]]) -> str:

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 import signal
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
-from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING
 
 from kgroup.errors import KgroupError, StorageError
 from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.items import BadRange, Item, Packed, Places, Seen, gap_between, packed, unpacked
+from kgroup.history.outbox import Outbox
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
@@ -34,7 +32,6 @@ MIN_BYTES = 48 << 20
 """Less than this is not worth a process of its own."""
 _MAX_BYTES = 512 << 20
 """Of more than this the items would not wait in memory, and all processes but one would wait."""
-_WAITING_BYTES = 64 << 20
 _ITEMS_AT_ONCE = 200
 
 
@@ -103,7 +100,7 @@ class _Job:
 class Workers:
     """Processes that decode segments, a share each; for `with`, which ends them, also on Ctrl-C.
 
-    Items are taken in the order of the log, so those of a later share wait in its process, `_WAITING_BYTES`
+    Items are taken in the order of the log, so those of a later share wait in its process, `WAITING_BYTES`
     at most: memory is bounded by that and what its decoder keeps.
     """
 
@@ -185,51 +182,13 @@ def _work(connection: Connection, split: Split, choice: Choice) -> None:
     """Decode one share, message by message; what goes wrong is the last message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers, and says so once
     gc.disable()  # many objects, no cycles
-    outbox = _Outbox(connection)
+    outbox = Outbox(connection)
     try:
         for message in decoded(split, choice):
             outbox.put(message)
     except KgroupError as error:
         outbox.put(error)
     outbox.flush()
-
-
-class _Outbox:
-    """Sends messages in a thread of its own, so that decoding goes on while nobody takes them."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._waiting: deque[memoryview] = deque()
-        self._bytes = 0
-        self._changed = threading.Condition()
-        threading.Thread(target=self._send, daemon=True).start()
-
-    def put(self, message: Message | KgroupError) -> None:
-        """Send it as soon as those before it are sent; waits while very much is on its way."""
-        data = ForkingPickler.dumps(message)
-        with self._changed:
-            self._changed.wait_for(lambda: self._bytes < _WAITING_BYTES)
-            self._waiting.append(data)
-            self._bytes += len(data)
-            self._changed.notify_all()
-
-    def flush(self) -> None:
-        """Wait until everything is sent."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._bytes)
-
-    def _send(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting)
-                data = self._waiting.popleft()
-            try:
-                self._connection.send_bytes(data)
-            except OSError:
-                os._exit(1)  # nobody is there to take it
-            with self._changed:
-                self._bytes -= len(data)
-                self._changed.notify_all()
 
 
 def _received(connection: Connection) -> Iterator[Message]:

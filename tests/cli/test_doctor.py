@@ -64,6 +64,7 @@ def test_an_empty_group_and_when_its_offsets_expire(on_cluster, cluster, group):
 
 def test_who_a_stuck_rebalance_waits_for(on_cluster, cluster, group):
     """A third member joins, and the two of the generation before do not come: it was healthy, exit code 0."""
+    commit_fully(cluster, group, group, {1: (0, -1, "")})
     cluster.classic_group(group, group, {"i-0": [0], "i-1": [1]})
     metadata = Subscription(topics=(group,)).encode(1)
     joining = threading.Thread(target=cluster._join, args=(group, "i-2", "", metadata))
@@ -79,6 +80,7 @@ def test_who_a_stuck_rebalance_waits_for(on_cluster, cluster, group):
     facts = "\n".join(stuck["evidence"])
     assert "generation 2 was complete at" in facts
     assert "i-0 on 127.0.0.1 has committed nothing, taken out by" in facts
+    assert "i-1 on 127.0.0.1 last committed at 2" in facts
     assert "not waited for: i-2 joined since" in facts
     once = on_cluster("doctor", group, "--patience", "0s")
     assert (once.code, "UNKNOWN" in once.out) == (ExitCode.PARTIAL, True)

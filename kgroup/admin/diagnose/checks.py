@@ -162,8 +162,7 @@ def _one_of(names: Sequence[str]) -> str:
 
 def _last_commit(facts: Facts, member: RecordedMember) -> int:
     """When something that the member held was last committed, in ms; -1 for never."""
-    offsets = facts.state.offsets if facts.state is not None else {}
-    return max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
+    return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
 
 
 def _about(facts: Facts, member: RecordedMember) -> str:
@@ -238,11 +237,9 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
 
 def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
     lost = [
-        f"{row.topic}-{row.partition}: {start - row.committed_offset} records, "
-        f"from {row.committed_offset} to {start}"
-        for row in facts.group.offsets
-        if row.committed_offset is not None
-        and (start := facts.starts.get((row.topic, row.partition), -1)) > row.committed_offset
+        f"{place}: {start - row.committed_offset} records, from {row.committed_offset} to {start}"
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.committed_offset is not None and (start := facts.starts.get(place, -1)) > row.committed_offset
     ]
     if lost:
         count = f"{len(lost)} partition" + ("s" if len(lost) > 1 else "")

@@ -70,19 +70,19 @@ def examine_all(
     wanted = list(dict.fromkeys(group_ids))
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     without = frozenset(left_out)
-    past = Past(cluster, wanted)
     done: dict[str, Checkup] = {}
     waiting: list[Facts] = []
     errors: list[ItemError] = []
-    ordered = wanted if HISTORY in without else past.in_order()
-    for told in describe_each(cluster, ordered, expected=SETTINGS not in without):
-        facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
-        errors += told.errors
-        gather(cluster, facts, past.tell)
-        settled = [each for each in facts if not each.unsettled]
-        waiting += [each for each in facts if each.unsettled]
-        done |= _settled(cluster, settled, patience_s)
-        del told, facts, settled  # their rows are not kept while those of the next round are asked for
+    with Past(cluster, wanted) as past:
+        ordered = wanted if HISTORY in without else past.in_order()
+        for told in describe_each(cluster, ordered, expected=SETTINGS not in without):
+            facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
+            errors += told.errors
+            gather(cluster, facts, past.tell)
+            settled = [each for each in facts if not each.unsettled]
+            waiting += [each for each in facts if each.unsettled]
+            done |= _settled(cluster, settled, patience_s)
+            del told, facts, settled  # their rows are not kept while those of the next round are asked for
     done |= _settled(cluster, waiting, patience_s)
     place = {group: number for number, group in enumerate(wanted)}
     return Examined(

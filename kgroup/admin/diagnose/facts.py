@@ -5,13 +5,13 @@ A look that fails is noted with its reason, for every group it was for: the verd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, OffsetRow
 from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, list_offsets
@@ -49,8 +49,9 @@ class Unseen:
 class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
 
-    `history` are the events the log still holds, `state` the group as its records have it, `restarts` its
-    static members that came back after their session had ended. `pending` are
+    `history` are the events the log still holds, `state` the group as its records have it but for its
+    committed offsets, `committed_ms` when what its members hold was last committed, `restarts` its static
+    members that came back after their session had ended. `pending` are
     offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
     rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
     `starts` tell where logs begin, of these partitions and perhaps of others.
@@ -64,6 +65,7 @@ class Facts:
     unseen: list[Unseen] = field(default_factory=list)
     history: Sequence[Event] | None = None
     state: GroupState | None = None
+    committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     restarts: Sequence[Restart] = ()
     session_ms: int | None = None
     retention_ms: int | None = None
@@ -72,6 +74,15 @@ class Facts:
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0
     open_for_s: float = 0.0
+    _placed: tuple[Sequence[OffsetRow], Sequence[TopicPartition]] = ((), ())
+
+    @property
+    def places(self) -> Sequence[TopicPartition]:
+        """The partition of each of the group's rows."""
+        rows = self.group.offsets  # of another look they are others
+        if self._placed[0] is not rows:
+            self._placed = rows, [place_of(row.topic, row.partition) for row in rows]
+        return self._placed[1]
 
     @property
     def recent(self) -> list[Event]:
@@ -163,7 +174,7 @@ def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     wanted = {
         place
         for each in facts
-        for place, row in zip(_places_of_rows(each.group), each.group.offsets, strict=True)
+        for place, row in zip(each.places, each.group.offsets, strict=True)
         if row.error is None and row.committed_offset is not None
     }
     told = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
@@ -173,15 +184,10 @@ def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     failed = {p: found for p, found in told.items() if isinstance(found, KgroupError)}
     for each in facts:
         each.starts = starts
-        missed = sorted(failed.keys() & _places_of_rows(each.group)) if failed else []
+        missed = sorted(failed.keys() & each.places) if failed else []
         for place in missed[:1]:
             more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
             each.miss(f"log start of {place}{more}", failed[place])
-
-
-def _places_of_rows(group: GroupDescription) -> Sequence[TopicPartition]:
-    """The partition of each row."""
-    return [place_of(row.topic, row.partition) for row in group.offsets]
 
 
 def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -192,7 +198,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     for each in facts:
         if each.state is not None:
             each.pending = frozenset(p for places in each.state.pending.values() for p in places)
-    wanted = {each.group.group_id: _places(each.group) | each.pending for each in facts}
+    wanted = {each.group.group_id: _committed_or_held(each) for each in facts}
     told = unstable(cluster, {group: places for group, places in wanted.items() if places})
     for each in facts:
         found = told.get(each.group.group_id, frozenset())
@@ -202,10 +208,9 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.miss("open transactions", found)
 
 
-def _places(group: GroupDescription) -> frozenset[TopicPartition]:
-    if group.type == SHARE:
-        return frozenset()
-    return frozenset(_places_of_rows(group))
+def _committed_or_held(facts: Facts) -> Collection[TopicPartition]:
+    places = () if facts.group.type == SHARE else facts.places
+    return {*places, *facts.pending} if facts.pending else places
 
 
 _LOOKS = (

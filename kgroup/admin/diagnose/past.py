@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import HISTORY, Facts, Unseen
+from kgroup.admin.diagnose.recorded import Recorded, look_into
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.domain import offsets_partition_of
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event
-    from kgroup.history.fold.restarts import Restart
-    from kgroup.history.fold.state import GroupState
+    from kgroup.admin.diagnose.ahead import Ahead
     from kgroup.history.sources.live import LiveTopic
 
-FEW = 8
-
-
-@dataclass(slots=True)
-class _Past:
-    """What the log holds of one group."""
-
-    events: list[Event] = field(default_factory=list)
-    state: GroupState | None = None
-    restarts: Sequence[Restart] = ()
-    damaged: str | None = None
+MANY = 1_000
+"""Groups from which on a process of its own reads the history: it takes a while to start."""
 
 
 class Past:
-    """The history of the groups named, read partition by partition as it is asked for.
+    """The history of the groups named, read partition by partition as it is asked for; for `with`.
 
-    What was read for a group is kept until it is told, so groups should be asked for `in_order`.
+    What was read for a group is kept until it is told, so groups are asked for `in_order`.
     """
 
     def __init__(self, cluster: ClusterView, group_ids: Iterable[str]) -> None:
@@ -42,8 +31,16 @@ class Past:
         self._wanted = list(dict.fromkeys(group_ids))
         self._topic: LiveTopic | KgroupError | None = None
         self._by_partition: dict[int, list[str]] = {}
+        self._ahead: Ahead | None = None
         self._read: dict[int, KgroupError | None] = {}
-        self._known: dict[str, _Past] = {}
+        self._known: dict[str, Recorded] = {}
+
+    def __enter__(self) -> Past:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
 
     def in_order(self) -> list[str]:
         """The groups partition by partition; as they were named where that is not known."""
@@ -61,10 +58,11 @@ class Past:
             if failed is not None:
                 each.miss(HISTORY, failed)
                 continue
-            past = self._known.pop(each.group.group_id)
-            each.history, each.state, each.restarts = past.events, past.state, past.restarts
-            if past.damaged:
-                each.unseen.append(Unseen(HISTORY, "DAMAGED", past.damaged))
+            found = self._known.pop(each.group.group_id)
+            each.history, each.state, each.restarts = found.events, found.state, found.restarts
+            each.committed_ms = found.committed_ms
+            if found.damaged:
+                each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
 
     def _opened(self) -> LiveTopic | KgroupError:
         from kgroup.history.sources.live import LiveTopic
@@ -78,7 +76,15 @@ class Past:
                 for group in self._wanted:
                     number = offsets_partition_of(group, len(self._topic.partitions))
                     self._by_partition.setdefault(number, []).append(group)
+                self._ahead = self._read_ahead(self._topic)
         return self._topic
+
+    def _read_ahead(self, topic: LiveTopic) -> Ahead | None:
+        if len(self._wanted) < MANY or not self._cluster.transport.concurrent:
+            return None
+        from kgroup.admin.diagnose.ahead import Ahead
+
+        return Ahead(topic, self._by_partition)
 
     def _failure(self, group: str) -> KgroupError | None:
         """Why the group's partition cannot be read; None once it is."""
@@ -87,34 +93,13 @@ class Past:
         number = offsets_partition_of(group, len(topic.partitions))
         if number not in self._read:
             try:
-                self._look_into(topic, number)
+                self._known |= self._look_into(topic, number)
                 self._read[number] = None
             except KgroupError as error:
                 self._read[number] = error
         return self._read[number]
 
-    def _look_into(self, topic: LiveTopic, number: int) -> None:
-        from kgroup.history.replay import replay
-        from kgroup.history.sources.live import LiveLog
-
-        named = self._by_partition[number]
-        told = {group: _Past() for group in named}
-        # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
-        few = len(told) <= FEW
-        story = replay(
-            [LiveLog(topic, number)],
-            topic_names=topic.topic_names,
-            names=named if few else None,
-            wanted=None if few else told.__contains__,
-        )
-        for event in story.events:
-            if event.group in told:
-                told[event.group].events.append(event)
-        fold = story.folds[number]
-        states = fold.states  # looked through anew each time it is asked for
-        for group, past in told.items():
-            past.state, past.restarts = states.get(group), fold.restarts(group)
-            if story.bad:
-                what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
-                past.damaged = what
-        self._known |= told
+    def _look_into(self, topic: LiveTopic, number: int) -> dict[str, Recorded]:
+        if self._ahead is not None:
+            return self._ahead.look_into(number)
+        return look_into(topic, number, self._by_partition[number])

@@ -130,12 +130,14 @@ def _row(
     end: ListedOffset | KgroupError | None,
     start: ListedOffset | KgroupError | None,
 ) -> OffsetRow:
-    log_end = end.offset if isinstance(end, ListedOffset) else None
-    failure = end if isinstance(end, KgroupError) else None
-    words = None if failure is None else _words(failure)
     lag: int | None
     reason: str | None
     log_start: int | None
+    log_end, failure, words = None, None, None
+    if isinstance(end, ListedOffset):
+        log_end = end.offset
+    elif end is not None:
+        failure, words = end, _words(end)
     if committed is not None and log_end is not None:
         # Below zero for a committed offset beyond the end, as Kafka's tool shows it; finding KG301 says why.
         lag, reason, log_start = log_end - committed.offset, None, None

@@ -53,10 +53,12 @@ def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupErr
     held = set()
     for topic in topics:
         for p in topic.partitions:
+            if not p.error_code:
+                continue
             place = TopicPartition(topic.name, p.partition_index)
             if p.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 held.add(place)
-            elif p.error_code:
+            else:
                 needs = [on_topic(DESCRIBE, topic.name)]
                 return refused(p.error_code, f"whether the offset of {place} is stable", needs=needs)
     return frozenset(held)

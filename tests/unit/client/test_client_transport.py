@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import time
 from collections.abc import Iterator
@@ -56,6 +57,23 @@ def test_one_connection_serves_bootstrap_and_node(broker: ScriptedBroker, transp
     assert transport.versions(1, 16) == range(6)
     assert transport.versions(1, 99) is None
     assert broker.connections == 1
+
+
+def test_pickled_it_has_a_connection_of_its_own_and_the_time_that_is_left(
+    broker: ScriptedBroker, transport: SocketTransport
+) -> None:
+    assert transport.request(None, ListGroupsRequest()) == LISTED
+    with pickle.loads(pickle.dumps(transport)) as another:
+        assert another.request(None, ListGroupsRequest()) == LISTED
+        assert (another.settings, broker.connections) == (transport.settings, 2)
+
+
+def test_pickled_it_has_no_more_time_than_is_left(broker: ScriptedBroker) -> None:
+    broker.answers[ListGroupsRequest] = SILENT
+    with SocketTransport(settings(broker.address, request_timeout_s=3600.0)) as transport:
+        transport.end_within(0.5)
+        with pickle.loads(pickle.dumps(transport)) as another, pytest.raises(Unreachable):
+            another.request(None, ListGroupsRequest())
 
 
 def test_a_version_gap_keeps_the_connection(broker: ScriptedBroker, transport: SocketTransport) -> None:

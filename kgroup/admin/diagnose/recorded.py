@@ -1,0 +1,67 @@
+"""One partition of `__consumer_offsets`, as far as a check-up of some of its groups looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kgroup.domain import TopicPartition
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event
+    from kgroup.history.fold.restarts import Restart
+    from kgroup.history.fold.state import GroupState
+    from kgroup.history.sources.live import LiveTopic
+
+FEW = 8
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What the log holds of one group; another process may have read it.
+
+    `state` is without committed offsets: of most of what there is, nothing is told. `committed_ms` says when
+    what a member holds was last committed.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    state: GroupState | None = None
+    restarts: Sequence[Restart] = ()
+    committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    damaged: str | None = None
+
+
+def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
+    """What is recorded of each of these groups of one partition; KgroupError when it cannot be read."""
+    from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog
+
+    told = {group: Recorded() for group in group_ids}
+    # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
+    few = len(told) <= FEW
+    story = replay(
+        [LiveLog(topic, number)],
+        topic_names=topic.topic_names,
+        names=group_ids if few else None,
+        wanted=None if few else told.__contains__,
+    )
+    for event in story.events:
+        if event.group in told:
+            told[event.group].events.append(event)
+    fold = story.folds[number]
+    states = fold.states  # looked through anew each time it is asked for
+    for group, recorded in told.items():
+        recorded.restarts = fold.restarts(group)
+        if state := states.get(group):
+            recorded.state, recorded.committed_ms = state, _committed_ms(state)
+            state.offsets = {}
+        if story.bad:
+            what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
+            recorded.damaged = what
+    return told
+
+
+def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:
+    held = {place for member in state.view().members.values() for place in member.holds}
+    return {place: state.offsets[place].commit_timestamp_ms for place in held if place in state.offsets}

@@ -1,0 +1,49 @@
+"""Processes that work ahead of the one that started them: how they send what they have."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+
+WAITING_BYTES = 64 << 20
+
+
+class Outbox:
+    """Sends messages in a thread of its own, so that work goes on while nobody takes them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: deque[memoryview] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        threading.Thread(target=self._send, daemon=True).start()
+
+    def put(self, message: object) -> None:
+        """Send it as soon as those before it are sent; waits while very much is on its way."""
+        data = ForkingPickler.dumps(message)
+        with self._changed:
+            self._changed.wait_for(lambda: self._bytes < WAITING_BYTES)
+            self._waiting.append(data)
+            self._bytes += len(data)
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until everything is sent."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._bytes)
+
+    def _send(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                data = self._waiting.popleft()
+            try:
+                self._connection.send_bytes(data)
+            except OSError:
+                os._exit(1)  # nobody is there to take it
+            with self._changed:
+                self._bytes -= len(data)
+                self._changed.notify_all()
