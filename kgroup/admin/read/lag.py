@@ -61,10 +61,10 @@ def rows(
     """
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
-    made = (
+    made = [
         _row(p, stored.get(p), owners.get(p), ends.get(p), starts.get(p))
-        for p in sorted(stored.keys() | owners.keys())
-    )
+        for p in sorted(stored.keys() | owners.keys() if owners else stored)
+    ]
     if offsets is not None:
         return tuple(made)
     return tuple(replace(row, lag=None, reason=f"{COMMIT_UNREAD} could not be read") for row in made)

@@ -64,11 +64,13 @@ def described(
 def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -> GroupListing:
     if not isinstance(found, GroupDescription):
         return group
-    return replace(
-        group,
-        type=group.type or found.type,
-        state=group.state or found.state,
-        members=found.member_count,
+    return GroupListing(
+        group.group_id,
+        group.type or found.type,
+        group.protocol_type,
+        group.state or found.state,
+        found.member_count,
+        group.coordinator,
     )
 
 
