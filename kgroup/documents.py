@@ -28,11 +28,9 @@ def _plain(value: object) -> object:
     if reader is not None:
         names, read = reader
         values = read(value)
-        made = dict(zip(names, values, strict=True))
-        for name, each in made.items():
-            if type(each) not in PLAIN:
-                made[name] = _plain(each)
-        return made
+        if PLAIN.issuperset(map(type, values)):
+            return dict(zip(names, values, strict=True))
+        return {name: _plain(each) for name, each in zip(names, values, strict=True)}
     if isinstance(value, tuple | list | set | frozenset):
         return [_plain(each) for each in value]
     if isinstance(value, dict):

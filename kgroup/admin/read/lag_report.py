@@ -174,8 +174,7 @@ def _report(
     ages: Ages,
     times: bool,
 ) -> GroupLag:
-    rows = []
-    for row in group.offsets:
+    def measured(row: OffsetRow) -> PartitionLag:
         age: Age | None = None
         if times and row.lag is not None and row.committed_offset is not None:
             key = TopicPartition(row.topic, row.partition), row.committed_offset
@@ -183,7 +182,9 @@ def _report(
         elif times and row.lag == 0:
             age = 0
         before = first.get((group.group_id, row.topic, row.partition)) if first else None
-        rows.append(_row(row, age, before, interval_s))
+        return _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
+
+    rows = tuple(map(measured if times or first else _plain_row, group.offsets))
     those = counted(rows)
     oldest, all_ages = oldest_of(those)
     return GroupLag(
@@ -194,7 +195,7 @@ def _report(
         max_time_lag_ms=oldest if all_ages and group.total_lag is not None else None,
         consumed_per_s=rate_of(row.consumed_per_s for row in those),
         produced_per_s=rate_of(row.produced_per_s for row in those),
-        offsets=tuple(rows),
+        offsets=rows,
         lag_at_least=group.lag_at_least,
         unknown_partitions=group.unknown_partitions,
         time_lag_at_least_ms=oldest,
@@ -204,8 +205,6 @@ def _report(
 
 
 def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: float | None) -> PartitionLag:
-    if age is None and before is None:
-        return _plain_row(row)
     consumed = produced = None
     if before is not None and interval_s:
         consumed = _rate(before.committed_offset, row.committed_offset, interval_s)
