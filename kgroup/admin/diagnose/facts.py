@@ -199,7 +199,8 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if each.state is not None:
             each.pending = frozenset(p for places in each.state.pending.values() for p in places)
     wanted = {each.group.group_id: _committed_or_held(each) for each in facts}
-    told = unstable(cluster, {group: places for group, places in wanted.items() if places})
+    asked = {group: places for group, places in wanted.items() if places is None or places}
+    told = unstable(cluster, asked)
     for each in facts:
         found = told.get(each.group.group_id, frozenset())
         if not isinstance(found, KgroupError):
@@ -208,9 +209,17 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.miss("open transactions", found)
 
 
-def _committed_or_held(facts: Facts) -> Collection[TopicPartition]:
-    places = () if facts.group.type == SHARE else facts.places
-    return {*places, *facts.pending} if facts.pending else places
+def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
+    """What to ask for; None for all that is committed, where that is all there is to ask for.
+
+    Of what it is not asked for by name, a broker tells nothing to whom it may not.
+    """
+    if facts.group.type == SHARE:
+        return facts.pending
+    rows = facts.group.offsets
+    if rows and not facts.pending and all(row.committed_offset is not None for row in rows):
+        return None
+    return {*facts.places, *facts.pending}
 
 
 _LOOKS = (

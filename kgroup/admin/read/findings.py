@@ -225,7 +225,9 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     gone = [
         TopicPartition(row.topic, row.partition)
         for row in group.offsets
-        if row.committed_offset is not None and _is_gone(row.topic, row.partition, topics)
+        # Of a topic that was not looked up, nothing is known to be gone; of one that is not there, all is.
+        if row.partition >= (topics.get(row.topic, row.partition + 1) or 0)
+        and row.committed_offset is not None
     ]
     if gone:
         names = sorted({p.topic for p in gone})
@@ -311,13 +313,6 @@ def _assignments_known(group: GroupDescription) -> bool:
 
 def _subscribed(group: GroupDescription) -> set[str]:
     return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
-
-
-def _is_gone(topic: str, partition: int, topics: PartitionCounts) -> bool:
-    if topic not in topics:
-        return False
-    count = topics[topic]
-    return count is None or partition >= count
 
 
 def _some(partitions: Iterable[TopicPartition]) -> str:

@@ -24,9 +24,9 @@ ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def unstable(
-    cluster: ClusterView, partitions: Mapping[str, Collection[TopicPartition]]
+    cluster: ClusterView, partitions: Mapping[str, Collection[TopicPartition] | None]
 ) -> Answers[frozenset[TopicPartition]]:
-    """Those of each group's partitions whose offset a transaction holds open now.
+    """Those of each group's partitions (None: of all it has committed) whose offset a transaction holds open.
 
     BrokerRefused with UNSUPPORTED_VERSION for groups of brokers before Kafka 2.5, which do not tell.
     """

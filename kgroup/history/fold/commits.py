@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kgroup.domain import TopicPartition
@@ -33,19 +33,20 @@ class Span:
     moved: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     marks: dict[str, Mark] = field(default_factory=dict)
 
-    def add(self, part: PartProgress) -> None:
-        place, last = part.place, part.last
-        if part.first_metadata or last.metadata:
-            for text in (part.first_metadata, last.metadata):
-                if mark := mark_in(text):
-                    self.marks[mark.plan_id] = mark
-        first = self.moved.get(place, (part.first, 0))[0]
-        self.moved[place] = (first, last.offset)
-        self.count += part.commits
-        if self.offset < 0 or part.first_log_offset < self.offset:
-            self.offset, self.timestamp_ms = part.first_log_offset, part.first_timestamp_ms
-        if last.log_offset > self.end_offset:
-            self.end_offset, self.end_timestamp_ms = last.log_offset, last.timestamp_ms
+    def add(self, parts: Iterable[PartProgress]) -> None:
+        moved = self.moved
+        for place, commits, first, first_log_offset, first_ms, first_metadata, last in parts:
+            if first_metadata or last.metadata:
+                for text in (first_metadata, last.metadata):
+                    if mark := mark_in(text):
+                        self.marks[mark.plan_id] = mark
+            before = moved.get(place)
+            moved[place] = (first if before is None else before[0], last.offset)
+            self.count += commits
+            if self.offset < 0 or first_log_offset < self.offset:
+                self.offset, self.timestamp_ms = first_log_offset, first_ms
+            if last.log_offset > self.end_offset:
+                self.end_offset, self.end_timestamp_ms = last.log_offset, last.timestamp_ms
 
 
 @dataclass(slots=True)
@@ -59,15 +60,22 @@ class Spans:
 
         `given_up` is what the group's generation took from members that stayed.
         """
-        sort_of, spans = _sorts(state, solid), self.open
+        sort_of = _sorts(state, solid)
+        if isinstance(sort_of, Kind):
+            self._of(sort_of, letting_go=False).add(run.parts)
+            return
         for part in run.parts:
             kind = sort_of(part.place)
             # A cooperative member commits in onPartitionsRevoked, a generation after it lost them (KIP-429).
             letting_go = kind is Kind.COMMITTED_UNOWNED and part.place in given_up
-            sort = (Kind.COMMITTED if letting_go else kind, letting_go)
-            if sort not in spans:
-                spans[sort] = Span(*sort)
-            spans[sort].add(part)
+            self._of(Kind.COMMITTED if letting_go else kind, letting_go).add((part,))
+
+    def _of(self, kind: Kind, letting_go: bool) -> Span:
+        """The open span of a sort, opened now if there is none."""
+        found = self.open.get((kind, letting_go))
+        if found is None:
+            found = self.open[kind, letting_go] = Span(kind, letting_go)
+        return found
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
         """The events of the open spans; none is open afterwards."""
@@ -86,16 +94,16 @@ def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
     return frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
 
 
-def _sorts(state: GroupState, solid: bool) -> Callable[[TopicPartition], Kind]:
-    """What a commit on a partition is, as long as the group stays in this state."""
+def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], Kind]:
+    """What a commit is while the group is in this state; where that depends on the partition, how."""
     if not solid or state.kind not in GROUPED or state.unread:
-        return lambda _: Kind.COMMITTED
+        return Kind.COMMITTED
     if not state.members:
-        return lambda _: Kind.COMMITTED_OUTSIDE
+        return Kind.COMMITTED_OUTSIDE
     # Where records are missing the owner may be in one of them: only what is solid gets here.
     owned, kind = _owned(state), state.kind
     if owned is None:
-        return lambda _: Kind.COMMITTED
+        return Kind.COMMITTED
     topics = {place.topic for place in owned}
     unresolved = kind == CONSUMER and _ids_unresolved(state, owned)
 

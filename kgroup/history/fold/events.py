@@ -106,7 +106,7 @@ class Event:
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     """Partitions as people write them: `orders:0-3,6 pay:0`, topics and numbers sorted; `-` for none."""
     topics: dict[str, list[int]] = {}
-    for topic, number in sorted((p.topic, p.partition) for p in partitions):
+    for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
     return " ".join(f"{topic}:{ranges_text(numbers)}" for topic, numbers in topics.items()) or "-"
 

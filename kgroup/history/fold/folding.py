@@ -207,19 +207,15 @@ class Fold:
         if group.open is not None:
             self._close_step(group, out)
         state, offsets = group.state, group.state.offsets
-        for part in run.parts:
-            if self.names.learn(part.last.topic_id, part.place.topic):
-                self._renamed()
+        self.learn({part.last.topic_id: part.place.topic for part in run.parts})
         group.spans.add(run, state, group.solid, group.ownership.given_up)
         self._spans[run.group] = group
         rewinds = list(run.rewinds)
-        for part in run.parts:
-            was = offsets.get(part.place)
-            if was is not None and part.first < was.offset:
-                (topic, number), at, ts = part.place, part.first_log_offset, part.first_timestamp_ms
-                back = Rewind(topic, number, was.offset, part.first, at, ts, part.first_metadata)
-                rewinds.append(back)
-            offsets[part.place] = part.last
+        for place, _, first, at, ts, metadata, last in run.parts:
+            was = offsets.get(place)
+            if was is not None and first < was.offset:
+                rewinds.append(Rewind(*place, was.offset, first, at, ts, metadata))
+            offsets[place] = last
         rewinds.sort(key=lambda r: r.log_offset)
         out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
 
