@@ -207,7 +207,11 @@ class Fold:
         if group.open is not None:
             self._close_step(group, out)
         state, offsets = group.state, group.state.offsets
-        self.learn({part.last.topic_id: part.place.topic for part in run.parts})
+        known = self.names.names
+        for part in run.parts:
+            topic_id = part.last.topic_id
+            if topic_id not in known and self.names.learn(topic_id, part.place.topic):
+                self._renamed()
         group.spans.add(run, state, group.solid, group.ownership.given_up)
         self._spans[run.group] = group
         rewinds = list(run.rewinds)
