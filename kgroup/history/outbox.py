@@ -1,4 +1,4 @@
-"""Processes that work ahead of the one that started them: how they send what they have."""
+"""Processes that work ahead of the one that started them: how they send what they have, and it takes that."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 from collections import deque
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
+
+from kgroup.errors import StorageError
 
 WAITING_BYTES = 64 << 20
 
@@ -47,3 +49,11 @@ class Outbox:
             with self._changed:
                 self._bytes -= len(data)
                 self._changed.notify_all()
+
+
+def taken(connection: Connection, sender: str) -> object:
+    """The next message of `sender`, as errors name it; StorageError if it was killed, also amid a message."""
+    try:
+        return connection.recv()
+    except (EOFError, OSError):
+        raise StorageError(f"{sender} was killed", "is there memory for it?") from None

@@ -14,13 +14,13 @@ from dataclasses import dataclass, fields
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kgroup.errors import KgroupError, StorageError
+from kgroup.errors import KgroupError
 from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.items import BadRange, Item, Packed, Places, Seen, gap_between, packed, unpacked
-from kgroup.history.outbox import Outbox
+from kgroup.history.outbox import Outbox, taken
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import SegmentLog
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
@@ -194,10 +194,7 @@ def _work(connection: Connection, split: Split, choice: Choice) -> None:
 def _received(connection: Connection) -> Iterator[Message]:
     """What a process sends, up to and with `Done`; its errors are raised, StorageError if it was killed."""
     while True:
-        try:
-            message = connection.recv()
-        except EOFError:
-            raise StorageError("a process that decodes was killed", "is there memory for it?") from None
+        message: Any = taken(connection, "a process that decodes")
         if isinstance(message, KgroupError):
             raise message
         yield message

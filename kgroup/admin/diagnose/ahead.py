@@ -10,10 +10,11 @@ import multiprocessing
 import signal
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
+from typing import Any
 
 from kgroup.admin.diagnose.recorded import Recorded, look_into
-from kgroup.errors import KgroupError, StorageError
-from kgroup.history.outbox import Outbox
+from kgroup.errors import KgroupError
+from kgroup.history.outbox import Outbox, taken
 from kgroup.history.sources.live import LiveTopic
 
 
@@ -37,18 +38,17 @@ class Ahead:
         Partitions are asked for in their order; one passed over is not told any more.
         """
         while True:
-            try:
-                told, found = self._from.recv()
-            except EOFError:
-                raise StorageError(
-                    "the process that reads the history was killed", "is there memory for it?"
-                ) from None
+            told, found = self._next()
             if told < number:
                 continue
             if isinstance(found, Exception):
                 raise found
             assert told == number, f"{number} was asked for behind {told}"
-            return found  # type: ignore[no-any-return]
+            return found
+
+    def _next(self) -> tuple[int, dict[str, Recorded] | Exception]:
+        message: Any = taken(self._from, "the process that reads the history")
+        return message  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process, whatever it is at."""
