@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kgroup.admin.diagnose import past
+from tests.ran import ran
 from tests.unit.broker.locks.listeners import PLAIN_USERS, Stores
 
 KGROUP = Path(sys.executable).with_name("kgroup")
@@ -116,6 +118,30 @@ def test_a_cluster_with_locks_from_the_first_user_on(properties: Path, tmp_path:
         said = process.stderr.read()
         assert "node.id, process.roles mean nothing here" in said
         assert "secret" not in said
+
+
+def test_the_process_that_reads_the_history_comes_in_by_the_same_lock(
+    properties: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TLS and SCRAM once more, in another process (`kgroup doctor` on very many groups)."""
+    monkeypatch.setattr(past, "MANY", 2)
+    local = ("--local", str(tmp_path / "data"))
+    added = kgroup("cluster", "user", "add", "carol", "--password-file", "-", *local, said="pw\n")
+    assert added.returncode == 0, added.stderr
+    with served(*local, "--config", str(properties)) as (where, _):
+        address = ("-b", where.rpartition("/")[2], "--command-config", client_file(tmp_path, "carol", "pw"))
+        assert kgroup("cluster", "create-topic", "t", *address).returncode == 0
+        offsets = "group,topic,partition,offset\n" + "".join(f"g{number},t,0,0\n" for number in range(4))
+        plan = tmp_path / "offsets.csv"
+        plan.write_text(offsets)
+        done = kgroup("offsets", "import", str(plan), *address, "--execute", "--yes")
+        assert done.returncode == 0, done.stderr
+        told = ran(capsys, "doctor", "--all-groups", *address, "-o", "json")
+    assert told.code == 0, told.err
+    groups = told.document["data"]["groups"]
+    assert [(group["group_id"], group["verdict"], group["skipped"]) for group in groups] == [
+        (f"g{number}", "healthy", []) for number in range(4)
+    ]
 
 
 def test_a_lock_and_a_plain_door_for_this_machine(properties: Path, tmp_path: Path) -> None:
