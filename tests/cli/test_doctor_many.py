@@ -1,6 +1,7 @@
 """`kgroup doctor` on very many groups: a process of its own reads their history, and tells the same."""
 
-import multiprocessing
+import subprocess
+import sys
 import time
 
 import pytest
@@ -41,16 +42,32 @@ def beside(monkeypatch):
     monkeypatch.setattr(many, "MANY", 2)
 
 
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that are started, as they are."""
+    made = []
+
+    class Noted(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            made.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    return made
+
+
 def of_cluster(view, names, now_ms):
     return examine_all(view, names, now_ms=now_ms)
 
 
-def test_it_tells_what_one_process_tells(view, names, monkeypatch):
+def test_it_tells_what_one_process_tells(view, names, started, monkeypatch):
     now_ms = time.time_ns() // 1_000_000
     alone = of_cluster(view, names, now_ms)
+    assert started == []
     monkeypatch.setattr(many, "MANY", 2)
     assert of_cluster(view, names, now_ms) == alone
-    assert multiprocessing.active_children() == []
+    (reader,) = started
+    assert reader.poll() is not None
     told = {checkup.group.group_id: checkup for checkup in alone.checkups}
     assert {checkup.unseen for checkup in alone.checkups} == {()}
     assert any("s-0 left at" in fact for found in told["many-away"].findings for fact in found.evidence)
@@ -66,18 +83,38 @@ def test_each_group_has_its_own_history(view, names, beside):
         assert each.state.group_id == each.group.group_id
 
 
-def test_a_process_that_was_killed_makes_no_group_healthy(view, names, beside):
+def test_a_process_that_was_killed_makes_no_group_healthy(view, names, beside, started):
     facts = [Facts(group, 0, 0, 0.0) for group in groups_only(view, names).values()]
     with Past(view, names) as past:
         past.in_order()
-        for process in multiprocessing.active_children():
-            process.kill()
-            process.join()
+        (reader,) = started
+        reader.kill()
+        reader.wait()
         past.tell(facts)
     # What it had sent before may be told.
     untold = [each for each in facts if each.history is None]
     assert all("was killed" in unseen.message for each in untold for unseen in each.unseen)
     assert all(each.unseen for each in untold)
+
+
+def test_a_script_that_asks_is_not_run_once_more(cluster, names, tmp_path):
+    """As a library's caller has it: nothing around it that keeps it from running where it is imported."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"""
+from kgroup.admin.admin import Admin
+from kgroup.admin.diagnose import past
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+
+past.MANY = 2
+admin = Admin(SocketTransport(ConnectionSettings(parse_bootstrap({cluster.bootstrap!r}))))
+found = admin.examine({names!r}, window_ms=60_000, left_out=(), patience_s=0.0)
+print(sum(not checkup.unseen for checkup in found.checkups))
+"""
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (f"{len(names)}\n", "", 0)
 
 
 def test_one_partition_that_cannot_be_read_is_told_of_its_groups_alone(cluster, names):

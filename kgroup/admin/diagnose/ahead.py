@@ -5,17 +5,26 @@ Either takes about as long, and each is work for one core (docs/decisions/0063-h
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import multiprocessing
-import signal
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
+from threading import Thread
+from typing import IO, Any
 
 from kgroup.admin.diagnose.recorded import Recorded, look_into
 from kgroup.errors import KgroupError
 from kgroup.history.outbox import Outbox, taken
 from kgroup.history.sources.live import LiveTopic
+
+Work = tuple[LiveTopic, Sequence[tuple[int, Sequence[str]]]]
+
+_BEGIN = f"import {__name__} as ahead; ahead.work()"
 
 
 class Ahead:
@@ -25,12 +34,21 @@ class Ahead:
     """
 
     def __init__(self, topic: LiveTopic, by_partition: Mapping[int, Sequence[str]]) -> None:
-        context = multiprocessing.get_context("spawn")  # fork would copy what other threads hold
-        self._from, theirs = context.Pipe(duplex=False)
-        work = sorted(by_partition.items())
-        self._process = context.Process(target=_work, args=(theirs, topic, work), daemon=True)
-        self._process.start()
+        self._from, theirs = Pipe(duplex=False)
+        # Not one of multiprocessing's: those run the caller's main module once more, and it may be anything.
+        # In a session of its own: who started it ends it on Ctrl-C.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _BEGIN, str(theirs.fileno())],
+            stdin=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
         theirs.close()
+        assert self._process.stdin is not None
+        work: Work = topic, sorted(by_partition.items())
+        # More than a pipe holds, and it reads only once it has started.
+        Thread(target=_give, args=(self._process.stdin, work), daemon=True).start()
 
     def look_into(self, number: int) -> dict[str, Recorded]:
         """What is recorded of the groups of a partition; KgroupError when it cannot be read.
@@ -53,15 +71,22 @@ class Ahead:
     def close(self) -> None:
         """End the process, whatever it is at."""
         self._process.terminate()
-        self._process.join()
+        self._process.wait()
         self._from.close()
 
 
-def _work(connection: Connection, topic: LiveTopic, work: Sequence[tuple[int, Sequence[str]]]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this ends it
+def _give(to: IO[bytes], work: Work) -> None:
+    # A process that is gone is told where its answers are missing.
+    with contextlib.suppress(BrokenPipeError), to:
+        pickle.dump(work, to)
+
+
+def work() -> None:
+    """What that process does: its work comes by stdin, the answers go by the pipe that is its argument."""
     gc.disable()  # many objects, no cycles
-    outbox = Outbox(connection)
-    for number, group_ids in work:
+    outbox = Outbox(Connection(int(sys.argv[1]), readable=False))
+    topic, partitions = pickle.load(sys.stdin.buffer)
+    for number, group_ids in partitions:
         found: dict[str, Recorded] | Exception
         try:
             found = look_into(topic, number, group_ids)
@@ -72,3 +97,4 @@ def _work(connection: Connection, topic: LiveTopic, work: Sequence[tuple[int, Se
             found = error
         outbox.put((number, found))
     outbox.flush()
+    os._exit(0)  # nothing of all that was read need be let go of one by one

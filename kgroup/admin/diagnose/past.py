@@ -80,7 +80,9 @@ class Past:
         return self._topic
 
     def _read_ahead(self, topic: LiveTopic) -> Ahead | None:
-        if len(self._wanted) < MANY or not self._cluster.transport.concurrent:
+        from kgroup.client.transport import SocketTransport
+
+        if len(self._wanted) < MANY or not isinstance(self._cluster.transport, SocketTransport):
             return None
         from kgroup.admin.diagnose.ahead import Ahead
 
