@@ -96,7 +96,10 @@ class Coordinator:
         return _outcome(step)
 
     def wake(self, now_ms: int) -> Outcome:
-        """Fire the one timer that fell due first; nothing if none has. Call until `next_wake_ms` is later."""
+        """Fire the one timer that fell due first; nothing if none has. Call until `next_wake_ms` is later.
+
+        It always becomes later: what a timer arms falls due after `now_ms`.
+        """
         due = self.state.timers.pop_due(now_ms)
         step = Step(self.state, now_ms)
         if due is not None:
@@ -105,6 +108,7 @@ class Coordinator:
             except Refused:
                 step.drop()
                 _try_again(step, *due)
+        step.postpone_timers(now_ms + 1)
         step.commit()
         return _outcome(step)
 

@@ -156,6 +156,17 @@ class Step:
                 return deadline_ms is not None
         return key in self.state.timers
 
+    def postpone_timers(self, earliest_ms: int) -> None:
+        """Arm no timer for an earlier time than this.
+
+        A rebalance timeout of 0 ends the moment it begins, and the next one with it. Kafka's threads read
+        requests in between; a host with one thread would fire timers for ever.
+        """
+        self.timer_edits = [
+            (key, deadline_ms if deadline_ms is None else max(deadline_ms, earliest_ms), what)
+            for key, deadline_ms, what in self.timer_edits
+        ]
+
     def defer(self, effect: Callable[[], None]) -> None:
         """Have soft state changed if the step is carried out: for what a refusal may still follow."""
         if self.effects is None:

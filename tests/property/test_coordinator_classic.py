@@ -78,14 +78,19 @@ class ClassicGroups(RuleBasedStateMachine):
     def _instance(self, actor: int) -> str | None:
         return INSTANCES[actor % len(INSTANCES)]
 
-    @rule(actor=ACTORS, version=st.sampled_from([3, 8, 9]), protocols=st.sampled_from(["ab", "ba", "b"]))
-    def join(self, actor: int, version: int, protocols: str) -> None:
+    @rule(
+        actor=ACTORS,
+        version=st.sampled_from([3, 8, 9]),
+        protocols=st.sampled_from(["ab", "ba", "b"]),
+        rebalance_ms=st.sampled_from([8_000, 8_000, 8_000, 1, 0, -1, -(2**31)]),
+    )
+    def join(self, actor: int, version: int, protocols: str, rebalance_ms: int) -> None:
         instance = self._instance(actor) if version >= 5 else None
         session = 5_000 + 1000 * actor
         body = JoinGroupRequest(
             group_id="g",
             session_timeout_ms=session,
-            rebalance_timeout_ms=8_000,
+            rebalance_timeout_ms=rebalance_ms,
             member_id=self.ids[actor],
             group_instance_id=instance,
             protocol_type="consumer",
@@ -221,8 +226,8 @@ class ClassicGroups(RuleBasedStateMachine):
 
 
 ClassicGroups.TestCase.settings = settings(
-    max_examples=60,
-    stateful_step_count=50,
+    max_examples=200,
+    stateful_step_count=70,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

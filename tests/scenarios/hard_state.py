@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.group import NO_REBALANCE_TIMEOUT, ClassicGroup, ClassicMember
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -79,9 +79,11 @@ def _classic(group: ClassicGroup) -> Any:
 
 
 def _shown(group: ClassicGroup, member: ClassicMember) -> Any:
+    session_ms, rebalance_ms = member.session_timeout_ms, member.rebalance_timeout_ms
     return (
         (member.member_id, member.instance_id, member.client_id, member.client_host),
-        (member.session_timeout_ms, member.rebalance_timeout_ms),
+        # A record that holds -1 is read as one from before there were rebalance timeouts, in Kafka too.
+        (session_ms, session_ms if rebalance_ms == NO_REBALANCE_TIMEOUT else rebalance_ms),
         (member.metadata(group.protocol), member.assignment),
     )
 

@@ -121,7 +121,8 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+        """The slowest member's; never negative, whatever the members said (ClassicGroup.rebalanceTimeoutMs)."""
+        return max((0, *(m.rebalance_timeout_ms for m in self.members.values())))
 
     @property
     def is_simple(self) -> bool:
