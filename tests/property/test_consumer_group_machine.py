@@ -14,8 +14,19 @@ from kgroup.domain import Topic, TopicImage
 from kgroup.errors import ErrorCode as E
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.messages.consumer_group_heartbeat import (
+    Assignor,
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
+)
+from kgroup.protocol.messages.consumer_group_install_assignment import (
+    INVALID_ASSIGNMENT,
+    ConsumerGroupInstallAssignmentRequest,
+)
+from kgroup.protocol.messages.consumer_group_install_assignment import Member as Installed
+from kgroup.protocol.messages.consumer_group_install_assignment import TopicPartitions as InstalledPartitions
+from kgroup.protocol.messages.consumer_group_prepare_assignment import (
+    ConsumerGroupPrepareAssignmentRequest,
+    ConsumerGroupPrepareAssignmentResponse,
 )
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -42,6 +53,8 @@ class Client:
     heard_ms: int = 0
     owned: set[tuple[bytes, int]] = field(default_factory=set)
     wanted: set[tuple[bytes, int]] = field(default_factory=set)
+    offers: tuple[Assignor, ...] = ()
+    asked: bool = False
 
     def listed(self) -> tuple[TopicPartitions, ...]:
         topics = sorted({topic for topic, _ in self.owned})
@@ -54,6 +67,9 @@ class Client:
 class Machine(RuleBasedStateMachine):
     """Joins, beats, lost answers, leaves, silence, restarts and topic changes, in any order."""
 
+    CONFIG = GroupConfig(assignment_interval_ms=1000)
+    OFFERS: tuple[Assignor, ...] = ()
+
     def __init__(self) -> None:
         super().__init__()
         self.now, self.made, self.tickets = 1000, 0, 0
@@ -62,8 +78,7 @@ class Machine(RuleBasedStateMachine):
         self.clients: dict[str, Client] = {}
         self.epochs = (0, 0)
         self.given: dict[tuple[bytes, int], list[tuple[str, int]]] = {}
-        config = GroupConfig(assignment_interval_ms=1000)
-        self.shard = Shard(0, MemoryLog(), config, 1, self.image())
+        self.shard = Shard(0, MemoryLog(), self.CONFIG, 1, self.image())
         self.shard.load(self.now)
 
     def image(self) -> TopicImage:
@@ -95,6 +110,7 @@ class Machine(RuleBasedStateMachine):
                 subscribed_topic_names=client.names if full else None,
                 subscribed_topic_regex=client.pattern if full else None,
                 topic_partitions=client.listed(),
+                client_assignors=client.offers if full else None,
             )
         )
         client.full = lost
@@ -105,6 +121,7 @@ class Machine(RuleBasedStateMachine):
         client.heard_ms = self.now
         if lost:
             return
+        client.asked = answer.should_compute_assignment
         assert answer.member_epoch >= client.epoch
         client.epoch = answer.member_epoch
         if answer.assignment is not None:
@@ -129,6 +146,7 @@ class Machine(RuleBasedStateMachine):
         self.made += 1
         names = None if pattern else ("t0", "t1")
         client = Client(f"m{self.made}", f"i{self.made}" if static else None, names, pattern)
+        client.offers = self.OFFERS
         self.clients[client.member_id] = client
         self.beat(client)
 
@@ -236,6 +254,17 @@ class Machine(RuleBasedStateMachine):
         assert len(owners) == len(set(owners))
 
     @invariant()
+    def targets_do_not_overlap(self) -> None:
+        group = self.group
+        wanted = [
+            (topic, number)
+            for target in (group.targets.values() if group else ())
+            for topic, numbers in target.items()
+            for number in numbers
+        ]
+        assert len(wanted) == len(set(wanted))
+
+    @invariant()
     def epochs_are_in_order(self) -> None:
         """CP-06, AE-17: assignment epoch ≤ member epoch ≤ target epoch ≤ group epoch."""
         group = self.group
@@ -250,6 +279,84 @@ class Machine(RuleBasedStateMachine):
             for partitions in (current.assigned, current.revoking):
                 epochs = [epoch for numbers in partitions.values() for epoch in numbers.values()]
                 assert all(epoch <= max(member.epoch, 0) for epoch in epochs)
+
+
+class Computing(Machine):
+    """Members that compute the target themselves (CP-29 to CP-37): at once, late, badly, or never."""
+
+    CONFIG = GroupConfig(assignment_interval_ms=1000, client_assignors=True)
+    OFFERS = (Assignor(name="ours"),)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.results: list[tuple[str, ConsumerGroupPrepareAssignmentResponse]] = []
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), metadata=st.sampled_from([b"1", b"2", b"3", None]))
+    def change_offer(self, data, metadata) -> None:
+        client = self.pick(data)
+        client.offers = () if metadata is None else (Assignor(name="ours", metadata_bytes=metadata),)
+        client.full = True
+        self.beat(client)
+
+    @precondition(lambda self: any(client.asked for client in self.clients.values()))
+    @rule(data=st.data())
+    def prepare(self, data) -> None:
+        asked = sorted(name for name, client in self.clients.items() if client.asked)
+        client = self.clients[data.draw(st.sampled_from(asked))]
+        request = ConsumerGroupPrepareAssignmentRequest(
+            group_id="g", member_id=client.member_id, member_epoch=client.epoch
+        )
+        answer = self.ask(request, 0)
+        if answer.error_code == E.NONE:
+            self.results.append((client.member_id, answer))
+
+    @precondition(lambda self: self.results)
+    @rule(data=st.data(), fails=st.booleans())
+    def install(self, data, fails) -> None:
+        """Hand in a result, however old: each partition goes to any member that subscribes to its topic."""
+        member_id, prepared = data.draw(st.sampled_from(self.results))
+        given = {member.member_id: {} for member in prepared.members}
+        for topic in prepared.topics:
+            takers = [m.member_id for m in prepared.members if topic.topic_name in m.subscribed_topic_names]
+            for number in range(topic.num_partitions):
+                taker = given[data.draw(st.sampled_from(takers))]
+                taker.setdefault(topic.topic_id, []).append(number)
+        failed = prepared.members[0].member_id if fails else None
+        client = self.clients.get(member_id)
+        request = ConsumerGroupInstallAssignmentRequest(
+            group_id="g",
+            member_id=member_id,
+            member_epoch=client.epoch if client else 0,
+            group_epoch=prepared.group_epoch,
+            members=tuple(
+                Installed(
+                    member_id=name,
+                    error=int(name == failed),
+                    topic_partitions=tuple(
+                        InstalledPartitions(topic_id=topic_id, partitions=tuple(numbers))
+                        for topic_id, numbers in topics.items()
+                    ),
+                )
+                for name, topics in given.items()
+            ),
+        )
+        answer = self.ask(request, 0)
+        assert answer.error_code in (
+            E.NONE,
+            E.UNKNOWN_MEMBER_ID,
+            E.GROUP_ID_NOT_FOUND,
+            E.STALE_MEMBER_EPOCH,
+            INVALID_ASSIGNMENT,
+        )
+
+    @rule()
+    def settle(self) -> None:
+        """Once nobody offers an assignor the server computes, whatever was computed before."""
+        for client in list(self.clients.values()):
+            client.offers, client.full = (), True
+            self.beat(client)
+        super().settle()
 
 
 def hard(group: ConsumerGroup | None):
@@ -269,7 +376,8 @@ def hard(group: ConsumerGroup | None):
 
 
 TestConsumerGroups = Machine.TestCase
-TestConsumerGroups.settings = settings(
+TestComputingMembers = Computing.TestCase
+TestConsumerGroups.settings = TestComputingMembers.settings = settings(
     max_examples=120,
     stateful_step_count=60,
     deadline=None,

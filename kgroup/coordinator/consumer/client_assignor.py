@@ -46,6 +46,8 @@ class Computation:
     member_id: str
     deadline_ms: int
     epoch: int | None = None
+    instances: Mapping[str, str] = field(default_factory=dict)
+    """Instance id → member id, as handed out."""
     subscribed: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     partitions: Mapping[bytes, int] = field(default_factory=dict)
 
@@ -123,17 +125,25 @@ def shall_compute(step: Step, group: ConsumerGroup, member: ConsumerMember) -> b
 def prepare(
     step: Step, request: ConsumerGroupPrepareAssignmentRequest
 ) -> ConsumerGroupPrepareAssignmentResponse:
-    """Hand the chosen member the group at its present epoch: members, their assignors' metadata, topics."""
+    """Hand the chosen member the group at its present epoch: members, their assignors' metadata, topics.
+
+    Within the assignment interval a member may have joined that has no assignor in common with the others:
+    then UNSUPPORTED_ASSIGNOR, and the server computes this epoch.
+    """
     group, computation = _checked(step, request.group_id, request.member_id, request.member_epoch)
+    name = chosen_assignor(group.members.values())
+    if name is None:
+        message = "None of the client assignors can be run by every member of the group any more."
+        raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     by_name = step.state.image.by_name
     found = {
         m.member_id: [by_name[n] for n in group.topics_of(m) if n in by_name] for m in group.members.values()
     }
     topics = {topic.topic_id: topic for subscribed in found.values() for topic in subscribed}
     computation.epoch = group.epoch
+    computation.instances = dict(group.static)
     computation.subscribed = {m: frozenset(t.topic_id for t in topics) for m, topics in found.items()}
     computation.partitions = {topic_id: topic.partitions for topic_id, topic in topics.items()}
-    name = chosen_assignor(group.members.values()) or ""
     return ConsumerGroupPrepareAssignmentResponse(
         group_epoch=group.epoch,
         assignor_name=name,
@@ -150,20 +160,22 @@ def install(
 ) -> ConsumerGroupInstallAssignmentResponse:
     """Make the chosen member's result the target of the epoch it was computed for.
 
-    The group may have moved on since: then that epoch's target is in force until the next is computed.
+    The group may have moved on since: then that epoch's target is in force until the next is computed. An
+    epoch whose target is there already, or a newer one's, is refused: target epochs never fall.
     """
     group, computation = _checked(step, request.group_id, request.member_id, request.member_epoch)
     if request.error:
         step.state.refused_epochs[group.group_id] = group.epoch
         del step.state.computations[group.group_id]
         return ConsumerGroupInstallAssignmentResponse()
-    fault = _fault(computation, request)
+    fault = _fault(group, computation, request)
     if fault is not None:
         return ConsumerGroupInstallAssignmentResponse(error_code=INVALID_ASSIGNMENT, error_message=fault)
     given = {member.member_id: member for member in request.members}
-    for member_id in group.members:
-        if member_id in computation.subscribed:
-            _write(step, group, member_id, given.get(member_id) or Installed(member_id=member_id))
+    for member in group.members.values():
+        computed_as = _handed_out_as(computation, member)
+        if computed_as is not None:
+            _write(step, group, member.member_id, given.get(computed_as) or Installed(member_id=computed_as))
     write_target_epoch(step, group.group_id, request.group_epoch, step.now_ms)
     del step.state.computations[group.group_id]
     return ConsumerGroupInstallAssignmentResponse()
@@ -184,16 +196,35 @@ def _checked(step: Step, group_id: str, member_id: str, epoch: int) -> tuple[Con
     return group, computation
 
 
-def _fault(computation: Computation, request: ConsumerGroupInstallAssignmentRequest) -> str | None:
+def _handed_out_as(computation: Computation, member: ConsumerMember) -> str | None:
+    """The member id under which Prepare handed the member out; None for one that joined since.
+
+    A static member that came back since has a new id, and has inherited the target of the old one.
+    """
+    if member.member_id in computation.subscribed:
+        return member.member_id
+    return computation.instances.get(member.instance_id or "")
+
+
+def _fault(
+    group: ConsumerGroup, computation: Computation, request: ConsumerGroupInstallAssignmentRequest
+) -> str | None:
     """What does not fit to what was handed out; None for an assignment that can be installed."""
     if request.group_epoch != computation.epoch:
         return f"computed for epoch {request.group_epoch}, but epoch {computation.epoch} was handed out"
+    if not group.assignment_epoch < request.group_epoch <= group.epoch:
+        return f"computed for epoch {request.group_epoch}, but epoch {group.assignment_epoch} has its target"
     taken: set[tuple[bytes, int]] = set()
+    failed = {member.member_id for member in request.members if member.error}
+    for member_id, held in group.members.items():
+        # A member that nothing is computed for keeps its partitions: no other may be given them.
+        if _handed_out_as(computation, held) in (None, *failed):
+            taken.update((t, n) for t, numbers in group.target_of(member_id).items() for n in numbers)
     for member in request.members:
         subscribed = computation.subscribed.get(member.member_id)
         if subscribed is None:
             return f"no member {member.member_id}"
-        for topic in member.topic_partitions:
+        for topic in () if member.error else member.topic_partitions:
             if topic.topic_id not in subscribed:
                 return f"member {member.member_id} does not subscribe to topic id {topic.topic_id.hex()}"
             for partition in topic.partitions:

@@ -6,7 +6,8 @@ above Kafka's keys. The coordinator names the member in a heartbeat's answer (`s
 - 0: first version
 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, GROUP_AUTHORIZATION_FAILED,
-GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID (also for a member that was not chosen), STALE_MEMBER_EPOCH.
+GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID (also for a member that was not chosen), STALE_MEMBER_EPOCH,
+UNSUPPORTED_ASSIGNOR (the members have no assignor in common any more).
 """
 
 from kgroup.protocol.codec import Message

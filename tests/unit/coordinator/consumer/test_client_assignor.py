@@ -27,8 +27,8 @@ MINE = Assignor(name="mine", minimum_version=0, maximum_version=1, metadata_vers
 class Group:
     """A shard with one topic of four partitions, and members that talk to it at a time of our own."""
 
-    def __init__(self, enabled=True):
-        config = GroupConfig(client_assignors=enabled, assignment_interval_ms=0)
+    def __init__(self, enabled=True, interval_ms=0):
+        config = GroupConfig(client_assignors=enabled, assignment_interval_ms=interval_ms)
         image = TopicImage.of([Topic("t", T, 4)])
         self.shard = Shard(0, MemoryLog(), config, 1, image)
         self.shard.load(0)
@@ -38,13 +38,14 @@ class Group:
         (reply,) = self.shard.submit(1, Request(body, 1, "c", "/127.0.0.1"), self.now)
         return reply.response
 
-    def beat(self, member, epoch, offers=None, owned=None):
+    def beat(self, member, epoch, offers=None, owned=None, instance=None):
         joins = epoch == 0
         return self.ask(
             ConsumerGroupHeartbeatRequest(
                 group_id="g",
                 member_id=member,
                 member_epoch=epoch,
+                instance_id=instance,
                 rebalance_timeout_ms=30_000 if joins else -1,
                 subscribed_topic_names=("t",) if joins else None,
                 topic_partitions=() if joins else owned,
@@ -52,8 +53,12 @@ class Group:
             )
         )
 
+    @property
+    def state(self):
+        return self.shard.coordinator.state.groups["g"]
+
     def epoch_of(self, member):
-        return self.shard.coordinator.state.groups["g"].members[member].epoch
+        return self.state.members[member].epoch
 
     def prepare(self, member, epoch):
         return self.ask(
@@ -203,9 +208,9 @@ def test_the_server_computes_when_the_member_refuses(group):
 def test_a_changed_offer_asks_for_a_new_target(group):
     """CP-40: new assignor metadata raises the group epoch."""
     joined(group, "a")
-    epoch = group.shard.coordinator.state.groups["g"].epoch
+    epoch = group.state.epoch
     group.beat("a", 1, (Assignor(name="mine", maximum_version=1, metadata_version=1, metadata_bytes=b"new"),))
-    assert group.shard.coordinator.state.groups["g"].epoch == epoch + 1
+    assert group.state.epoch == epoch + 1
 
 
 def test_assignors_nobody_shares_are_refused(group):
@@ -220,6 +225,63 @@ def test_a_member_without_assignors_makes_the_server_compute(group):
     answer = group.beat("b", 0)
     assert answer.member_epoch == 3
     assert not answer.should_compute_assignment
+
+
+def test_a_late_result_does_not_replace_a_newer_target(group):
+    """The server computed epoch 3 meanwhile, as a member without assignors joined."""
+    joined(group, "a")
+    epoch = group.prepare("a", 1).group_epoch
+    group.beat("b", 0)
+    targets = dict(group.state.targets)
+    answer = group.install("a", 1, epoch, [("a", T, (0, 1, 2, 3))])
+    assert (answer.error_code, answer.error_message) == (
+        INVALID_ASSIGNMENT,
+        f"computed for epoch {epoch}, but epoch 3 has its target",
+    )
+    assert (group.state.assignment_epoch, group.state.targets) == (3, targets)
+
+
+def test_a_static_member_that_came_back_gets_what_was_computed_for_it(group):
+    """It holds the target of its old id until then: nobody else may be given that, and it stays."""
+    group.beat("a", 0, (MINE,))
+    group.beat("b", 0, (MINE,), instance="i")
+    epoch = group.prepare("a", 1).group_epoch
+    group.install("a", 1, epoch, [("a", T, (0, 1)), ("b", T, (2, 3))])
+    group.beat("a", 1, (replace(MINE, metadata_bytes=b"new"),))
+    epoch = group.prepare("a", group.epoch_of("a")).group_epoch
+    group.beat("b", -2, instance="i")
+    group.beat("c", 0, (MINE,), instance="i")
+    given = [("a", T, (2, 3)), ("b", T, (0, 1))]
+    assert group.install("a", group.epoch_of("a"), epoch, given).error_code == E.NONE
+    assert {m: dict(group.state.target_of(m)) for m in ("a", "c")} == {"a": {T: (2, 3)}, "c": {T: (0, 1)}}
+
+
+def test_a_member_the_assignor_has_an_error_for_keeps_its_partitions_to_itself(group):
+    joined(group, "a", "b")
+    group.install("a", 1, group.prepare("a", 1).group_epoch, [("a", T, (0, 1)), ("b", T, (2, 3))])
+    group.beat("a", 1, (replace(MINE, metadata_bytes=b"new"),))
+    at = group.epoch_of("a")
+    epoch = group.prepare("a", at).group_epoch
+    failed = Member(member_id="b", error=7)
+    for numbers, code in (((0, 1, 2), INVALID_ASSIGNMENT), ((0, 1), E.NONE)):
+        mine = Member(member_id="a", topic_partitions=(TopicPartitions(topic_id=T, partitions=numbers),))
+        request = ConsumerGroupInstallAssignmentRequest(
+            group_id="g", member_id="a", member_epoch=at, group_epoch=epoch, members=(mine, failed)
+        )
+        assert group.ask(request).error_code == code
+    assert dict(group.state.target_of("b")) == {T: (2, 3)}
+
+
+def test_prepare_within_the_assignment_interval_after_a_member_without_assignors_joined():
+    group = Group(interval_ms=1000)
+    group.now = 10_000
+    joined(group, "a")
+    group.install("a", 1, group.prepare("a", 1).group_epoch, [("a", T, (0, 1))])
+    group.now += 1000
+    group.beat("a", 1, (replace(MINE, metadata_bytes=b"new"),))
+    at = group.epoch_of("a")
+    group.beat("b", 0)
+    assert group.prepare("a", at).error_code == E.UNSUPPORTED_ASSIGNOR
 
 
 def test_switched_off_offers_mean_nothing():
