@@ -9,10 +9,11 @@ from functools import partial
 from kgroup.broker.call import Call
 from kgroup.broker.wakeups import Wakeups
 from kgroup.broker.watchers import Watchers
+from kgroup.coordinator.admission import admit
 from kgroup.coordinator.outcome import Reply
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import ErrorCode
+from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.shard import Shard
@@ -40,7 +41,7 @@ class Tickets:
             wakeups.before_request(now_ms)
         shard = self._cluster.shards[partition]
         if shard is None or self._cluster.leader_of(OFFSETS_TOPIC, partition) != call.node:
-            return refusal(call.body, ErrorCode.NOT_COORDINATOR)
+            return self._misdirected(call)
         self._last = ticket = self._last + 1
         own: Message | None = None
         try:
@@ -89,6 +90,13 @@ class Tickets:
         """Answer every parked call: the shards are about to go."""
         for shard in self._cluster.live_shards():
             self.deliver(shard.abandon())
+
+    def _misdirected(self, call: Call[Message]) -> Message:
+        try:
+            admit(self._cluster.group_config, call.body, call.version)
+        except Refused as refused:
+            return refusal(call.body, refused.code, refused.message)
+        return refusal(call.body, ErrorCode.NOT_COORDINATOR)
 
     def _sort_out(
         self, replies: list[Reply], ticket: int, call: Call[Message], shard: Shard

@@ -1,4 +1,4 @@
-"""A refusal that every operation may need."""
+"""What several operations check of a request before they look at its group."""
 
 from __future__ import annotations
 
@@ -9,3 +9,11 @@ def refuse_if_no_group_id(group_id: str) -> None:
     """INVALID_GROUP_ID for the empty group id, where it is illegal."""
     if not group_id:
         raise Refused(ErrorCode.INVALID_GROUP_ID)
+
+
+def is_blank(text: str | None) -> bool:
+    """Whether a text that is there has nothing in it but what Java's `String.trim` takes away."""
+    return text is not None and not text.strip(_TRIMMED)
+
+
+_TRIMMED = "".join(map(chr, range(ord(" ") + 1)))

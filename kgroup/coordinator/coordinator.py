@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kgroup.coordinator import deletion, describe, group_settings
+from kgroup.coordinator.admission import check_join, check_sync
 from kgroup.coordinator.checks import refuse_if_no_group_id
 from kgroup.coordinator.classic import rebalance, standby
 from kgroup.coordinator.classic.answers import refused_join
@@ -68,7 +69,6 @@ from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.protocol.streams_records import TopicInfo
 from kgroup.timers import TimerKey
 
-SYNC_NAMES_PROTOCOL_SINCE = 5
 LEAVE_BATCH_SINCE = 3
 RETRY_BACKOFF_MS = 500
 
@@ -216,12 +216,7 @@ def _roster_changed(step: Step, group: Group | None, gone: tuple[MemberIdentity,
 
 
 def _join(step: Step, request: JoinGroupRequest) -> Message | None:
-    refuse_if_no_group_id(request.group_id)
-    config = step.config
-    # Limits of the broker's: too short, and heartbeats overrun it; too long, and a dead member is waited for
-    # (SM-23).
-    if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
-        return refused_join(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+    check_join(step.config, request)
     group = step.state.groups.get(request.group_id)
     if group is None or isinstance(group, ClassicGroup):
         return join(step, group, request)
@@ -243,11 +238,7 @@ def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupReq
 
 
 def _sync(step: Step, request: SyncGroupRequest) -> Message | None:
-    names = request.protocol_type, request.protocol_name
-    # Before anything else, even the group id: Kafka checks it before it asks its coordinator.
-    if step.version >= SYNC_NAMES_PROTOCOL_SINCE and None in names:
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    refuse_if_no_group_id(request.group_id)
+    check_sync(request, step.version)
     group = step.state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.sync(step, group, request)

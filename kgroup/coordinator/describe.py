@@ -81,7 +81,9 @@ def _classic(step: Step, group_id: str, operations: int) -> DescribedGroup:
     group = step.state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         if step.version < NOT_FOUND_SINCE:
-            return DescribedGroup(group_id=group_id, group_state=ClassicState.DEAD)
+            return DescribedGroup(
+                group_id=group_id, group_state=ClassicState.DEAD, authorized_operations=operations
+            )
         missing = "not found" if group is None else "is not a classic group"
         return DescribedGroup(
             group_id=group_id,

@@ -353,7 +353,7 @@ class TopicPartitions(Struct):
 
     topic_id: Uuid
     partitions: tuple[Int32, ...] = ()
-    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0), Absent(())] = None
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0)] = ()
 
 
 @message

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.structs import Struct, message
-from kgroup.protocol.types import Absent, Int8, Int16, Int32, Int64, String, Tagged, UInt16
+from kgroup.protocol.types import Int8, Int16, Int32, Int64, String, Tagged, UInt16
 
 
 class StreamsKey(RecordKey):
@@ -43,7 +43,7 @@ class StreamsGroupMetadataValue(RecordValue):
     epoch: Int32
     metadata_hash: Int64 = 0
     validated_topology_epoch: Annotated[Int32, Tagged(0)] = -1
-    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tagged(1), Absent(None)] = None
+    last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tagged(1)] = ()
 
 
 @message
@@ -148,7 +148,7 @@ class TaskIds(Struct):
 
     subtopology_id: String = ""
     partitions: tuple[Int32, ...] = ()
-    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0), Absent(None)] = None
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0)] = ()
 
 
 @message

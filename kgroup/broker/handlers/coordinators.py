@@ -14,6 +14,17 @@ from kgroup.protocol.messages.find_coordinator import (
 
 GROUP, TRANSACTION = 0, 1  # key types
 MANY_KEYS_SINCE = 4
+_MESSAGES = {
+    ErrorCode.NONE: "NONE",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    ErrorCode.INVALID_REQUEST: (
+        "This most likely occurs because of a request being malformed by the client library or the message "
+        "was sent to an incompatible broker. See the broker logs for more details."
+    ),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+}
+"""Kafka's own, which versions 1 to 3 carry even where there is no error; later ones carry an empty text."""
 
 
 def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
@@ -25,7 +36,7 @@ def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> 
     one = _coordinator(broker, call, request.key)
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        error_message=_MESSAGES[ErrorCode(one.error_code)],
         node_id=one.node_id,
         host=one.host,
         port=one.port,
@@ -35,7 +46,7 @@ def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> 
 def refuse(request: FindCoordinatorRequest, code: ErrorCode, message: str | None) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         error_code=code,
-        error_message=message,
+        error_message=message or _MESSAGES.get(code),
         node_id=-1,
         port=-1,
         coordinators=tuple(_none(key, code) for key in request.coordinator_keys),
@@ -58,7 +69,7 @@ def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: st
 
 
 def _none(key: str, code: ErrorCode) -> Coordinator:
-    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=None)
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=code)
 
 
 APIS = (Api(FindCoordinatorRequest, find_coordinator, refuse),)

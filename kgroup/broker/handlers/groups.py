@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.transactions import without_abortable
+from kgroup.coordinator.offsets.transactions import names_something, refuse_what_exists
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
@@ -33,16 +35,23 @@ from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
-from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.runtime.metadata_features import GROUP_VERSION
 from kgroup.transactions.producers import ProducerEpoch
 
+log = logging.getLogger(__name__)
+
 MANY_GROUPS_SINCE = 8  # OffsetFetch
 ABORTABLE_SINCE, IMPLICIT_SINCE = 4, 5  # TxnOffsetCommit (KIP-890)
 
 Merge: TypeAlias = Callable[[list[Any]], Message]
+T = TypeVar("T")
 
 
 class Gather:
@@ -73,6 +82,18 @@ def to_shard(broker: Dispatcher, call: Call[Any]) -> Answer:
     return broker.tickets.submit(broker.partition_of(call.body.group_id), call)
 
 
+def leave(broker: Dispatcher, call: Call[LeaveGroupRequest]) -> Answer:
+    """To the shard of the group; members that name neither of their ids go to the server's log (KIP-345)."""
+    request = call.body
+    nameless = sum(not (member.member_id or member.group_instance_id) for member in request.members)
+    if nameless:
+        text = (
+            f"{nameless} of {len(request.members)} members to remove have neither member id nor instance id"
+        )
+        broker.cluster.complaints.say(log, f"LeaveGroup from {call.client_host}", text)
+    return to_shard(broker, call)
+
+
 def consumer_heartbeat(broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest]) -> Answer:
     """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
     if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
@@ -81,10 +102,15 @@ def consumer_heartbeat(broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequ
 
 
 def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> Answer:
-    """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it."""
+    """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it.
+
+    Kafka answers for topics that do not exist first, and asks neither if nothing else is left.
+    """
     request = call.body
     partition = broker.partition_of(request.group_id)
-    if request.group_id and broker.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node:
+    image = broker.cluster.catalog.image
+    led = broker.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
+    if led and request.group_id and names_something(image, request):
         code = broker.transactions.admit(
             request.transactional_id,
             ProducerEpoch(request.producer_id, request.producer_epoch),
@@ -96,7 +122,7 @@ def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) ->
         if call.version < ABORTABLE_SINCE:
             code = without_abortable(code)
         if code:
-            return refusal(request, code)
+            return refuse_what_exists(image, request, code)
     return broker.tickets.submit(partition, call)
 
 
@@ -107,16 +133,14 @@ def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
         return broker.tickets.submit(broker.partition_of(request.group_id), call)
     if len(request.groups) == 1:
         return broker.tickets.submit(broker.partition_of(request.groups[0].group_id), call)
-    wanted = {group.group_id: group for group in request.groups}
     return by_group(
         broker,
         call,
-        as_often_as_asked((group.group_id for group in request.groups), str),
-        lambda ids: OffsetFetchRequest(
-            groups=tuple(wanted[name] for name in ids), require_stable=request.require_stable
-        ),
+        as_often_as_asked(request.groups, _id_of),
+        lambda groups: OffsetFetchRequest(groups=groups, require_stable=request.require_stable),
         lambda answer: answer.groups,
         lambda found: OffsetFetchResponse(groups=found),
+        _id_of,
     )
 
 
@@ -186,21 +210,33 @@ def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
 def by_group(
     broker: Dispatcher,
     call: Call[Message],
-    ids: Sequence[str],
-    part: Callable[[tuple[str, ...]], Message],
+    asked: Sequence[T],
+    part: Callable[[tuple[T, ...]], Message],
     entries: Callable[[Any], Iterable[Any]],
     whole: Callable[[tuple[Any, ...]], Message],
+    group_id: Callable[[T], str] = str,
 ) -> Answer:
-    """One `part` of the request to each shard; of the answers' `entries`, those of the ids in their order."""
-    by_partition: dict[int, list[str]] = {}
-    for group_id in dict.fromkeys(ids):
-        by_partition.setdefault(broker.partition_of(group_id), []).append(group_id)
+    """One `part` of the request to each shard; the `entries` of their answers in the order asked.
+
+    A shard answers each item, in order: a group may be asked about twice, and for other topics.
+    """
+    by_partition: dict[int, list[int]] = {}
+    for index, item in enumerate(asked):
+        by_partition.setdefault(broker.partition_of(group_id(item)), []).append(index)
 
     def merge(answers: list[Any]) -> Message:
-        found = {entry.group_id: entry for answer in answers for entry in entries(answer)}
-        return whole(tuple(found[name] for name in ids))
+        found: list[Any] = [None] * len(asked)
+        for indexes, answer in zip(by_partition.values(), answers, strict=True):
+            for index, entry in zip(indexes, entries(answer), strict=True):
+                found[index] = entry
+        return whole(tuple(found))
 
-    return _fan_out(broker, call, [(p, part(tuple(names))) for p, names in by_partition.items()], merge)
+    parts = [(p, part(tuple([asked[i] for i in indexes]))) for p, indexes in by_partition.items()]
+    return _fan_out(broker, call, parts, merge)
+
+
+def _id_of(asked: OffsetFetchRequestGroup) -> str:
+    return asked.group_id
 
 
 def _fan_out(
@@ -225,10 +261,10 @@ APIS: tuple[AnyApi, ...] = (
             OffsetCommitRequest,
             JoinGroupRequest,
             SyncGroupRequest,
-            LeaveGroupRequest,
             OffsetDeleteRequest,
         )
     ),
+    Api(LeaveGroupRequest, leave, refuse),
     Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat, refuse),
     Api(TxnOffsetCommitRequest, txn_offset_commit, refuse),
     Api(ConsumerGroupPrepareAssignmentRequest, to_shard, refuse),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.rights.asker import Asker, right_of
 from kgroup.broker.rights.rule import Each, Entry, NameOf, Need, asked, by_id, called, itself
 from kgroup.errors import ErrorCode, Refused
@@ -126,27 +127,26 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
     if call.version < TOPIC_IDS_SINCE and _all_seen(asker, call.body):
         return api.handle(broker, call)
     name = by_id if call.version >= TOPIC_IDS_SINCE else called("name")
-    refused: list[OffsetFetchResponseGroup] = []
+    # A group may be asked about twice, and for other topics: what belongs to which question goes by position.
     asking: list[OffsetFetchRequestGroup] = []
-    beside: dict[str, tuple[OffsetFetchResponseTopics, ...]] = {}
-    for group in call.body.groups:
-        if not asker.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+    hidden: list[tuple[OffsetFetchResponseTopics, ...]] = []
+    refused: dict[int, OffsetFetchResponseGroup] = {}
+    for index, group in enumerate(as_often_as_asked(call.body.groups, lambda group: group.group_id)):
+        if asker.may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
+            seen, unseen = _split(asker, broker, group, name)
+            asking.append(seen)
+            hidden.append(unseen)
+        else:
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            refused.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=code))
-            continue
-        group, hidden = _split(asker, broker, group, name)
-        asking.append(group)
-        if hidden:
-            beside[group.group_id] = hidden
+            refused[index] = OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
     if not asking:
-        return OffsetFetchResponse(groups=tuple(refused))
-    every = {group.group_id for group in asking if group.topics is None}
-    if not (refused or beside or every):
-        return api.handle(broker, call)
+        return OffsetFetchResponse(groups=tuple(refused.values()))
 
     def finish(found: OffsetFetchResponse) -> Message:
-        groups = (_told(asker, group, every, beside) for group in found.groups)
-        return replace(found, groups=(*groups, *refused))
+        groups = [_told(asker, *each) for each in zip(found.groups, asking, hidden, strict=True)]
+        for index, refusal in refused.items():
+            groups.insert(index, refusal)
+        return replace(found, groups=tuple(groups))
 
     return asked(broker, call, api, replace(call.body, groups=tuple(asking)), finish)
 
@@ -215,16 +215,16 @@ def _split(
 
 def _told(
     asker: Asker,
-    group: OffsetFetchResponseGroup,
-    every: set[str],
-    beside: dict[str, tuple[OffsetFetchResponseTopics, ...]],
+    found: OffsetFetchResponseGroup,
+    request: OffsetFetchRequestGroup,
+    hidden: tuple[OffsetFetchResponseTopics, ...],
 ) -> OffsetFetchResponseGroup:
-    if group.error_code:
-        return group
-    topics = group.topics
-    if group.group_id in every:
+    if found.error_code:
+        return found
+    topics = found.topics
+    if request.topics is None:
         topics = tuple(topic for topic in topics if asker.describes(topic.name))
-    return replace(group, topics=(*topics, *beside.get(group.group_id, ())))
+    return replace(found, topics=(*topics, *hidden))
 
 
 def described(asker: Asker, api: AnyApi) -> AnyApi:

@@ -121,7 +121,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The slowest member's; never negative, whatever the members said (ClassicGroup.rebalanceTimeoutMs)."""
+        """The slowest member's, at least 0 (ClassicGroup.rebalanceTimeoutMs)."""
         return max((0, *(m.rebalance_timeout_ms for m in self.members.values())))
 
     @property

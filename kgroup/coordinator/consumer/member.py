@@ -19,6 +19,8 @@ Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """Topic id → partition → assignment epoch; never changed in place, no topic without partitions."""
 
 NO_PARTITIONS: Epochs = MappingProxyType({})
+GONE_EPOCH = -1
+"""What a member says that leaves for good."""
 LEFT_EPOCH = -2
 """Of a static member that is gone for a while (CP-15)."""
 UNCHANGED_TIMEOUT = -1

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.consumer.member import LEFT_EPOCH, UNCHANGED_TIMEOUT
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.checks import is_blank
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer.member import GONE_EPOCH, LEFT_EPOCH, UNCHANGED_TIMEOUT
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 MEMBER_MAKES_ID_SINCE = 1
 
 
-def validate(step: Step, request: ConsumerGroupHeartbeatRequest) -> None:
+def validate(config: GroupConfig, request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     """Refuse what no group could accept: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, UNSUPPORTED_VERSION."""
-    if "consumer" not in step.config.rebalance_protocols:
+    if "consumer" not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
-    _ids(step, request)
+    _ids(request, version)
     _epoch(request)
     assignor = request.server_assignor
-    if assignor is not None and assignor not in step.config.consumer_assignors:
-        supported = ", ".join(step.config.consumer_assignors)
+    if assignor is not None and assignor not in config.consumer_assignors:
+        supported = ", ".join(config.consumer_assignors)
         raise Refused(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
         )
 
 
-def _ids(step: Step, request: ConsumerGroupHeartbeatRequest) -> None:
-    makes_own = step.version >= MEMBER_MAKES_ID_SINCE
-    if not request.member_id and (makes_own or request.member_epoch not in (0, LEFT_EPOCH)):
-        raise _invalid("MemberId can't be empty.")
+def _ids(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+    epoch = request.member_epoch
+    has_id = version >= MEMBER_MAKES_ID_SINCE or epoch > 0 or epoch == GONE_EPOCH
     for name, text in (
+        ("MemberId", request.member_id if has_id else None),
         ("GroupId", request.group_id),
         ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
     ):
-        if text is not None and not text.strip():
+        if is_blank(text):
             raise _invalid(f"{name} can't be empty.")
 
 

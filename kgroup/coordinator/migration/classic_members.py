@@ -12,7 +12,7 @@ from kgroup.coordinator.classic.rebalance import rebalance_timeout
 from kgroup.coordinator.consumer.advance import announce, move, refuse_if_full, take_place
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.leave import refuse_if_not_holder
-from kgroup.coordinator.consumer.member import ConsumerMember, MemberState, no_metadata
+from kgroup.coordinator.consumer.member import UNCHANGED_TIMEOUT, ConsumerMember, MemberState, no_metadata
 from kgroup.coordinator.consumer.reconcile import Owned
 from kgroup.coordinator.consumer.target import Target, stored_target, update_target
 from kgroup.coordinator.consumer.timers import renew_session
@@ -62,7 +62,9 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
     after = replace(before, metadata=_metadata(step, before, request, subscription))
     replaced = group.members.get(group.static.get(request.group_instance_id or "", ""))
-    after = _advance(step, group, replaced, before, after, _owned(step.state.image, subscription))
+    owned = _owned(step.state.image, subscription)
+    sync_ms = rebalance_timeout(request, step.version)
+    after = _advance(step, group, replaced, before, after, owned, sync_ms=sync_ms)
     return JoinGroupResponse(
         member_id=after.member_id,
         generation_id=after.epoch,
@@ -78,6 +80,8 @@ def _advance(
     before: ConsumerMember,
     after: ConsumerMember,
     owned: Owned,
+    *,
+    sync_ms: int,
 ) -> ConsumerMember:
     """Take the join in; `replaced` holds the instance id that it names, and may be the member itself."""
     news = announce(step, group, before, after)
@@ -96,7 +100,7 @@ def _advance(
     after = move(step, group, after, target, owned, subscription_changed=changed)
     renew_session(step, group.group_id, after)
     sync_timer = TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, after.member_id)
-    step.arm(sync_timer, after.metadata.rebalance_timeout_ms)
+    step.arm(sync_timer, sync_ms)
     return after
 
 
@@ -207,6 +211,10 @@ def _metadata(
     step: Step, before: ConsumerMember, request: JoinGroupRequest, subscription: Subscription
 ) -> ConsumerGroupMemberMetadataValue:
     known = before.metadata
+    rebalance_ms = rebalance_timeout(request, step.version)
+    # Kafka reads -1 as in a heartbeat here: the timeout is as it was.
+    if rebalance_ms == UNCHANGED_TIMEOUT:
+        rebalance_ms = known.rebalance_timeout_ms
     return ConsumerGroupMemberMetadataValue(
         instance_id=known.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack_id=subscription.rack or known.rack_id,
@@ -214,7 +222,7 @@ def _metadata(
         client_host=step.client_host,
         subscribed_topic_names=tuple(sorted(set(subscription.topics))),
         subscribed_topic_regex="",
-        rebalance_timeout_ms=rebalance_timeout(request, step.version),
+        rebalance_timeout_ms=rebalance_ms,
         server_assignor=known.server_assignor,
         classic_member_metadata=ClassicMemberMetadata(
             session_timeout_ms=request.session_timeout_ms,

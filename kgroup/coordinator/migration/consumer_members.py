@@ -31,7 +31,7 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
         again = said_before(step, group, request)
         if again is not None:
             return again
-    validate(step, request)
+    validate(step.config, request, step.version)
     if request.member_epoch < 0:
         return _leave(step, group, request)
     if isinstance(group, ConsumerGroup):

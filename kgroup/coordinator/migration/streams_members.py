@@ -22,7 +22,7 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
 
 def heartbeat(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
     """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or goes (below)."""
-    validate(step, request)
+    validate(step.config, request)
     group = step.state.groups.get(request.group_id)
     if isinstance(group, StreamsGroup):
         return leave(step, group, request) if request.member_epoch < 0 else stay(step, group, request)

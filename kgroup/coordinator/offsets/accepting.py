@@ -6,7 +6,7 @@ says: a `Commit` has that. The order of the checks, and what a refusal leaves, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -34,8 +34,15 @@ class Wanted(Protocol):
     def committed_metadata(self) -> str | None: ...
 
 
+class Answered(Protocol):
+    """A partition of either response."""
+
+    @property
+    def error_code(self) -> int: ...
+
+
 P = TypeVar("P", bound=Wanted)
-R = TypeVar("R")
+R = TypeVar("R", bound=Answered)
 
 
 @dataclass(slots=True)
@@ -55,6 +62,8 @@ class Commit(Generic[P, R]):
     expire_ms: int = NO_EXPIRY
     topic_ids: bool = True
     """Whether records tell the topic's id; those with a time of expiry never do, nor a leader epoch."""
+    plain: bool = True
+    """Whether every topic exists, with all its partitions, and has some: set by `carry_out`."""
 
 
 def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
@@ -64,19 +73,34 @@ def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
     partition refuses all others too (OC-21), but for metadata that is too long.
     """
     try:
-        check = commit.validate()
+        # Kafka's API layer answers for what does not exist, and does not ask the coordinator for the rest of
+        # nothing: such a commit must neither be refused by the group nor renew a session.
+        check = commit.validate() if some_exist(commit.topics) else None
         taken: list[OfTopic] = []
         results = [
             _take(step, commit, topic, partitions, check, taken) for topic, partitions in commit.topics
         ]
     except Refused as refused:
         step.drop()
-        return _refuse_all(step, commit, refused)
+        results = refuse_all(commit, refused.code)
+        if isinstance(refused, EpochRefused):
+            refused.count(step.state.counters, (p.error_code for told in results for p in told))
+        return results
     step.committed = CommittedOffsets(commit.group_id, taken)
     step.state.counters.offset_commit += len(step.committed)
     if check is not None:
         step.state.counters.commits_only_relaxed_check_accepted += len(step.committed)
     return results
+
+
+def some_exist(topics: Sequence[tuple[Topic | None, Sequence[Wanted]]]) -> bool:
+    """Whether there is anything to ask the group about."""
+    for topic, partitions in topics:
+        if topic is not None:
+            for partition in partitions:
+                if 0 <= partition.partition_index < topic.partitions:
+                    return True
+    return False
 
 
 def _take(
@@ -89,22 +113,27 @@ def _take(
 ) -> tuple[R, ...]:
     """Add what is taken of one topic, and answer each partition."""
     refused, accepted = commit.refused, commit.accepted
-    if topic is None:
+    if topic is None or not partitions:
+        commit.plain = False
         return tuple([refused(p.partition_index, commit.unknown) for p in partitions])
     results: list[R] = []
     indexes: list[int] = []
     offsets: list[StoredOffset] = []
     count, now_ms, expire_ms = topic.partitions, step.now_ms, commit.expire_ms
     lasting = expire_ms == NO_EXPIRY
+    limit = step.config.offset_metadata_max_bytes
     topic_id = topic.topic_id if lasting and commit.topic_ids else ZERO_UUID
     for partition in partitions:
         index = partition.partition_index
         if not 0 <= index < count:
+            commit.plain = False
             results.append(refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         # Judged before the epoch, so that it costs its own partition alone (Kafka's order).
-        metadata = partition.committed_metadata or ""
-        if metadata and _too_large(step, metadata):
+        said = partition.committed_metadata
+        metadata = said or ""
+        # Absent metadata is never too long; an empty text is where the limit is negative.
+        if 2 * len(metadata) > limit and said is not None and _too_large(step, metadata):
             results.append(refused(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
         if check is not None:
@@ -118,24 +147,58 @@ def _take(
     return tuple(results)
 
 
-def _refuse_all(step: Step, commit: Commit[P, R], refused: Refused) -> list[tuple[R, ...]]:
+def refuse_all(commit: Commit[P, R], code: ErrorCode) -> list[tuple[R, ...]]:
     """Refuse what exists; what does not exist stays unknown, whoever asks."""
-    codes = [
-        [_code(topic, p, commit, refused.code) for p in partitions] for topic, partitions in commit.topics
-    ]
-    if isinstance(refused, EpochRefused):
-        refused.count(step.state.counters, (code for told in codes for code in told))
+    commit.plain = False
+    absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return [
-        tuple(commit.refused(p.partition_index, code) for p, code in zip(partitions, told, strict=True))
-        for (_, partitions), told in zip(commit.topics, codes, strict=True)
+        tuple(commit.refused(p.partition_index, commit.unknown) for p in partitions)
+        if topic is None
+        else tuple(
+            commit.refused(p.partition_index, code if _exists(topic, p) else absent) for p in partitions
+        )
+        for topic, partitions in commit.topics
     ]
 
 
-def _code(topic: Topic | None, partition: P, commit: Commit[P, R], code: ErrorCode) -> ErrorCode:
-    if topic is None:
-        return commit.unknown
-    exists = 0 <= partition.partition_index < topic.partitions
-    return code if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _exists(topic: Topic | None, partition: P) -> bool:
+    return topic is not None and 0 <= partition.partition_index < topic.partitions
+
+
+def arranged(
+    commit: Commit[P, R], keys: Sequence[Hashable], results: Sequence[tuple[R, ...]]
+) -> Iterable[tuple[int, tuple[R, ...]]]:
+    """The results as Kafka orders them: the position of a topic in the request, and its partitions' answers.
+
+    What does not exist comes first, as Kafka answers it before it asks its coordinator about the rest; known
+    topics without partitions are not answered. Topics with the same of the `keys` are one then.
+    """
+    if commit.plain:
+        return enumerate(results)
+    found: list[tuple[int, list[R]]] = []
+    by_key: dict[Hashable, list[R]] = {}
+
+    def add(index: int, part: list[R]) -> None:
+        known = by_key.get(keys[index])
+        if known is None:
+            by_key[keys[index]] = part
+            found.append((index, part))
+        else:
+            known.extend(part)
+
+    rest: list[tuple[int, list[R]]] = []
+    for index, ((topic, partitions), answers) in enumerate(zip(commit.topics, results, strict=True)):
+        told = list(zip(partitions, answers, strict=True))
+        absent = [answer for partition, answer in told if not _exists(topic, partition)]
+        if absent or topic is None:
+            add(index, absent)
+        if len(absent) < len(answers):
+            rest.append((index, [answer for partition, answer in told if _exists(topic, partition)]))
+    if not found:  # then the coordinator's answer is taken as it is
+        return [(index, tuple(part)) for index, part in rest]
+    for index, part in rest:
+        add(index, part)
+    return [(index, tuple(part)) for index, part in found]
 
 
 def _too_large(step: Step, metadata: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from kgroup.coordinator.classic.states import ClassicState
@@ -10,7 +9,7 @@ from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.commit_epochs import PartitionCheck
 from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.offsets.accepting import Commit, carry_out, refuse_if_not_committer
+from kgroup.coordinator.offsets.accepting import Commit, arranged, carry_out, refuse_if_not_committer
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -18,7 +17,6 @@ from kgroup.domain import NO_EXPIRY, Topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -28,8 +26,6 @@ from kgroup.protocol.messages.offset_commit import (
 GROUP_ID_NOT_FOUND_SINCE = 9
 TOPIC_IDS_SINCE = 10
 
-Known = Sequence[tuple[Topic | None, Sequence[OffsetCommitRequestPartition]]]
-
 
 def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit what may be committed; topics and partitions that do not exist are refused one by one.
@@ -37,23 +33,22 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
     A member that may not commit has every partition that exists refused, and nothing is written.
     """
     by_id = step.version >= TOPIC_IDS_SINCE
-    known = [(_lookup(step, topic), topic.partitions) for topic in request.topics]
-    results = carry_out(
-        step,
-        Commit(
-            request.group_id,
-            known,
-            partial(_validate, step, request, known),
-            _accepted,
-            _refused,
-            ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            _expiry_ms(step.now_ms, request.retention_time_ms),
-        ),
+    topics = request.topics
+    asked = Commit(
+        request.group_id,
+        [(_lookup(step, topic), topic.partitions) for topic in topics],
+        partial(_validate, step, request),
+        _accepted,
+        _refused,
+        ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        _expiry_ms(step.now_ms, request.retention_time_ms),
     )
+    results = carry_out(step, asked)
+    keys = [topic.topic_id if by_id else topic.name for topic in topics]
     return OffsetCommitResponse(
         topics=tuple(
-            OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=result)
-            for topic, result in zip(request.topics, results, strict=True)
+            OffsetCommitResponseTopic(name=topics[at].name, topic_id=topics[at].topic_id, partitions=result)
+            for at, result in arranged(asked, keys, results)
         )
     )
 
@@ -65,12 +60,8 @@ def _lookup(step: Step, topic: OffsetCommitRequestTopic) -> Topic | None:
     return image.by_name.get(topic.name)
 
 
-def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> PartitionCheck | None:
+def _validate(step: Step, request: OffsetCommitRequest) -> PartitionCheck | None:
     """Refuse a committer the group does not accept; the check that is left is for single partitions."""
-    # Kafka's API layer answers for what does not exist, and does not ask the coordinator for the rest of
-    # nothing: such a commit must neither be refused by the group nor renew a session.
-    if not _some_exist(known):
-        return None
     group = step.state.groups.get(request.group_id)
     epoch = request.generation_id_or_member_epoch
     if group is None:
@@ -88,15 +79,6 @@ def _validate(step: Step, request: OffsetCommitRequest, known: Known) -> Partiti
     if group.state in (ClassicState.STABLE, ClassicState.PREPARING):
         renew_session(step, group, group.members[request.member_id])
     return None
-
-
-def _some_exist(known: Known) -> bool:
-    for topic, partitions in known:
-        if topic is not None:
-            for partition in partitions:
-                if 0 <= partition.partition_index < topic.partitions:
-                    return True
-    return False
 
 
 def _expiry_ms(now_ms: int, retention_ms: int) -> int:

@@ -36,7 +36,9 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
             elif forget(step, request.group_id, topic.name, index):
                 step.state.counters.offset_deletion += 1
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
-        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
+        # Kafka asks its coordinator about partitions that exist, and answers for the topics that are left.
+        if partitions or found is None:
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
     return OffsetDeleteResponse(topics=tuple(topics))
 
 

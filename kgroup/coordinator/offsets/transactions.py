@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from kgroup.coordinator.checks import refuse_if_no_group_id
 from kgroup.coordinator.commit_epochs import PartitionCheck
 from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.offsets.accepting import Commit, carry_out, refuse_if_not_committer
+from kgroup.coordinator.offsets.accepting import (
+    Commit,
+    arranged,
+    carry_out,
+    refuse_all,
+    refuse_if_not_committer,
+    some_exist,
+)
 from kgroup.coordinator.outcome import Producer
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.domain import TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -27,30 +37,59 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
 
     A member that may not commit has every partition that exists refused.
     """
-    refuse_if_no_group_id(request.group_id)
-    by_name = step.state.image.by_name
     step.producer = Producer(request.producer_id, request.producer_epoch)
-    results = carry_out(
-        step,
-        Commit(
-            request.group_id,
-            [(by_name.get(topic.name), topic.partitions) for topic in request.topics],
-            partial(_validate, step, request),
-            _accepted,
-            _refused,
-            # Kafka writes none with a transactional commit; which expires by the group's retention only.
-            topic_ids=False,
-        ),
+    asked = _asked(step.state.image, request, partial(_validate, step, request))
+    return _response(request, asked, carry_out(step, asked))
+
+
+def names_something(image: TopicImage, request: TxnOffsetCommitRequest) -> bool:
+    """Whether any partition of the request exists: else the group is not asked, nor the transaction."""
+    return some_exist(_asked(image, request).topics)
+
+
+def refuse_what_exists(
+    image: TopicImage, request: TxnOffsetCommitRequest, code: ErrorCode
+) -> TxnOffsetCommitResponse:
+    """Refuse a commit whose producer has no such transaction; what does not exist is unknown all the same."""
+    asked = _asked(image, request)
+    return _response(request, asked, refuse_all(asked, code))
+
+
+_Commit = Commit[TxnOffsetCommitRequestPartition, TxnOffsetCommitResponsePartition]
+
+
+def _asked(
+    image: TopicImage,
+    request: TxnOffsetCommitRequest,
+    validate: Callable[[], PartitionCheck | None] = lambda: None,
+) -> _Commit:
+    return Commit(
+        request.group_id,
+        [(image.by_name.get(topic.name), topic.partitions) for topic in request.topics],
+        validate,
+        _accepted,
+        _refused,
+        # Kafka writes none with a transactional commit; which expires by the group's retention only.
+        topic_ids=False,
     )
+
+
+def _response(
+    request: TxnOffsetCommitRequest,
+    asked: _Commit,
+    results: Sequence[tuple[TxnOffsetCommitResponsePartition, ...]],
+) -> TxnOffsetCommitResponse:
+    names = [topic.name for topic in request.topics]
     return TxnOffsetCommitResponse(
         topics=tuple(
-            TxnOffsetCommitResponseTopic(name=topic.name, partitions=result)
-            for topic, result in zip(request.topics, results, strict=True)
+            TxnOffsetCommitResponseTopic(name=names[at], partitions=result)
+            for at, result in arranged(asked, names, results)
         )
     )
 
 
 def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | None:
+    refuse_if_no_group_id(request.group_id)
     group = step.state.groups.get(request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
     if group is None:

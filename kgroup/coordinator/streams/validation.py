@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.checks import is_blank
+from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
@@ -10,9 +11,9 @@ LEFT_FOR_A_WHILE = -2
 """What a static member would say; Kafka 4.3.1 has none in streams groups."""
 
 
-def validate(step: Step, request: StreamsGroupHeartbeatRequest) -> None:
+def validate(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None:
     """Refuse what no group could accept, in Kafka's order: what it cannot do yet before what nobody may."""
-    if "streams" not in step.config.rebalance_protocols:
+    if "streams" not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
     _supported(request)
     for name, text in (
@@ -20,7 +21,7 @@ def validate(step: Step, request: StreamsGroupHeartbeatRequest) -> None:
         ("GroupId", request.group_id),
         ("RackId", request.rack_id),
     ):
-        if text is not None and not text.strip():
+        if is_blank(text):
             raise _invalid(f"{name} can't be empty.")
     _epoch(request)
     kinds = (request.active_tasks, request.standby_tasks, request.warmup_tasks)

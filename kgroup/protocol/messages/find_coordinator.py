@@ -38,7 +38,7 @@ class Coordinator(Struct):
     host: String = ""
     port: Int32 = 0
     error_code: Int16 = 0
-    error_message: String | None = None
+    error_message: String | None = ""
 
 
 @message

@@ -133,7 +133,7 @@ def test_what_both_checks_refuse_is_counted_and_a_commit_refused_for_one_partiti
     at_epoch(world, 3)
     member = world.group.members["m"]
     member.current.assigned[T][1] = 3
-    assert world.commit("m", 2, 0, 1, 7) == [E.STALE_MEMBER_EPOCH] * 2 + [E.UNKNOWN_TOPIC_OR_PARTITION]
+    assert world.commit("m", 2, 0, 1, 7) == [E.UNKNOWN_TOPIC_OR_PARTITION, *[E.STALE_MEMBER_EPOCH] * 2]
     assert counted(world) == (0, 2)
     assert world.commit_in_transaction("m", 2, 0, 1) == [E.ILLEGAL_GENERATION] * 2
     assert counted(world) == (0, 4)
