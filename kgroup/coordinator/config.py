@@ -1,148 +1,189 @@
-"""The coordinator's settings, under Kafka's names, with Kafka's defaults and ranges."""
+"""The coordinator's settings, under Kafka's names, with Kafka's defaults, bounds and cross-checks.
+
+The source is GroupCoordinatorConfig of Kafka 4.3.1; the differential asks it about every setting here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgroup.errors import ConfigError
 
-INT32_MAX = 2**31 - 1
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT64_MAX = 2**63 - 1
+_BLANK = "".join(map(chr, range(0x21)))
+_WHOLE = re.compile(r"[+-]?\d+")
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_ASSIGNORS = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+_PROTOCOLS = ("classic", "consumer", "share", "streams")
+_BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
 
 
-def _setting(name: str, default: Any, least: int = 1, parse: Callable[[str], Any] = int) -> Any:
-    return field(default=default, metadata={"name": name, "least": least, "parse": parse})
+class _Setting(NamedTuple):
+    name: str
+    read: Callable[[str], Any]
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def _number(name: str, default: int, least: int = 1, most: int = INT32_MAX) -> Any:
+    return _other(name, default, lambda text: whole_number(text, least, most))
 
 
-def _lower(text: str) -> str:
-    return text.strip().lower()
+def _other(name: str, default: Any, read: Callable[[str], Any]) -> Any:
+    return field(default=default, metadata={"setting": _Setting(name, read)})
+
+
+def whole_number(text: str, least: int, most: int) -> int:
+    """Return the number as Java reads it: a sign, digits, blanks around; ValueError says what is wrong."""
+    digits = text.strip(_BLANK)
+    if not _WHOLE.fullmatch(digits) or len(digits) > 4000:
+        raise ValueError(f"must be a whole number from {least} to {most}")
+    value = int(digits)
+    if value < least:
+        raise ValueError(f"must be at least {least}")
+    if value > most:
+        raise ValueError(f"must be at most {most}")
+    return value
+
+
+def _list(text: str) -> tuple[str, ...]:
+    """Each item once, in order; no item may be empty."""
+    items = _COMMA.split(text.strip(_BLANK))
+    if not all(items):
+        raise ValueError("must name at least one, with a comma between each")
+    return tuple(dict.fromkeys(items))
+
+
+def _assignors(text: str) -> tuple[str, ...]:
+    names = [_ASSIGNORS.get(name, name) for name in _list(text)]
+    for name in names:
+        if name not in _ASSIGNORS.values():
+            raise ValueError(f"names {name!r}; use uniform, range or Kafka's class names of these")
+    if len(set(names)) < len(names):
+        raise ValueError("names an assignor twice, by its short name and by its class")
+    return tuple(names)
+
+
+def _protocols(text: str) -> tuple[str, ...]:
+    names = _list(text)
+    for name in names:
+        if name not in _PROTOCOLS:
+            raise ValueError(f"names {name!r}; use {', '.join(_PROTOCOLS)}")
+    if "classic" not in names:
+        raise ValueError("must name classic, which cannot be disabled")
+    return names
+
+
+def _policy(text: str) -> str:
+    policy = text.strip(_BLANK).lower()
+    if policy not in _POLICIES:
+        raise ValueError(f"must be one of {', '.join(_POLICIES)}")
+    return policy
 
 
 def _flag(text: str) -> bool:
-    if text.strip().lower() not in ("true", "false"):
-        raise ValueError(text)
-    return text.strip().lower() == "true"
+    flag = text.strip(_BLANK).lower()
+    if flag not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return flag == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     """Settings of all groups of a broker; times in ms unless the name says otherwise."""
 
-    min_session_timeout_ms: int = _setting("group.min.session.timeout.ms", 6000)
-    max_session_timeout_ms: int = _setting("group.max.session.timeout.ms", 1_800_000)
-    initial_rebalance_delay_ms: int = _setting("group.initial.rebalance.delay.ms", 3000, 0)
-    max_size: int = _setting("group.max.size", INT32_MAX)
+    min_session_timeout_ms: int = _number("group.min.session.timeout.ms", 6000, INT32_MIN)
+    max_session_timeout_ms: int = _number("group.max.session.timeout.ms", 1_800_000, INT32_MIN)
+    initial_rebalance_delay_ms: int = _number("group.initial.rebalance.delay.ms", 3000, INT32_MIN)
+    max_size: int = _number("group.max.size", INT32_MAX)
     new_member_timeout_ms: int = 300_000  # a constant of Kafka's, and no setting
-    offset_metadata_max_bytes: int = _setting("offset.metadata.max.bytes", 4096, 0)
-    offsets_retention_minutes: int = _setting("offsets.retention.minutes", 10080)
-    retention_check_interval_ms: int = _setting("offsets.retention.check.interval.ms", 600_000)
-    rebalance_protocols: tuple[str, ...] = _setting(
-        "group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"), parse=_names
+    offset_metadata_max_bytes: int = _number("offset.metadata.max.bytes", 4096, INT32_MIN)
+    offsets_retention_minutes: int = _number("offsets.retention.minutes", 10080)
+    retention_check_interval_ms: int = _number("offsets.retention.check.interval.ms", 600_000, 1, INT64_MAX)
+    rebalance_protocols: tuple[str, ...] = _other(
+        "group.coordinator.rebalance.protocols", ("classic", "consumer", "streams"), _protocols
     )
-    consumer_session_timeout_ms: int = _setting("group.consumer.session.timeout.ms", 45_000)
-    consumer_min_session_timeout_ms: int = _setting("group.consumer.min.session.timeout.ms", 45_000)
-    consumer_max_session_timeout_ms: int = _setting("group.consumer.max.session.timeout.ms", 60_000)
-    consumer_heartbeat_interval_ms: int = _setting("group.consumer.heartbeat.interval.ms", 5000)
-    consumer_min_heartbeat_interval_ms: int = _setting("group.consumer.min.heartbeat.interval.ms", 5000)
-    consumer_max_heartbeat_interval_ms: int = _setting("group.consumer.max.heartbeat.interval.ms", 15_000)
-    consumer_max_size: int = _setting("group.consumer.max.size", INT32_MAX)
-    consumer_assignors: tuple[str, ...] = _setting(
-        "group.consumer.assignors", ("uniform", "range"), parse=_names
-    )
-    migration_policy: str = _setting("group.consumer.migration.policy", "bidirectional", parse=_lower)
-    assignment_interval_ms: int = _setting("group.consumer.assignment.interval.ms", 1000, 0)
-    min_assignment_interval_ms: int = _setting("group.consumer.min.assignment.interval.ms", 0, 0)
-    max_assignment_interval_ms: int = _setting("group.consumer.max.assignment.interval.ms", 15_000, 0)
-    regex_refresh_interval_ms: int = _setting("group.consumer.regex.refresh.interval.ms", 600_000, 10_000)
-    streams_session_timeout_ms: int = _setting("group.streams.session.timeout.ms", 45_000)
-    streams_min_session_timeout_ms: int = _setting("group.streams.min.session.timeout.ms", 45_000)
-    streams_max_session_timeout_ms: int = _setting("group.streams.max.session.timeout.ms", 60_000)
-    streams_heartbeat_interval_ms: int = _setting("group.streams.heartbeat.interval.ms", 5000)
-    streams_min_heartbeat_interval_ms: int = _setting("group.streams.min.heartbeat.interval.ms", 5000)
-    streams_max_heartbeat_interval_ms: int = _setting("group.streams.max.heartbeat.interval.ms", 15_000)
-    streams_max_size: int = _setting("group.streams.max.size", INT32_MAX)
-    streams_standby_replicas: int = _setting("group.streams.num.standby.replicas", 0, 0)
-    streams_max_standby_replicas: int = _setting("group.streams.max.standby.replicas", 2, 0)
-    streams_initial_delay_ms: int = _setting("group.streams.initial.rebalance.delay.ms", 3000, 0)
-    streams_assignment_interval_ms: int = _setting("group.streams.assignment.interval.ms", 1000, 0)
-    streams_min_assignment_interval_ms: int = _setting("group.streams.min.assignment.interval.ms", 0, 0)
-    streams_max_assignment_interval_ms: int = _setting("group.streams.max.assignment.interval.ms", 15_000, 0)
-    client_assignors: bool = _setting("kgroup.client.assignors.enable", False, parse=_flag)
+    consumer_session_timeout_ms: int = _number("group.consumer.session.timeout.ms", 45_000)
+    consumer_min_session_timeout_ms: int = _number("group.consumer.min.session.timeout.ms", 45_000)
+    consumer_max_session_timeout_ms: int = _number("group.consumer.max.session.timeout.ms", 60_000)
+    consumer_heartbeat_interval_ms: int = _number("group.consumer.heartbeat.interval.ms", 5000)
+    consumer_min_heartbeat_interval_ms: int = _number("group.consumer.min.heartbeat.interval.ms", 5000)
+    consumer_max_heartbeat_interval_ms: int = _number("group.consumer.max.heartbeat.interval.ms", 15_000)
+    consumer_max_size: int = _number("group.consumer.max.size", INT32_MAX)
+    consumer_assignors: tuple[str, ...] = _other("group.consumer.assignors", ("uniform", "range"), _assignors)
+    migration_policy: str = _other("group.consumer.migration.policy", "bidirectional", _policy)
+    assignment_interval_ms: int = _number("group.consumer.assignment.interval.ms", 1000, 0)
+    min_assignment_interval_ms: int = _number("group.consumer.min.assignment.interval.ms", 0, 0)
+    max_assignment_interval_ms: int = _number("group.consumer.max.assignment.interval.ms", 15_000, 0)
+    regex_refresh_interval_ms: int = _number("group.consumer.regex.refresh.interval.ms", 600_000, 10_000)
+    streams_session_timeout_ms: int = _number("group.streams.session.timeout.ms", 45_000)
+    streams_min_session_timeout_ms: int = _number("group.streams.min.session.timeout.ms", 45_000)
+    streams_max_session_timeout_ms: int = _number("group.streams.max.session.timeout.ms", 60_000)
+    streams_heartbeat_interval_ms: int = _number("group.streams.heartbeat.interval.ms", 5000)
+    streams_min_heartbeat_interval_ms: int = _number("group.streams.min.heartbeat.interval.ms", 5000)
+    streams_max_heartbeat_interval_ms: int = _number("group.streams.max.heartbeat.interval.ms", 15_000)
+    streams_max_size: int = _number("group.streams.max.size", INT32_MAX)
+    streams_standby_replicas: int = _number("group.streams.num.standby.replicas", 0, 0)
+    streams_max_standby_replicas: int = _number("group.streams.max.standby.replicas", 2, 0)
+    streams_initial_delay_ms: int = _number("group.streams.initial.rebalance.delay.ms", 3000, 0)
+    streams_assignment_interval_ms: int = _number("group.streams.assignment.interval.ms", 1000, 0)
+    streams_min_assignment_interval_ms: int = _number("group.streams.min.assignment.interval.ms", 0, 0)
+    streams_max_assignment_interval_ms: int = _number("group.streams.max.assignment.interval.ms", 15_000, 0)
+    client_assignors: bool = _other("kgroup.client.assignors.enable", False, _flag)
 
     @classmethod
     def names(cls) -> dict[str, str]:
         """Setting name to field name, for every setting that can be given."""
-        return {f.metadata["name"]: f.name for f in fields(cls) if f.metadata}
+        return {f.metadata["setting"].name: f.name for f in fields(cls) if f.metadata}
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> GroupConfig:
-        """Settings from Kafka's names; raises ConfigError for unknown names and values out of range."""
-        by_name = {f.metadata["name"]: f for f in fields(cls) if f.metadata}
+        """Settings from Kafka's names, checked alone and against each other; raises ConfigError."""
+        known = {f.name: f.metadata["setting"] for f in fields(cls) if f.metadata}
         given: dict[str, Any] = {}
         for name, text in settings.items():
-            known = by_name.get(name)
-            if known is None:
-                raise ConfigError(f"no such setting: {name}", _near(name, list(by_name)))
-            given[known.name] = _parsed(name, text, known.metadata)
+            attribute = cls.attribute(name)
+            try:
+                given[attribute] = known[attribute].read(text)
+            except ValueError as wrong:
+                raise ConfigError(f"{name}={text[:200]} {wrong}") from None
         config = cls(**given)
         config._check()
         return config
+
+    @classmethod
+    def attribute(cls, name: str) -> str:
+        """The field of a setting; ConfigError, with names that are near, where there is none."""
+        names = cls.names()
+        if name not in names:
+            raise ConfigError(f"no such setting: {name}", _near(name, list(names)))
+        return names[name]
 
     def as_settings(self) -> dict[str, str]:
         """Every setting under Kafka's name, as text."""
         return {name: _text(getattr(self, attribute)) for name, attribute in self.names().items()}
 
     def _check(self) -> None:
-        bounds = (
-            (
-                "group.consumer.session.timeout.ms",
-                self.consumer_min_session_timeout_ms,
-                self.consumer_session_timeout_ms,
-                self.consumer_max_session_timeout_ms,
-            ),
-            (
-                "group.consumer.heartbeat.interval.ms",
-                self.consumer_min_heartbeat_interval_ms,
-                self.consumer_heartbeat_interval_ms,
-                self.consumer_max_heartbeat_interval_ms,
-            ),
-            (
-                "group.consumer.assignment.interval.ms",
-                self.min_assignment_interval_ms,
-                self.assignment_interval_ms,
-                self.max_assignment_interval_ms,
-            ),
-        )
-        for name, low, value, high in bounds:
-            if not low <= value <= high:
-                raise ConfigError(f"{name}={value} is outside its bounds {low} to {high}")
-        if self.consumer_heartbeat_interval_ms >= self.consumer_session_timeout_ms:
-            raise ConfigError(
-                f"group.consumer.heartbeat.interval.ms={self.consumer_heartbeat_interval_ms} must be less "
-                f"than group.consumer.session.timeout.ms={self.consumer_session_timeout_ms}"
-            )
-        if self.migration_policy not in ("bidirectional", "upgrade", "downgrade", "disabled"):
-            raise ConfigError(
-                f"group.consumer.migration.policy={self.migration_policy} is no policy",
-                "use bidirectional, upgrade, downgrade or disabled",
-            )
-        if not self.consumer_assignors or len(set(self.consumer_assignors)) != len(self.consumer_assignors):
-            raise ConfigError("group.consumer.assignors must name at least one assignor, each once")
-
-
-def _parsed(name: str, text: str, metadata: Mapping[str, Any]) -> Any:
-    try:
-        value = metadata["parse"](text)
-    except ValueError:
-        raise ConfigError(f"{name}={text} cannot be read as a value of that setting") from None
-    if isinstance(value, int) and not isinstance(value, bool) and value < metadata["least"]:
-        raise ConfigError(f"{name}={text} is below the least value {metadata['least']}")
-    return value
+        value = {name: getattr(self, attribute) for name, attribute in self.names().items()}
+        ordered: list[tuple[str, str]] = []
+        for group in ("group.consumer.", "group.streams."):
+            for what in _BOUNDED:
+                low, own, high = f"{group}min.{what}", f"{group}{what}", f"{group}max.{what}"
+                ordered += [(low, high), (low, own), (own, high)]
+        ordered.append(("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"))
+        for low, high in ordered:
+            if value[low] > value[high]:
+                raise ConfigError(f"{high}={value[high]} must be at least {low}={value[low]}")
+        for group in ("group.consumer.", "group.streams."):
+            beats, silence = f"{group}heartbeat.interval.ms", f"{group}session.timeout.ms"
+            if value[beats] >= value[silence]:
+                raise ConfigError(f"{beats}={value[beats]} must be less than {silence}={value[silence]}")
 
 
 def _text(value: object) -> str:

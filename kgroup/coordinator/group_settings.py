@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kgroup.coordinator import roster
-from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.config import INT32_MAX, GroupConfig, whole_number
 from kgroup.coordinator.state import State
 from kgroup.errors import ErrorCode, Refused
 
@@ -17,7 +17,6 @@ STREAMS_HEARTBEAT_INTERVAL = "streams.heartbeat.interval.ms"
 STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
 STREAMS_STANDBYS = "streams.num.standby.replicas"
 STREAMS_INITIAL_DELAY = "streams.initial.rebalance.delay.ms"
-INT32_MAX = 2**31 - 1
 
 
 class Bounds(NamedTuple):
@@ -77,14 +76,9 @@ def check(config: GroupConfig, settings: dict[str, str]) -> None:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
         _, least, most = known[name]
         try:
-            value = int(text)
-        except ValueError:
-            unit = "a number of ms" if name.endswith(".ms") else "a number"
-            raise Refused(ErrorCode.INVALID_CONFIG, f"{name} must be {unit}, not {text!r}") from None
-        if not least <= value <= most:
-            raise Refused(
-                ErrorCode.INVALID_CONFIG, f"{name} must be from {least} to {most} on this broker, not {value}"
-            )
+            whole_number(text, least, most)
+        except ValueError as wrong:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"{name}={text[:200]} {wrong} on this broker") from None
     for beats, silence in (
         (HEARTBEAT_INTERVAL, SESSION_TIMEOUT),
         (STREAMS_HEARTBEAT_INTERVAL, STREAMS_SESSION_TIMEOUT),

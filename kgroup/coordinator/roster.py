@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from kgroup.coordinator.config import INT32_MAX, whole_number
 from kgroup.errors import ErrorCode, Refused
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ TARGET_SIZE = "kgroup.target.group.size"
 _LEAST = {WAIT: 0, TARGET_SIZE: 1}
 LISTS = frozenset({REGISTERED})
 SETTINGS = (REGISTERED, WAIT, TARGET_SIZE)
-INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,6 @@ def check(name: str, text: str) -> None:
     if name in LISTS:
         return
     try:
-        value = int(text)
-    except ValueError:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"{name} must be a number, not {text!r}") from None
-    if not _LEAST[name] <= value <= INT32_MAX:
-        raise Refused(
-            ErrorCode.INVALID_CONFIG, f"{name} must be from {_LEAST[name]} to {INT32_MAX}, not {value}"
-        )
+        whole_number(text, _LEAST[name], INT32_MAX)
+    except ValueError as wrong:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"{name}={text[:200]} {wrong}") from None

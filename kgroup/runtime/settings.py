@@ -77,7 +77,7 @@ class BrokerSettings:
     num_partitions: int = _number("num.partitions", 1, low=1)
     default_replication_factor: int = _number("default.replication.factor", 1, low=1)
     offsets_partitions: int = _number("offsets.topic.num.partitions", 50, low=1, high=10_000)
-    offsets_replication_factor: int = _number("offsets.topic.replication.factor", 1, low=1)
+    offsets_replication_factor: int = _number("offsets.topic.replication.factor", 1, low=1, high=32_767)
     offsets_segment_bytes: int = _number("offsets.topic.segment.bytes", 16 << 20, low=1)
     transaction_partitions: int = _number("transaction.state.log.num.partitions", 50, low=1, high=10_000)
     transaction_replication_factor: int = _number("transaction.state.log.replication.factor", 1, low=1)

@@ -1,4 +1,4 @@
-"""Kafka's own coordinator in a JVM that plays one program after the other."""
+"""Kafka's own classes in a JVM: its coordinator, its task assignor, its checks of settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any, Self
 
 from tests.interop import toolchain
 
@@ -14,24 +14,44 @@ HERE = Path(__file__).resolve().parent
 JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
 
 
-class Kafka:
-    """The running JVM; to be used in a `with`."""
+class Jvm:
+    """A running program of the Java project that answers lines with lines; to be used in a `with`."""
 
-    def __init__(self) -> None:
-        command = [
-            "java",
-            *JVM,
-            "-cp",
-            toolchain.java_project(HERE / "java"),
-            "kgroup.differential.Differential",
-        ]
+    def __init__(self, program: str) -> None:
+        path = toolchain.java_project(HERE / "java")
+        command = ["java", *JVM, "-cp", path, f"kgroup.differential.{program}"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def __enter__(self) -> Kafka:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.communicate(timeout=30)
+
+    def ask(self, what: dict[str, Any]) -> dict[str, Any]:
+        """The JVM's answer, which is one line."""
+        self._send(what)
+        answer: dict[str, Any] = json.loads(self._line(what))
+        return answer
+
+    def _send(self, what: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(what).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _line(self, what: dict[str, Any]) -> bytes:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the JVM ended at {json.dumps(what)[:300]}")
+        return line
+
+
+class Kafka(Jvm):
+    """Kafka's coordinator, which plays programs."""
+
+    def __init__(self) -> None:
+        super().__init__("Differential")
 
     def invent(self, seed: int, length: int, *, streams: bool = False) -> bytes:
         """A made-up program and its trace, one JSON object a line; with streams groups if asked to."""
@@ -42,18 +62,8 @@ class Kafka:
         return self._ask({"program": program})
 
     def _ask(self, what: dict[str, Any]) -> bytes:
-        self._stdin.write(json.dumps(what).encode() + b"\n")
-        self._stdin.flush()
+        self._send(what)
         lines = []
-        stdout = self._process.stdout
-        assert stdout is not None
-        while (line := stdout.readline()) != b"\n":
-            if not line:
-                raise RuntimeError(f"the JVM ended while it played {json.dumps(what)[:200]}")
+        while (line := self._line(what)) != b"\n":
             lines.append(line)
         return b"".join(lines)
-
-    @property
-    def _stdin(self) -> IO[bytes]:
-        assert self._process.stdin is not None
-        return self._process.stdin

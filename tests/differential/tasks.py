@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from base64 import urlsafe_b64encode
@@ -17,16 +16,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import Pool
 from random import Random
-from types import TracebackType
 from typing import Any
 from uuid import UUID
 
 from kgroup.coordinator.tasks.java_order import hash_map_order
 from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind, assign
 from kgroup.coordinator.tasks.values import Tasks, TaskSet
-from tests.interop import toolchain
 
-from .kafka import HERE, JVM
+from .kafka import Jvm
 
 MOST_ALIKE = 5
 SHARE = 500
@@ -34,33 +31,6 @@ SHARE = 500
 ROLES = ("active", "standby", "warmup")
 Told = dict[str, Any]
 """A group as the JVM is asked, or tasks by member as it answers."""
-
-
-class KafkasAssignor:
-    """The running JVM; to be used in a `with`."""
-
-    def __init__(self) -> None:
-        path = toolchain.java_project(HERE / "java")
-        command = ["java", *JVM, "-cp", path, "kgroup.differential.TaskAssignments"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def __enter__(self) -> KafkasAssignor:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._process.communicate(timeout=30)
-
-    def assign(self, group: Told) -> Told:
-        """Tasks by member, or why there are none (`error`)."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        stdin.write(json.dumps(group) + "\n")
-        stdin.flush()
-        line = stdout.readline()
-        if not line:
-            raise RuntimeError(f"the JVM ended at {json.dumps(group)[:300]}")
-        answer: Told = json.loads(line)
-        return answer
 
 
 def ours(group: Told) -> Told:
@@ -190,13 +160,13 @@ class Case:
     difference: str | None = None
 
 
-def play(kafka: KafkasAssignor, seed: int, rounds: int) -> Case:
+def play(kafka: Jvm, seed: int, rounds: int) -> Case:
     """One group on both; it ends at the first difference."""
     group, before = MadeUp.of(seed), {}
     tasks = moved = 0
     for number in range(rounds):
         asked = group.asked(before)
-        theirs, mine = kafka.assign(asked), ours(asked)
+        theirs, mine = kafka.ask(asked), ours(asked)
         if theirs != mine:
             return Case(seed, number, tasks, moved, f"{json.dumps(asked)}\n  Kafka {theirs}\n  ours  {mine}")
         now = _places(theirs)
@@ -220,7 +190,7 @@ def _places(told: Told) -> set[tuple[str, str, str, int]]:
 
 def cases(seeds: range, rounds: int) -> list[Case]:
     """The cases of these seeds, in order."""
-    with KafkasAssignor() as kafka:
+    with Jvm("TaskAssignments") as kafka:
         return [play(kafka, seed, rounds) for seed in seeds]
 
 

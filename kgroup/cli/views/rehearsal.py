@@ -62,7 +62,7 @@ def _setting(text: str) -> tuple[str, str]:
         raise ConfigError(
             f"--set {text!r} is not KEY=VALUE", "as in group.consumer.migration.policy=disabled"
         )
-    GroupConfig.of({name: value})  # a misspelt name must not look like a setting tried
+    GroupConfig.attribute(name)  # a misspelt name must not look like a setting tried
     return name, value
 
 

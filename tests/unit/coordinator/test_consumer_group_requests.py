@@ -6,6 +6,7 @@ import pytest
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.errors import ConfigError
 from kgroup.errors import ErrorCode as E
 from kgroup.protocol import group_records as r
 from kgroup.protocol.messages.consumer_group_describe import (
@@ -113,3 +114,30 @@ def test_settings_have_kafkas_names_and_defaults() -> None:
     told = GroupConfig().as_settings()
     assert {name: told[name] for name in SHIPPED} == SHIPPED
     assert GroupConfig.of(SHIPPED) == GroupConfig()
+
+
+def test_assignors_may_be_given_by_kafkas_class_names() -> None:
+    classes = "org.apache.kafka.coordinator.group.assignor."
+    given = {"group.consumer.assignors": f"{classes}RangeAssignor, {classes}UniformAssignor"}
+    assert GroupConfig.of(given).consumer_assignors == ("range", "uniform")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "bound"),
+    [
+        ("group.consumer.assignors", "com.example.Own", "use uniform, range"),
+        ("group.streams.session.timeout.ms", "44999", "at least group.streams.min.session.timeout.ms=45000"),
+        ("group.streams.session.timeout.ms", "60001", "group.streams.max.session.timeout.ms=60000 must be"),
+        ("group.streams.heartbeat.interval.ms", "15001", "group.streams.max.heartbeat.interval.ms=15000"),
+        ("group.streams.num.standby.replicas", "3", "group.streams.max.standby.replicas=2"),
+        ("group.streams.min.assignment.interval.ms", "15001", "must be at least"),
+        ("group.max.size", "0", "must be at least 1"),
+        ("group.max.size", "1_0", "must be a whole number"),
+        ("offsets.retention.minutes", "2147483648", "must be at most 2147483647"),
+    ],
+)
+def test_a_setting_kafka_refuses_is_refused_with_its_bound(name: str, value: str, bound: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        GroupConfig.of({name: value})
+    assert name in str(refused.value)
+    assert bound in str(refused.value)

@@ -1,0 +1,114 @@
+"""Made-up settings of brokers and groups for Kafka's own checks and ours.
+
+Each case sets a few settings: the bounds of their types, their defaults and what lies just outside, numbers
+that only one of two languages reads, and values of the settings they are compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from kgroup.coordinator import group_settings
+from kgroup.coordinator.config import GroupConfig
+from kgroup.errors import ConfigError, Refused
+
+Settings = dict[str, str]
+ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+NUMBERS = (*"0 1 -1 2 3 99 1000 9999 10000 44999 45000 60000 60001 70000".split(),)
+BOUNDS = tuple(str(way * 2**bits - less) for way in (1, -1) for bits in (31, 63) for less in (0, 1))
+WRITTEN = (*" 5000 |+5000|05000|5_000|5e3|5.0|0x10|| |５０００|\u00a05000".split("|"), "1" * 5000)
+LISTS = (
+    "uniform",
+    "range",
+    "uniform,range",
+    " range , uniform ",
+    "uniform,uniform",
+    "uniform,,range",
+    ",",
+    "",
+    "Uniform",
+    "sticky",
+    ASSIGNORS + "UniformAssignor",
+    f"{ASSIGNORS}RangeAssignor,uniform",
+    f"{ASSIGNORS}UniformAssignor,uniform",
+    f"{ASSIGNORS}SimpleAssignor",
+    "java.lang.String",
+    "com.example.None",
+    "classic",
+    "classic,consumer",
+    "consumer",
+    "classic,classic,streams",
+    "classic,share",
+    "Classic",
+    "classic,unknown",
+)
+WORDS = ("bidirectional", "BiDirectional", " upgrade", "downgrade", "disabled", "none", "true", "false")
+ELSEWHERE = frozenset(
+    {
+        "group.coordinator.append.linger.ms",
+        "group.coordinator.background.threads",
+        "group.coordinator.cached.buffer.max.bytes",
+        "group.coordinator.threads",
+        "offsets.commit.timeout.ms",
+        "offsets.load.buffer.size",
+        "offsets.topic.compression.codec",
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        "offsets.topic.segment.bytes",
+    }
+)
+"""Kafka's settings that the coordinator has not: of threads and buffers, and of the topic its log is."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Settings of a broker, and those of a group (None: none are altered)."""
+
+    broker: Settings
+    group: Settings | None
+
+    @classmethod
+    def of(cls, seed: int, group_names: list[str]) -> Case:
+        dice = Random(seed)
+        defaults = GroupConfig().as_settings()
+        broker_names = [name for name in defaults if not name.startswith("kgroup.")]
+        alike = dice.choice(("consumer", "streams", ""))
+        near = [name for name in broker_names if alike in name]
+        chosen = dice.sample(near, dice.choice((0, 1, 1, 2, 3)))
+        chosen += dice.sample(broker_names, dice.choice((0, 1)))
+        group = None
+        if dice.random() < 0.5:
+            near = [name for name in group_names if name.startswith(alike)] or group_names
+            names = dice.sample(near, min(len(near), dice.choice((0, 1, 1, 2, 3))))
+            group = {name: _value(dice, defaults, f"group.{name}") for name in names}
+        return cls({name: _value(dice, defaults, name) for name in chosen}, group)
+
+    def refused_by_us(self) -> str | None:
+        """Why our checks refuse it."""
+        try:
+            config = GroupConfig.of(self.broker)
+        except ConfigError as refused:
+            return str(refused)
+        try:
+            group_settings.check(config, self.group or {})
+        except Refused as refused:
+            return str(refused.message)
+        return None
+
+    def asked(self) -> dict[str, Settings]:
+        """The case as the JVM is asked."""
+        return {"broker": self.broker} | ({} if self.group is None else {"group": self.group})
+
+
+def _value(dice: Random, defaults: Mapping[str, str], name: str) -> str:
+    default = defaults.get(name, "0")
+    if dice.random() < 0.07:
+        return dice.choice(LISTS + WORDS)
+    if not default.lstrip("-").isdecimal():
+        return dice.choice(LISTS if "assignors" in name or "protocols" in name else WORDS)
+    roll = dice.random()
+    if roll < 0.45:
+        return str(int(default) + dice.choice((-1, 0, 0, 1)))
+    return dice.choice(NUMBERS if roll < 0.8 else BOUNDS if roll < 0.9 else WRITTEN)

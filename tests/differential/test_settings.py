@@ -1,0 +1,46 @@
+"""Kafka and ours know the same settings of groups, with the same defaults, and refuse the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.group_settings import bounds
+
+from .kafka import Jvm
+from .settings import ELSEWHERE, Case
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.xdist_group("differential")]
+CASES = range(1, 20_001)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Jvm]:
+    with Jvm("Settings") as running:
+        yield running
+
+
+def test_settings_and_their_defaults_are_kafkas(judge: Jvm) -> None:
+    """Settings of share groups aside, every one of Kafka's is here or named as one that is not."""
+    told = judge.ask({})
+    theirs = {name: value for name, value in told["broker"].items() if not name.startswith("group.share.")}
+    ours = {n: v for n, v in GroupConfig().as_settings().items() if not n.startswith("kgroup.")}
+    assert theirs.keys() == ours.keys() | ELSEWHERE
+    assert ours == {name: theirs[name] for name in ours}
+    of_groups = {name: value for name, value in told["group"].items() if not name.startswith("share.")}
+    assert {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()} == of_groups
+
+
+def test_settings_are_refused_where_kafka_refuses_them(judge: Jvm) -> None:
+    names = list(bounds(GroupConfig()))
+    differ, refused = [], 0
+    for seed in CASES:
+        case = Case.of(seed, names)
+        theirs, ours = judge.ask(case.asked()).get("refused"), case.refused_by_us()
+        refused += theirs is not None
+        if (theirs is None) != (ours is None):
+            differ.append((case, f"Kafka: {theirs}", f"ours: {ours}"))
+    assert differ[:5] == [], f"{len(differ)} of {len(CASES)} differ"
+    assert len(CASES) // 4 < refused < len(CASES) * 3 // 4
