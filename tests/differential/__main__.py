@@ -32,25 +32,28 @@ def main() -> int:
     began = time.monotonic()
     allowed: Counter[str] = Counter()
     failures: dict[str, list[Verdict]] = {}
-    operations = ended = 0
+    operations = restarts = 0
+    ended: Counter[str] = Counter()
     with Kafka() as kafka:
         seeds = range(given.first, given.first + given.seeds)
         for verdict in verdicts(kafka, seeds, given.length, given.jobs, streams=given.streams):
             operations += verdict.operations
-            ended += verdict.ended_early is not None
+            restarts += verdict.restarts
+            ended.update([verdict.ended_early] if verdict.ended_early else ())
             allowed.update(verdict.allowed)
             if verdict.differences:
                 failures.setdefault(verdict.signature, []).append(verdict)
         for name, count in allowed.most_common():
             print(f"allowed {count:7} {name}")
+        for name, count in ended.most_common():
+            print(f"ended at {count:6} {name}")
         found = sorted(failures.items(), key=lambda item: -len(item[1]))
         for _, cases in found[: given.show]:
             report(kafka, cases, given.shrink)
     bad = sum(map(len, failures.values()))
-    print(
-        f"\n{given.seeds} programs, {operations} operations, {ended} ended at an allowed difference, "
-        f"{bad} differ in {len(failures)} ways; {time.monotonic() - began:.0f} s"
-    )
+    print(f"\n{given.seeds} programs, {operations} operations in {time.monotonic() - began:.0f} s")
+    print(f"{restarts} restarts and {ended.total()} ends at an allowed difference")
+    print(f"{bad} differ in {len(failures)} ways")
     return 1 if bad else 0
 
 
@@ -82,12 +85,21 @@ def verdicts(
     kafka: Kafka, seeds: range, length: int, jobs: int, *, streams: bool = False
 ) -> Iterator[Verdict]:
     """The verdict on each seed's program; the JVM plays ahead of the processes that judge."""
-    if jobs == 0:
-        yield from (judge(kafka.invent(seed, length, streams=streams)) for seed in seeds)
-        return
-    with Pool(jobs) as pool:
-        played = (kafka.invent(seed, length, streams=streams) for seed in seeds)
-        yield from pool.imap_unordered(judge, played, chunksize=1)
+    played = (kafka.invent(seed, length, streams=streams) for seed in seeds)
+    with Pool(jobs, _have_kafka) as pool:
+        yield from pool.imap_unordered(_judged, played, chunksize=1)
+
+
+_PLAYS_AGAIN: list[Kafka] = []
+
+
+def _have_kafka() -> None:
+    """Each process that judges has a JVM to play programs again, which ends with it."""
+    _PLAYS_AGAIN.append(Kafka())
+
+
+def _judged(trace: bytes) -> Verdict:
+    return judge(trace, _PLAYS_AGAIN[0].play)
 
 
 if __name__ == "__main__":

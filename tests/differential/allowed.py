@@ -29,12 +29,17 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class Allowed:
-    """A difference that may be, and why. After one that `ends`, the rest of a program says nothing."""
+    """A difference that may be, and why.
+
+    After one that `ends` the two go different ways, until both begin again with Kafka's log; one that
+    `lasts` is in that log, or in what Kafka makes of it.
+    """
 
     name: str
     reason: str
     applies: Callable[[Difference, Player], bool]
     ends: bool = False
+    lasts: bool = False
 
 
 def _timer_of_what_is_gone(found: Difference, player: Player) -> bool:
@@ -270,7 +275,19 @@ def _configured_without_a_record(found: Difference, _: Player) -> bool:
     )
 
 
+def _cannot_load(found: Difference, _: Player) -> bool:
+    return found.kind == "broken" and found.operation == "restart"
+
+
 ALLOWED = (
+    Allowed(
+        "a log that Kafka cannot load",
+        "Kafka fails at a log that it wrote itself, and its partition stays without a coordinator. Ours "
+        "loads it.",
+        _cannot_load,
+        ends=True,
+        lasts=True,
+    ),
     Allowed(
         "a timer of what is gone",
         "Kafka leaves timers of members and of group types that are no more; when they fire they find "
@@ -422,6 +439,7 @@ ALLOWED = (
         "does this.",
         _member_with_two_instances,
         ends=True,
+        lasts=True,
     ),
     Allowed(
         "an endpoint while topics are missing",

@@ -105,6 +105,18 @@ def encoded(records: list[Record]) -> list[Pair]:
     return pairs
 
 
+def decoded(pairs: list[Pair]) -> list[Record]:
+    """The records that these bytes are."""
+    records = []
+    for key_hex, value_hex in pairs:
+        key = decode_key(bytes.fromhex(key_hex))
+        if isinstance(key, UnknownKey):
+            raise ValueError(f"a record of type {key_hex[:4]}, which no group of ours has")
+        value = decode_value(key, None if value_hex is None else bytes.fromhex(value_hex))
+        records.append(Record(key, value))
+    return records
+
+
 def of_records(kafka: list[Pair], ours: list[Pair]) -> Iterator[tuple[str, Any, Any]]:
     """Differences of two batches. Of groups, and within a run of one type, Kafka's order is a hash map's."""
     if kafka == ours:

@@ -8,11 +8,11 @@ from typing import Any
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.outcome import Outcome, Record, Request
+from kgroup.coordinator.outcome import Outcome, Reply, Request
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import TopicImage
+from kgroup.coordinator.timer_kinds import TimerKind
+from kgroup.domain import NO_PRODUCER_ID, TopicImage
 from kgroup.protocol.codec import Message
-from kgroup.protocol.group_records import decode_key, decode_value
 from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -28,8 +28,9 @@ from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribe
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.timers import TimerKey
 
-from .differences import ABSENT, Difference, encoded, leaves, of_records, of_reply, plain
+from .differences import ABSENT, Difference, Pair, decoded, encoded, leaves, of_records, of_reply, plain
 from .log import Log
 from .ours import (
     UNCOMPARED_TIMERS,
@@ -39,6 +40,7 @@ from .ours import (
     KafkasTasks,
     image_of,
     state_of,
+    timer_name,
     timer_of,
 )
 
@@ -82,6 +84,8 @@ class Player:
         self.stale_timers: dict[str, int] = {}
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
+        self.theirs: list[tuple[list[Pair], int, bool | None]] = []
+        self.takes_over = self.lasting = False
         self._settle(self.coordinator.loaded(start["now"]))
         self._state(start)
 
@@ -100,10 +104,29 @@ class Player:
         self.log.replay(coordinator)
         return coordinator
 
+    def hear(self, event: Event) -> None:
+        """Note what Kafka wrote."""
+        op = event.get("op", {})
+        if event["kind"] == "end_txn":
+            self.theirs.append(([], op["producer"], op["commit"]))
+        elif event.get("records"):
+            producer = op["producer"] if event["kind"] == "txn_commit" else NO_PRODUCER_ID
+            self.theirs.append(([(key, value) for key, value in event["records"]], producer, None))
+
+    def take_over(self) -> None:
+        """Have the next restart load the log that Kafka wrote, and forget what only this process knew."""
+        self.takes_over = True
+        self.refused_at = -1
+        self.leaders.clear()
+
     def play(self, event: Event) -> list[Difference]:
         """Carry out what the event says; how the outcome differs from Kafka's."""
         self.step += 1
         self.found, self.event = [], event
+        if event["kind"] == "broken":
+            self._note({"kind": event["op"]["do"]}, "broken", "Kafka's machine", event["said"], "goes on")
+            return self.found
+        self.hear(event)
         self.ids.drawn = list(event["drawn"])
         for assignor in (*self.assignors.values(), self.tasks):
             assignor.expect(event["assigned"])
@@ -143,10 +166,12 @@ class Player:
         if kind in ("fire", "task"):
             return self._fire(event, now)
         if kind == "advanced":
-            return self._overdue(now)
+            return self._overdue(event)
         if kind == "restart":
             before = machine.state
             self.stale_timers.clear()
+            if self.takes_over:
+                self._copy_log()
             self.coordinator = self._loaded(before.config, image_of(event["image"]), before.group_configs)
             return self.coordinator.loaded(now)
         if kind == "topic" and image_of(event["image"]).version != machine.state.image.version:
@@ -180,6 +205,9 @@ class Player:
         key = timer_of(event["key"], self._is_streams)
         if key is None or key not in self.timers:
             return Outcome()
+        return self._wake(key, now)
+
+    def _wake(self, key: TimerKey, now: int) -> Outcome:
         self.timers.wanted = key
         try:
             return self.coordinator.wake(now)
@@ -189,30 +217,34 @@ class Player:
     def _is_streams(self, group_id: str) -> bool:
         return isinstance(self.coordinator.state.groups.get(group_id), StreamsGroup)
 
-    def _overdue(self, now: int) -> Outcome:
-        """What timers do that only ours has."""
-        whole = Outcome()
-        for _ in range(50):
-            due = self.coordinator.next_wake_ms()
-            if due is None or due > now:
-                break
-            outcome = self.coordinator.wake(now)
-            self._settle(Outcome(outcome.records))
-            whole.replies += outcome.replies
-            whole.records += outcome.records
-        if whole.records:
-            raise RuntimeError(f"timers that only ours has wrote {encoded(whole.records)}")
-        return whole
+    def _overdue(self, event: Event) -> Outcome:
+        """What the timers do that are due and that Kafka has not."""
+        replies: list[Reply] = []
+        for key, deadline in self.timers.all().items():
+            if deadline > event["now"] or key not in self.timers:
+                continue
+            name = "regex" if key.kind == TimerKind.CONSUMER_REGEX else timer_name(key)
+            if name not in event["state"]["timers"]:
+                outcome = self._wake(key, event["now"])
+                replies += outcome.replies
+                if outcome.records:
+                    self._note(event, "records", f"timer {name}", ABSENT, self._settle(outcome))
+        return Outcome(replies=replies)
+
+    def _copy_log(self) -> None:
+        self.takes_over = False
+        self.log = Log()
+        for pairs, producer, committed in self.theirs:
+            if committed is None:
+                self.log.append(decoded(pairs), producer)
+            else:
+                self.log.end(producer, committed)
 
     def _settle(self, outcome: Outcome) -> list[tuple[str, str | None]]:
         """Append and replay as a host does; the records' bytes."""
         pairs = encoded(outcome.records)
         producer = outcome.producer.producer_id if outcome.producer else -1
-        records = []
-        for key_hex, value_hex in pairs:
-            key = decode_key(bytes.fromhex(key_hex))
-            value = decode_value(key, None if value_hex is None else bytes.fromhex(value_hex))  # type: ignore[arg-type]
-            records.append(Record(key, value))  # type: ignore[arg-type]
+        records = decoded(pairs)
         self.coordinator.replay_all(records, self.log.next_offset, producer)
         self.log.append(records, producer)
         return pairs

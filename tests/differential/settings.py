@@ -16,9 +16,12 @@ from kgroup.errors import ConfigError, Refused
 
 Settings = dict[str, str]
 ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
-NUMBERS = (*"0 1 -1 2 3 99 1000 9999 10000 44999 45000 60000 60001 70000".split(),)
+NUMBERS = tuple(map(str, (0, 1, -1, 2, 3, 99, 1000, 9999, 10_000, 44_999, 45_000, 60_000, 60_001, 70_000)))
 BOUNDS = tuple(str(way * 2**bits - less) for way in (1, -1) for bits in (31, 63) for less in (0, 1))
-WRITTEN = (*" 5000 |+5000|05000|5_000|5e3|5.0|0x10|| |５０００|\u00a05000".split("|"), "1" * 5000)
+WRITTEN = (
+    *[" 5000 ", "+5000", "05000", "5_000", "5e3", "5.0", "0x10", "", " ", "５０００", "\xa05000"],
+    "1" * 5000,
+)
 LISTS = (
     "uniform",
     "range",

@@ -32,7 +32,7 @@ def shrunk(kafka: Kafka, verdict: Verdict) -> Verdict:
 
 
 def _same(kafka: Kafka, program: Program, signature: str) -> Verdict | None:
-    tried = judge(kafka.play(program))
+    tried = judge(kafka.play(program), kafka.play)
     return tried if tried.signature == signature else None
 
 

@@ -28,6 +28,8 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.requests.JoinGroupResponse;
 import org.apache.kafka.common.requests.LeaveGroupResponse;
+import org.apache.kafka.common.requests.RequestContext;
+import org.apache.kafka.common.utils.BufferSupplier;
 
 /** The classic protocol's operations: a program's line becomes a request, the reply becomes what the client knows. */
 final class ClassicOps {
@@ -58,14 +60,20 @@ final class ClassicOps {
                 .setMetadata(subscription(protocol, client)));
         }
         int ticket = player.trace.request(request, version, client.name);
+        RequestContext context = Player.context(ApiKeys.JOIN_GROUP, version, client.name);
+        JoinGroupResponseData refusal = player.service.refusal(
+            service -> service.joinGroup(context, request, BufferSupplier.NO_CACHING));
+        if (refusal != null) {
+            player.trace.reply(ticket, new JoinGroupResponse(refusal, version).data(), version);
+            return;
+        }
         CompletableFuture<JoinGroupResponseData> answer = new CompletableFuture<>();
         player.trace.replyWhenDone(ticket,
             answer.thenApply(data -> new JoinGroupResponse(data, version).data()), version);
         answer.thenAccept(data -> joined(client, data));
         Ids.next(request.groupInstanceId() != null ? request.groupInstanceId() : client.name);
         player.carryOut(ticket, version,
-            () -> player.kafka.shard.classicGroupJoin(
-                Player.context(ApiKeys.JOIN_GROUP, version, client.name), request, answer),
+            () -> player.kafka.shard.classicGroupJoin(context, request, answer),
             nothing -> null,
             (error, message) -> failed(answer, new JoinGroupResponseData().setErrorCode(error.code())));
         Ids.next(null);
@@ -116,18 +124,24 @@ final class ClassicOps {
         String protocol = Player.text(op, "protocol");
         SyncGroupRequestData request = new SyncGroupRequestData().setGroupId(op.get("group").asText())
             .setMemberId(player.member(op, "member", client)).setGroupInstanceId(Player.text(op, "instance"))
-            .setGenerationId(client.epoch + op.path("epoch").asInt()).setProtocolType(Player.text(op, "type"))
+            .setGenerationId(Player.epoch(op, client)).setProtocolType(Player.text(op, "type"))
             .setProtocolName("own".equals(protocol) ? client.protocol : protocol).setAssignments(shares(op, client));
         if (version >= 5 && (request.protocolType() == null || request.protocolName() == null)) {
             request.setProtocolType("consumer").setProtocolName("range");
         }
         int ticket = player.trace.request(request, version, client.name);
+        RequestContext context = Player.context(ApiKeys.SYNC_GROUP, version, client.name);
+        SyncGroupResponseData refusal = player.service.refusal(
+            service -> service.syncGroup(context, request, BufferSupplier.NO_CACHING));
+        if (refusal != null) {
+            player.trace.reply(ticket, refusal, version);
+            return;
+        }
         CompletableFuture<SyncGroupResponseData> answer = new CompletableFuture<>();
         player.trace.replyWhenDone(ticket, answer, version);
         answer.thenAccept(data -> synced(client, data));
         player.carryOut(ticket, version,
-            () -> player.kafka.shard.classicGroupSync(
-                Player.context(ApiKeys.SYNC_GROUP, version, client.name), request, answer),
+            () -> player.kafka.shard.classicGroupSync(context, request, answer),
             nothing -> null,
             (error, message) -> failed(answer, new SyncGroupResponseData().setErrorCode(error.code())));
     }
@@ -177,11 +191,16 @@ final class ClassicOps {
         short version = Player.version(op);
         HeartbeatRequestData request = new HeartbeatRequestData().setGroupId(op.get("group").asText())
             .setMemberId(player.member(op, "member", client)).setGroupInstanceId(Player.text(op, "instance"))
-            .setGenerationId(client.epoch + op.path("epoch").asInt());
+            .setGenerationId(Player.epoch(op, client));
         int ticket = player.trace.request(request, version, client.name);
+        RequestContext context = Player.context(ApiKeys.HEARTBEAT, version, client.name);
+        HeartbeatResponseData refusal = player.service.refusal(service -> service.heartbeat(context, request));
+        if (refusal != null) {
+            player.trace.reply(ticket, refusal, version);
+            return;
+        }
         player.carryOut(ticket, version,
-            () -> player.kafka.shard.classicGroupHeartbeat(
-                Player.context(ApiKeys.HEARTBEAT, version, client.name), request),
+            () -> player.kafka.shard.classicGroupHeartbeat(context, request),
             data -> data,
             (error, message) -> {
                 if (error == Errors.UNKNOWN_MEMBER_ID) {
@@ -210,9 +229,14 @@ final class ClassicOps {
             sent.setMembers(leaving);
         }
         int ticket = player.trace.request(sent, version, client.name);
+        RequestContext context = Player.context(ApiKeys.LEAVE_GROUP, version, client.name);
+        LeaveGroupResponseData refusal = player.service.refusal(service -> service.leaveGroup(context, request));
+        if (refusal != null) {
+            player.trace.reply(ticket, new LeaveGroupResponse(refusal, version).data(), version);
+            return;
+        }
         player.carryOut(ticket, version,
-            () -> player.kafka.shard.classicGroupLeave(
-                Player.context(ApiKeys.LEAVE_GROUP, version, client.name), request),
+            () -> player.kafka.shard.classicGroupLeave(context, request),
             data -> new LeaveGroupResponse(data, version).data(),
             (error, message) -> new LeaveGroupResponse(refusedLeave(request, error), version).data());
         client.forget();

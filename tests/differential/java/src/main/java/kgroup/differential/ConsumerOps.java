@@ -1,9 +1,6 @@
 package kgroup.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.common.Uuid;
@@ -12,30 +9,15 @@ import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData.TopicPa
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.requests.ApiError;
-import org.apache.kafka.common.utils.LogContext;
-import org.apache.kafka.coordinator.group.GroupCoordinatorService;
+import org.apache.kafka.common.requests.RequestContext;
 
 /** The consumer protocol's one operation; the service's own check of a request comes first. */
 final class ConsumerOps {
     private final Player player;
-    private final Method validation;
-    private final Object service;
     private long made = 0;
 
     ConsumerOps(Player player) {
         this.player = player;
-        try {
-            Constructor<?> constructor = GroupCoordinatorService.class.getDeclaredConstructors()[0];
-            constructor.setAccessible(true);
-            service = constructor.newInstance(
-                new LogContext(), player.kafka.config, null, null, null, null, null, null);
-            validation = GroupCoordinatorService.class.getDeclaredMethod(
-                "throwIfConsumerGroupHeartbeatRequestIsInvalid", ConsumerGroupHeartbeatRequestData.class, int.class);
-            validation.setAccessible(true);
-        } catch (ReflectiveOperationException absent) {
-            throw new IllegalStateException(absent);
-        }
     }
 
     void heartbeat(JsonNode op) {
@@ -47,15 +29,15 @@ final class ConsumerOps {
         }
         ConsumerGroupHeartbeatRequestData request = request(op, client, version);
         int ticket = player.trace.request(request, version, client.name);
-        ApiError invalid = invalid(request, version);
-        if (invalid != null) {
-            player.trace.reply(ticket, new ConsumerGroupHeartbeatResponseData()
-                .setErrorCode(invalid.error().code()).setErrorMessage(invalid.message()), version);
+        RequestContext context = Player.context(ApiKeys.CONSUMER_GROUP_HEARTBEAT, version, client.name);
+        ConsumerGroupHeartbeatResponseData refusal = player.service.refusal(
+            service -> service.consumerGroupHeartbeat(context, request));
+        if (refusal != null) {
+            player.trace.reply(ticket, refusal, version);
             return;
         }
         player.carryOut(ticket, version,
-            () -> player.kafka.shard.consumerGroupHeartbeat(
-                Player.context(ApiKeys.CONSUMER_GROUP_HEARTBEAT, version, client.name), request),
+            () -> player.kafka.shard.consumerGroupHeartbeat(context, request),
             reply -> told(op, client, request, reply),
             (error, message) -> {
                 if (error == Errors.FENCED_MEMBER_EPOCH || error == Errors.UNKNOWN_MEMBER_ID) {
@@ -67,13 +49,11 @@ final class ConsumerOps {
     }
 
     private ConsumerGroupHeartbeatRequestData request(JsonNode op, Client client, short version) {
-        JsonNode epoch = op.get("epoch");
         ConsumerGroupHeartbeatRequestData request = new ConsumerGroupHeartbeatRequestData()
             .setGroupId(op.get("group").asText())
             .setMemberId(op.path("member").asText().equals("fresh") ? client.memberId
                 : player.member(op, "member", client))
-            .setMemberEpoch(epoch.has("set") ? epoch.get("set").asInt()
-                : epoch.has("last") ? client.lastEpoch : client.epoch + epoch.get("own").asInt())
+            .setMemberEpoch(Player.epoch(op, client))
             .setInstanceId(Player.text(op, "instance")).setRackId(Player.text(op, "rack"))
             .setRebalanceTimeoutMs(op.path("rebalance").asInt(-1)).setServerAssignor(Player.text(op, "assignor"))
             .setSubscribedTopicNames(op.path("names").isArray() ? Player.texts(op.get("names")) : null);
@@ -111,16 +91,5 @@ final class ConsumerOps {
                 topic.partitions().forEach(number -> client.own(topic.topicId(), number)));
         }
         return reply;
-    }
-
-    private ApiError invalid(ConsumerGroupHeartbeatRequestData request, short version) {
-        try {
-            validation.invoke(service, request, (int) version);
-            return null;
-        } catch (InvocationTargetException refused) {
-            return ApiError.fromThrowable(refused.getCause());
-        } catch (IllegalAccessException impossible) {
-            throw new IllegalStateException(impossible);
-        }
     }
 }

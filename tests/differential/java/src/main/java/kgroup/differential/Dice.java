@@ -33,6 +33,11 @@ final class Dice {
         return of[random.nextInt(of.length)];
     }
 
+    /** One of the usual numbers, or now and then one that nobody expects. */
+    int odd(double share, int usual) {
+        return chance(share) ? number(0, 1, -1, -2, 2, Integer.MIN_VALUE, Integer.MAX_VALUE) : usual;
+    }
+
     /** Each with the same chance, in order. */
     <T> List<T> some(List<T> list, double share) {
         List<T> taken = new ArrayList<>();

@@ -35,9 +35,22 @@ public final class Differential {
         Ids.seed(program.get("seed").asLong());
         Player player = new Player(program.get("setup"));
         for (JsonNode op : program.get("ops")) {
-            player.play(op);
+            if (!played(player, op)) {
+                break;
+            }
         }
         return program + "\n" + player.trace.lines();
+    }
+
+    /** Whether Kafka's machine survived it; what it failed at is the last line of the trace. */
+    private static boolean played(Player player, JsonNode op) {
+        try {
+            player.play(op);
+            return true;
+        } catch (RuntimeException failed) {
+            player.trace.broken(op, failed);
+            return false;
+        }
     }
 
     private static String invent(JsonNode asked) {
@@ -48,10 +61,11 @@ public final class Differential {
         program.put("seed", seed).set("setup", generator.setup());
         Player player = new Player(program.get("setup"));
         ArrayNode ops = program.putArray("ops");
-        for (int i = 0; i < asked.get("length").asInt(); i++) {
+        boolean whole = true;
+        for (int i = 0; whole && i < asked.get("length").asInt(); i++) {
             JsonNode op = generator.next(player);
             ops.add(op);
-            player.play(op);
+            whole = played(player, op);
         }
         return program + "\n" + player.trace.lines();
     }

@@ -38,9 +38,11 @@ final class Generator {
         setting(config, 0.4, "group.consumer.migration.policy", "bidirectional", "upgrade", "downgrade", "disabled");
         setting(config, 0.2, "group.max.size", "1", "2", "3", "4");
         setting(config, 0.2, "group.consumer.max.size", "1", "2", "3", "4");
-        setting(config, 0.7, "group.initial.rebalance.delay.ms", "0", "0", "500", "400000");
+        setting(config, 0.7, "group.initial.rebalance.delay.ms", "0", "0", "500", "400000", "-1", "2147483647");
+        setting(config, 0.15, "group.min.session.timeout.ms", "0", "1", "-2147483648");
+        setting(config, 0.15, "group.max.session.timeout.ms", "2147483647");
         setting(config, 0.6, "group.consumer.assignment.interval.ms", "0", "0", "3000");
-        setting(config, 1, "offset.metadata.max.bytes", "50");
+        setting(config, 1, "offset.metadata.max.bytes", "50", "50", "50", "50", "50", "0", "-1");
         setting(config, 1, "offsets.retention.minutes", "1", "2", "10");
         setting(config, 1, "offsets.retention.check.interval.ms", "30000", "600000");
         setting(config, 0.3, "group.consumer.regex.refresh.interval.ms", "10000", "60000");
@@ -85,7 +87,7 @@ final class Generator {
         if (dice.chance(0.45)) {
             return line("until").put("timer", dice.chance(0.7) ? 0 : dice.below(6)).put("by", dice.below(3) - 1);
         }
-        return line("advance").put("ms", dice.number(1, 100, 1000, 2999, 3000, 6000, 15_000, dice.chance(0.2) ? 70_000 : 500,
+        return line("advance").put("ms", dice.number(0, 1, 100, 1000, 2999, 3000, 6000, 15_000, dice.chance(0.2) ? 70_000 : 500,
             dice.chance(0.1) ? 700_000 : 9_999));
     }
 
@@ -105,16 +107,17 @@ final class Generator {
         ObjectNode op = line("config").put("group", GROUP);
         ObjectNode settings = op.putObject("settings");
         if (streams != null) {
-            setting(settings, 0.5, "streams.num.standby.replicas", "0", "1", "2");
-            setting(settings, 0.5, "streams.session.timeout.ms", "45000", "60000");
-            setting(settings, 0.5, "streams.heartbeat.interval.ms", "5000", "10000");
-            setting(settings, 0.5, "streams.assignment.interval.ms", "0", "1000", "10000");
-            setting(settings, 0.5, "streams.initial.rebalance.delay.ms", "0", "1000");
+            setting(settings, 0.5, "streams.num.standby.replicas", "0", "1", "2", "2147483647");
+            setting(settings, 0.5, "streams.session.timeout.ms", "45000", "60000", "1", "2147483647");
+            setting(settings, 0.5, "streams.heartbeat.interval.ms", "5000", "10000", "1", "2147483647");
+            setting(settings, 0.5, "streams.assignment.interval.ms", "0", "1000", "10000", "2147483647");
+            setting(settings, 0.5, "streams.initial.rebalance.delay.ms", "0", "1000", "2147483647");
             return op;
         }
-        setting(settings, 0.5, "consumer.session.timeout.ms", "45000", "50000", "60000");
-        setting(settings, 0.5, "consumer.heartbeat.interval.ms", "5000", "10000", "15000");
-        setting(settings, 0.5, "consumer.assignment.interval.ms", "0", "1000", "10000");
+        // Out of bounds they are, at times, by a broker's settings that changed since: then they are held within.
+        setting(settings, 0.5, "consumer.session.timeout.ms", "45000", "50000", "60000", "1", "2147483647");
+        setting(settings, 0.5, "consumer.heartbeat.interval.ms", "5000", "10000", "15000", "1", "2147483647");
+        setting(settings, 0.5, "consumer.assignment.interval.ms", "0", "1000", "10000", "2147483647");
         return op;
     }
 

@@ -53,7 +53,7 @@ final class MemberLines {
     }
 
     private String instance(Persona persona) {
-        return dice.chance(0.93) ? persona.instance : dice.one(null, "i0", "i1");
+        return dice.chance(0.93) ? persona.instance : dice.chance(0.03) ? "" : dice.one(null, "i0", "i1");
     }
 
     private ObjectNode join(Client client, Persona persona) {
@@ -62,7 +62,7 @@ final class MemberLines {
         int version = instance != null ? dice.number(5, 7, 8, 9) : dice.number(3, 4, 5, 7, 9, 9);
         ObjectNode op = line("join", persona).put("version", version).put("member", anew ? "none" : whose(0.04));
         op.put("instance", instance).put("type", dice.chance(0.97) ? persona.type : dice.one("connect", "consumer"));
-        op.put("session", persona.session).put("rebalance", persona.rebalance);
+        op.put("session", dice.odd(0.01, persona.session)).put("rebalance", dice.odd(0.02, persona.rebalance));
         if (dice.chance(0.1)) {
             op.put("reason", "because");
         }
@@ -92,9 +92,10 @@ final class MemberLines {
 
     private ObjectNode sync(Player player, Client client, Persona persona) {
         ObjectNode op = line("sync", persona).put("version", dice.number(3, 4, 5)).put("member", whose(0.03));
-        op.put("instance", instance(persona)).put("epoch", dice.chance(0.93) ? 0 : -1);
+        op.put("instance", instance(persona));
+        epoch(op, 0.93);
         op.put("type", dice.chance(0.9) ? persona.type : null);
-        op.put("protocol", dice.chance(0.8) ? "own" : dice.chance(0.3) ? null : dice.of(persona.protocols));
+        op.put("protocol", dice.chance(0.8) ? "own" : dice.chance(0.3) ? null : dice.one("range", "roundrobin", ""));
         if (client.leads()) {
             ArrayNode shares = op.putArray("shares");
             for (int i = 0; i < client.members.size(); i++) {
@@ -124,8 +125,22 @@ final class MemberLines {
     }
 
     private ObjectNode heartbeat(Persona persona) {
-        return line("heartbeat", persona).put("version", 4).put("member", whose(0.03))
-            .put("instance", instance(persona)).put("epoch", dice.chance(0.95) ? 0 : dice.number(-1, 1));
+        ObjectNode op = line("heartbeat", persona).put("version", 4).put("member", whose(0.03))
+            .put("instance", instance(persona));
+        epoch(op, 0.95);
+        return op;
+    }
+
+    /** The client's own generation, the one beside it, or any. */
+    private void epoch(ObjectNode op, double own) {
+        ObjectNode epoch = op.putObject("epoch");
+        if (dice.chance(own)) {
+            epoch.put("own", 0);
+        } else if (dice.chance(0.8)) {
+            epoch.put("own", dice.number(-1, 1));
+        } else {
+            epoch.put("set", dice.odd(1, 0));
+        }
     }
 
     private ObjectNode leave(Persona persona) {
@@ -147,12 +162,14 @@ final class MemberLines {
         int version = persona.old ? 0 : 1;
         ObjectNode op = line("consumer_heartbeat", persona).put("version", version);
         op.put("member", fresh ? persona.old ? "none" : "fresh" : whose(0.02));
-        op.put("instance", dice.chance(0.98) ? persona.instance : dice.one(null, "i0", "i1"));
+        // Of a member id with another instance id Kafka keeps both for ever: no more than a few programs are about that.
+        op.put("instance", dice.chance(0.985) ? persona.instance
+            : dice.chance(0.9) ? null : dice.one("i0", "i1", ""));
         if (joins) {
             return joining(op, persona);
         }
         if (dice.chance(0.07)) {
-            op.putObject("epoch").put("set", persona.instance != null && dice.chance(0.6) ? -2 : -1);
+            op.putObject("epoch").put("set", dice.odd(0.1, persona.instance != null && dice.chance(0.6) ? -2 : -1));
             return op;
         }
         ObjectNode epoch = op.putObject("epoch");
@@ -170,21 +187,22 @@ final class MemberLines {
             op.put("pattern", persona.pattern);
         }
         if (dice.chance(0.12)) {
-            op.put("rebalance", persona.rebalance);
+            op.put("rebalance", dice.odd(0.1, persona.rebalance));
         }
         if (dice.chance(0.04)) {
-            op.put("assignor", dice.one("uniform", "range", "other"));
+            op.put("assignor", dice.one("uniform", "range", "other", ""));
         }
         return dice.chance(0.1) ? op.put("deaf", true) : op;
     }
 
     private ObjectNode joining(ObjectNode op, Persona persona) {
         op.putObject("epoch").put("set", 0);
-        op.put("owned", "empty").put("rebalance", persona.rebalance);
+        op.put("owned", dice.chance(0.99) ? "empty" : dice.one("own", null));
+        op.put("rebalance", dice.odd(0.02, persona.rebalance));
         if (!persona.old && dice.chance(0.25)) {
             persona.pattern = Persona.anyPattern(dice);
         }
-        boolean patternOnly = persona.pattern != null && !persona.old && dice.chance(0.6);
+        boolean patternOnly = persona.pattern != null && !persona.old && dice.chance(0.6) || dice.chance(0.005);
         if (!patternOnly) {
             persona.topics.forEach(op.putArray("names")::add);
         }

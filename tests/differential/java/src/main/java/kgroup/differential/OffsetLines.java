@@ -37,7 +37,11 @@ final class OffsetLines {
             epoch.put("set", -1);
             return op.put("member", dice.chance(0.8) ? "none" : "own").put("instance", (String) null);
         }
-        epoch.put("own", dice.chance(0.7) ? 0 : dice.number(-1, -2, 1));
+        if (dice.chance(0.04)) {
+            epoch.put("set", dice.odd(1, 0));
+        } else {
+            epoch.put("own", dice.chance(0.7) ? 0 : dice.number(-1, -2, 1));
+        }
         return op.put("member", dice.chance(0.95) ? "own" : dice.one("bogus", "none"))
             .put("instance", dice.chance(0.8) ? persona.instance : null);
     }
@@ -47,11 +51,24 @@ final class OffsetLines {
         player.topics.sizes().forEach((topic, size) -> {
             for (int number = 0; number < size; number++) {
                 if (dice.chance(share)) {
-                    parts.addArray().add(topic).add(number).add(dice.below(100)).add(dice.below(3) - 1).add(metadata());
+                    part(parts, topic, number);
                 }
             }
         });
+        if (dice.chance(0.15)) {
+            String topic = dice.chance(0.4) ? "nowhere" : dice.of(Persona.TOPICS);
+            if (dice.chance(0.3)) {
+                parts.addArray().add(topic).addNull();
+            } else {
+                part(parts, topic, dice.odd(0.6, 0));
+            }
+        }
         return parts;
+    }
+
+    private void part(ArrayNode parts, String topic, int number) {
+        long offset = dice.chance(0.97) ? dice.below(100) : dice.one(-1L, -2L, Long.MIN_VALUE, Long.MAX_VALUE);
+        parts.addArray().add(topic).add(number).add(offset).add(dice.odd(0.02, dice.below(3) - 1)).add(metadata());
     }
 
     private String metadata() {
@@ -67,7 +84,8 @@ final class OffsetLines {
         int version = dice.chance(0.1) ? dice.number(2, 3, 4) : dice.number(7, 8, 9, 10, 10);
         ObjectNode op = speaker(Generator.line("commit").put("version", version), persona, 0.25);
         if (version < 5 && dice.chance(0.6)) {
-            op.put("retention", dice.number(1000, 60_000));
+            op.put("retention", dice.chance(0.9) ? dice.number(1000, 60_000)
+                : dice.one(0L, 1L, -1L, -2L, Long.MIN_VALUE, Long.MAX_VALUE));
         }
         parts(op, player, 0.3);
         return op;
@@ -86,6 +104,9 @@ final class OffsetLines {
         }
         if (dice.chance(0.5)) {
             parts(op, player, 0.4);
+        }
+        if (dice.chance(0.1)) {
+            op.putArray("also").add(dice.one("g", "g", "h", "nowhere", ""));
         }
         return op.put("stable", dice.chance(0.5));
     }

@@ -31,8 +31,9 @@ final class Persona {
         this.consumer = consumer;
         instance = dice.chance(0.35) ? "i" + dice.below(3) : null;
         type = dice.chance(0.06) ? dice.one("connect", "streams", "") : "consumer";
-        session = dice.number(10_000, 30_000, 45_000);
-        rebalance = dice.number(5_000, 20_000, 60_000);
+        session = dice.odd(0.06, dice.chance(0.04) ? dice.number(5_999, 6_000, 1_800_000, 1_800_001)
+            : dice.number(10_000, 30_000, 45_000));
+        rebalance = dice.odd(0.15, dice.number(5_000, 20_000, 60_000));
         old = dice.chance(0.15);
         cut = dice.chance(0.06) ? 1 + dice.below(9) : 0;
         subscriptionVersion = dice.number(0, 1, 2, 3, 3);
@@ -43,7 +44,7 @@ final class Persona {
     /** Another subscription. */
     void reconsider() {
         topics = dice.some(TOPICS, 0.5);
-        protocols = dice.of(PROTOCOLS);
+        protocols = dice.chance(0.01) ? List.of() : dice.of(PROTOCOLS);
     }
 
     static String anyPattern(Dice dice) {

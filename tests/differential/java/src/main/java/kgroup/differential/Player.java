@@ -33,6 +33,7 @@ final class Player {
     final Trace trace = new Trace();
     final Topics topics;
     final Kafka kafka;
+    final Service service;
     States states;
     final Map<String, Client> clients = new TreeMap<>();
     private final ClassicOps classic;
@@ -44,6 +45,7 @@ final class Player {
     Player(JsonNode setup) {
         topics = new Topics(setup.get("topics"), setup.path("racks").asBoolean());
         kafka = new Kafka(setup.get("config"), topics, trace);
+        service = new Service(kafka.config);
         states = new States(kafka.shard, kafka.timers);
         classic = new ClassicOps(this);
         consumer = new ConsumerOps(this);
@@ -160,6 +162,13 @@ final class Player {
         if (answer != null) {
             trace.reply(ticket, answer, version);
         }
+    }
+
+    /** The epoch an operation names: one that is set, its client's own and a step from it, or the one before. */
+    static int epoch(JsonNode op, Client client) {
+        JsonNode epoch = op.get("epoch");
+        return epoch.has("set") ? epoch.get("set").asInt()
+            : epoch.has("last") ? client.lastEpoch : client.epoch + epoch.path("own").asInt();
     }
 
     static RequestContext context(ApiKeys api, short version, String clientId) {

@@ -31,7 +31,7 @@ final class StreamsLines {
         } else if (roll < 0.90) {
             epoch.put("last", true);
         } else if (roll < 0.96) {
-            epoch.put("set", dice.number(-1, -1, -1, -2, 0));
+            epoch.put("set", dice.odd(0.1, dice.number(-1, -1, -1, -2, 0)));
             if (epoch.get("set").asInt() == 0 && dice.chance(0.8)) {
                 join(op, persona);
             }
@@ -50,8 +50,8 @@ final class StreamsLines {
 
     private void join(ObjectNode op, Persona persona) {
         op.put("owned", dice.chance(0.97) ? "none" : "own");
-        op.put("rebalance", dice.chance(0.98) ? persona.rebalance : -1);
-        op.put("process", "p" + (persona.name.charAt(1) - '0') / 2);
+        op.put("rebalance", dice.odd(0.03, persona.rebalance));
+        op.put("process", dice.chance(0.98) ? "p" + (persona.name.charAt(1) - '0') / 2 : dice.one(null, ""));
         if (dice.chance(0.98)) {
             op.set("topology", dice.chance(0.92) ? usual : topology());
         }
@@ -75,7 +75,7 @@ final class StreamsLines {
             op.put("shutdown", true);
         }
         if (dice.chance(0.03)) {
-            op.put("endpoints", dice.number(-1, 0, 5));
+            op.put("endpoints", dice.odd(0.7, 5));
         }
         if (dice.chance(0.02)) {
             op.put("rack", " ");

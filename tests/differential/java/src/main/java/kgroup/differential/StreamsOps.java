@@ -1,8 +1,6 @@
 package kgroup.differential;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -22,15 +20,13 @@ import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.Topology
 import org.apache.kafka.common.message.StreamsGroupHeartbeatResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
-import org.apache.kafka.coordinator.group.GroupCoordinatorService;
+import org.apache.kafka.coordinator.group.streams.StreamsGroupHeartbeatResult;
 
 /** The streams protocol's operations; the service's own checks of a request come first. */
 final class StreamsOps {
     private static final short VERSION = 0;
-    private static final List<String> CHECKS = List.of(
-        "throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures", "throwIfStreamsGroupHeartbeatRequestIsInvalid");
     /** Internal topics that a group missed, with the partitions they should have. */
     final Map<String, Integer> missing = new TreeMap<>();
     private final Player player;
@@ -69,15 +65,15 @@ final class StreamsOps {
         }
         StreamsGroupHeartbeatRequestData request = request(op, client);
         int ticket = player.trace.request(request, VERSION, client.name);
-        ApiError invalid = invalid(request);
-        if (invalid != null) {
-            player.trace.reply(ticket, new StreamsGroupHeartbeatResponseData()
-                .setErrorCode(invalid.error().code()).setErrorMessage(invalid.message()), VERSION);
+        RequestContext context = Player.context(ApiKeys.STREAMS_GROUP_HEARTBEAT, VERSION, client.name);
+        StreamsGroupHeartbeatResult refusal = player.service.refusal(
+            service -> service.streamsGroupHeartbeat(context, request));
+        if (refusal != null) {
+            player.trace.reply(ticket, refusal.data(), VERSION);
             return;
         }
         player.carryOut(ticket, VERSION,
-            () -> player.kafka.shard.streamsGroupHeartbeat(
-                Player.context(ApiKeys.STREAMS_GROUP_HEARTBEAT, VERSION, client.name), request),
+            () -> player.kafka.shard.streamsGroupHeartbeat(context, request),
             result -> {
                 missing.clear();
                 result.creatableTopics().forEach((name, topic) -> missing.put(name, topic.numPartitions()));
@@ -93,13 +89,11 @@ final class StreamsOps {
     }
 
     private StreamsGroupHeartbeatRequestData request(JsonNode op, Client client) {
-        JsonNode epoch = op.get("epoch");
         StreamsGroupHeartbeatRequestData request = new StreamsGroupHeartbeatRequestData()
             .setGroupId(op.get("group").asText())
             .setMemberId(op.path("member").asText().equals("fresh") ? client.memberId
                 : player.member(op, "member", client))
-            .setMemberEpoch(epoch.has("set") ? epoch.get("set").asInt()
-                : epoch.has("last") ? client.lastEpoch : client.epoch + epoch.get("own").asInt())
+            .setMemberEpoch(Player.epoch(op, client))
             .setEndpointInformationEpoch(op.path("endpoints").asInt(client.endpointEpoch))
             .setInstanceId(Player.text(op, "instance")).setRackId(Player.text(op, "rack"))
             .setRebalanceTimeoutMs(op.path("rebalance").asInt(-1)).setProcessId(Player.text(op, "process"))
@@ -183,21 +177,5 @@ final class StreamsOps {
             reply.standbyTasks().forEach(ids -> client.standby.put(ids.subtopologyId(), ids.partitions()));
         }
         return reply;
-    }
-
-    private static ApiError invalid(StreamsGroupHeartbeatRequestData request) {
-        try {
-            for (String name : CHECKS) {
-                Method check = GroupCoordinatorService.class.getDeclaredMethod(
-                    name, StreamsGroupHeartbeatRequestData.class);
-                check.setAccessible(true);
-                check.invoke(null, request);
-            }
-            return null;
-        } catch (InvocationTargetException refused) {
-            return ApiError.fromThrowable(refused.getCause());
-        } catch (ReflectiveOperationException absent) {
-            throw new IllegalStateException(absent);
-        }
     }
 }

@@ -1,6 +1,7 @@
 package kgroup.differential;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -42,6 +43,12 @@ final class Trace {
             throw new IllegalStateException(impossible);
         }
         event = null;
+    }
+
+    void broken(JsonNode op, RuntimeException failed) {
+        event = JSON.createObjectNode().put("kind", "broken").put("said", failed.toString());
+        event.set("op", op);
+        lines.append(event).append('\n');
     }
 
     String lines() {
