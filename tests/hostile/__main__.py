@@ -2,8 +2,8 @@
 
 Two members each of a classic group in librdkafka, a classic one in kafka-python and a consumer group read
 and commit while attacks of every kind come in. In the end nobody may have met an error or lost a partition,
-no ping taken longer than PING_S, no traceback be in the server's log, its memory be flat; and the folder,
-opened again, must hold every commit that was acknowledged.
+no ping taken longer than PING_S, nobody's commit have been longer in coming than SILENT_S, no traceback be in
+the server's log, its memory be flat; and the folder, opened again, must hold every acknowledged commit.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
@@ -30,14 +31,27 @@ from tests.hostile.attacks import PING, TOPIC, Stranger
 from tests.interop.kgroup_server import KgroupServer
 from tests.soak.__main__ import SETTINGS
 
-SESSIONS = {"group.consumer.session.timeout.ms": 10_000}
+SESSIONS = {"group.consumer.session.timeout.ms": 10_000, "group.min.session.timeout.ms": 100}
 OWN_TOPIC, PARTITIONS = "bystanders", 4
 CLIENTS = ("librdkafka classic", "librdkafka consumer", "kafka-python")
 MEMBERS = 2
 WITHIN_S = 60
 PING_S = 3.0
+SILENT_S = 2.0
 GROWTH_MB = 96
 """How much more memory may be in use at the end than after a third of the time."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long the attacks go on, which they are ("" for all), and what nobody may have to bear."""
+
+    seconds: float
+    seed: int
+    only: str = ""
+    requests: float = float("inf")
+    ping_s: float = PING_S
+    silent_s: float = SILENT_S
 
 
 @dataclass(slots=True)
@@ -47,6 +61,9 @@ class Run:
     server: KgroupServer
     folder: Path
     attacks: Counter[str] = field(default_factory=Counter)
+    sent_by_crew: int = 0
+    began: float = 0
+    ended: float = 0
     pings: list[float] = field(default_factory=list)
     slowest: tuple[float, str] = (0, "")
     under_way: str = ""
@@ -134,15 +151,17 @@ class Run:
         thread.start()
         return thread
 
-    def attack(self, seed: int, ends: float) -> None:
-        stranger = Stranger(self.server.port, random.Random(seed))
-        attacks = stranger.all()
+    def attack(self, plan: Plan) -> None:
+        stranger = Stranger(self.server.port, random.Random(plan.seed))
+        attacks = [attack for attack in stranger.all() if plan.only in ("", attack.__name__)]
         first = list(dict.fromkeys(attacks))  # each of them at least once
-        while time.monotonic() < ends and self.server.running:
+        ends = time.monotonic() + plan.seconds
+        while time.monotonic() < ends and self.server.running and stranger.sent_by_crew < plan.requests:
             one = first.pop() if first else stranger.chance.choice(attacks)
             self.under_way = one.__name__
             self.attacks[one.__name__] += 1
             one()
+            self.sent_by_crew = stranger.sent_by_crew
 
     def end_bystanders(self) -> None:
         """Tell them to end; one that had ended before, does not, or ends in an error is a problem."""
@@ -152,24 +171,33 @@ class Run:
         running = {name: process for name, process in self.bystanders.items() if process.returncode is None}
         for process in running.values():
             process.send_signal(signal.SIGTERM)
+        ends = time.monotonic() + 30
         for name, process in running.items():
             try:
-                if process.wait(30):
+                if process.wait(max(ends - time.monotonic(), 0.1)):
                     self.problems.append(f"{name} ended with {process.returncode} when it was told to")
             except subprocess.TimeoutExpired:
                 process.kill()
                 self.problems.append(f"{name} did not end within 30 s")
 
-    def judge(self, ping_s: float) -> None:
+    def silence(self, name: str) -> float:
+        """The longest time a bystander's commit took to come after the one before, under attack."""
+        times = [float(str(what[-1])) for what in self.noted(name) if what[0] == "commit"]
+        during = [self.began, *(at for at in times if self.began <= at <= self.ended), self.ended]
+        return max(after - before for before, after in pairwise(during))
+
+    def judge(self, plan: Plan) -> None:
         """Everything that should not have been."""
         for name in self.bystanders:
             noted = self.noted(name)
             self.problems += [f"{name}: {what[1]}" for what in noted if what[0] == "harm"]
             if not any(what[0] == "commit" for what in noted):
                 self.problems.append(f"{name}: committed nothing")
+            if (silent := self.silence(name)) > plan.silent_s:
+                self.problems.append(f"{name}: was silent for {silent:.1f} s")
         if not self.pings or not self.memory_mb:
             self.problems.append("too few pings were answered to say anything")
-        elif max(self.pings) > ping_s:
+        elif max(self.pings) > plan.ping_s:
             self.problems.append(f"a ping took {max(self.pings):.1f} s")
         tracebacks = self.server.log_text().count("Traceback")
         if tracebacks:
@@ -209,8 +237,8 @@ def memory_of(pid: int) -> float:
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def hostile(seconds: float, seed: int, folder: Path, ping_s: float = PING_S) -> int:
-    """Attack for so long, then judge; 1 if anybody was harmed, or a ping took longer than `ping_s`."""
+def hostile(plan: Plan, folder: Path) -> int:
+    """Attack as planned, then judge; 1 if anybody was harmed."""
     base = folder / "server"
     base.mkdir()
     with KgroupServer(SETTINGS | SESSIONS, base) as server:
@@ -222,7 +250,9 @@ def hostile(seconds: float, seed: int, folder: Path, ping_s: float = PING_S) -> 
         try:
             run.start_bystanders()
             before = {name: len(run.assigned(name)) for name in run.bystanders}
-            run.attack(seed, time.monotonic() + seconds)
+            run.began = time.time()
+            run.attack(plan)
+            run.ended = time.time()
             after = {name: len(run.assigned(name)) for name in run.bystanders}
             run.problems += [f"{name}: was rebalanced" for name in before if after[name] != before[name]]
         finally:
@@ -232,7 +262,7 @@ def hostile(seconds: float, seed: int, folder: Path, ping_s: float = PING_S) -> 
             for thread in threads:
                 thread.join()
             run.end_bystanders()
-        run.judge(ping_s)
+        run.judge(plan)
         run.lost()
         return report(run)
 
@@ -240,8 +270,10 @@ def hostile(seconds: float, seed: int, folder: Path, ping_s: float = PING_S) -> 
 def report(run: Run) -> int:
     for name, count in run.attacks.most_common():
         print(f"{count:>6} × {name}")
+    print(f"{run.sent_by_crew} requests of members at the bounds")
     commits = sum(what[0] == "commit" for name in run.bystanders for what in run.noted(name))
     print(f"{commits} commits acknowledged to {len(run.bystanders)} bystanders")
+    print(f"the longest silence: {max(map(run.silence, run.bystanders)):.1f} s")
     if pings := sorted(run.pings):
         shares = (len(pings) // 2, len(pings) * 99 // 100, -1)
         half, most, longest = (f"{1000 * pings[at]:.0f} ms" for at in shares)
@@ -264,9 +296,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="how long the attacks go on (default 60)")
     parser.add_argument("--seed", type=int, default=0, help="of the attacks (default 0)")
+    parser.add_argument("--only", default="", help="the one attack, such as bounds (default all)")
+    parser.add_argument(
+        "--requests", type=float, default=float("inf"), help="end after so many of members at the bounds"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kgroup-hostile-") as folder:
-        return hostile(options.seconds, options.seed, Path(folder))
+        return hostile(Plan(options.seconds, options.seed, options.only, options.requests), Path(folder))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from tests.hostile.bounds import Crew
 from tests.hostile.requests import BATCH, Maker, every
 
 BEAT = HeartbeatRequest(group_id="hostile", generation_id=1, member_id="m")
@@ -36,6 +37,8 @@ class Stranger:
         self.port = port
         self.chance = chance
         self.maker = Maker(chance)
+        self.crew = Crew(port, self.maker, chance)
+        self.sent_by_crew = 0
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=5)
@@ -57,6 +60,10 @@ class Stranger:
                 self.maker.frame(*self.chance.choice(cases)) for _ in range(self.chance.choice([1, 5, 40]))
             )
             self.send(b"".join(frames), listen_s=0.05)
+
+    def bounds(self) -> None:
+        """Members at the bounds of every value, from where the last time left them."""
+        self.sent_by_crew += self.crew.play(1000, seconds=5)
 
     def garbage(self) -> None:
         for _ in range(20):
@@ -178,6 +185,7 @@ class Stranger:
         """Every attack; fields come up most."""
         return [
             *[self.fields] * 6,
+            *[self.bounds] * 3,
             self.garbage,
             self.pipelining,
             self.never_reading,

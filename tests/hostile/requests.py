@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 from typing import Any
 
 from kgroup.protocol import registry
@@ -42,6 +43,34 @@ class Maker:
         made = self._struct(cls, version, version >= cls.FLEXIBLE)
         assert isinstance(made, Message)
         return made
+
+    def bent(self, message: Message, version: int) -> Message:
+        """The request with some of its numbers at their bounds, and some of what may be absent left out."""
+        bent = self._bent(message, version, version >= message.FLEXIBLE)
+        assert isinstance(bent, Message)
+        return bent
+
+    def _bent(self, struct: Struct, version: int, flexible: bool) -> Struct:
+        chance, given = self._chance, {}
+        for slot in slots_of(type(struct)):
+            old = getattr(struct, slot.name)
+            if not slot.since <= version <= slot.until or (slot.tag is not None and not flexible):
+                continue
+            if slot.shape.nullable and version >= slot.nullable_since and chance.random() < 0.05:
+                given[slot.name] = None
+            elif slot.shape.kind == "fixed" and chance.random() < 0.3:
+                given[slot.name] = self._number(slot.name, slot.shape.code)
+            elif slot.shape.kind == "string" and chance.random() < 0.02:
+                given[slot.name] = ""
+            elif isinstance(old, Struct):
+                given[slot.name] = self._bent(old, version, flexible)
+            elif isinstance(old, tuple) and chance.random() < 0.05:
+                given[slot.name] = chance.choice([(), old * 2])
+            elif isinstance(old, tuple):
+                given[slot.name] = tuple(
+                    self._bent(item, version, flexible) if isinstance(item, Struct) else item for item in old
+                )
+        return replace(struct, **given)
 
     def frame(self, key: int, version: int) -> bytes:
         """A request as it goes over the wire, or what damage leaves of it."""

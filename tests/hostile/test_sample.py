@@ -13,6 +13,7 @@ from kgroup.broker.server import Server
 from kgroup.protocol.headers import decode_response, encode_request
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.runtime.cluster import Cluster
+from tests.hostile.bounds import Crew
 from tests.hostile.requests import Maker, every
 
 PING = ApiVersionsRequest(client_software_name="ping", client_software_version="1")
@@ -61,6 +62,32 @@ def test_nothing_that_can_be_sent_harms_the_server(seed: int, caplog: pytest.Log
                 await told(port, frames)
                 await ping(port)
         finally:
+            await server.stop()
+
+    asyncio.run(test())
+    cluster.close()
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.timeout(120, method="thread")  # a server that never comes back cannot be stopped either
+@pytest.mark.parametrize("seed", range(2))
+def test_members_at_the_bounds_hold_up_nobody(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    """No value of a group's request keeps the server from answering others."""
+    caplog.set_level(logging.ERROR)
+    chance = random.Random(seed)
+    config = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
+    cluster = Cluster(None, offsets_partitions=3, seed=seed, config=config)
+
+    async def test() -> None:
+        server = Server(cluster)
+        (port,) = await server.start()
+        crew = Crew(port, Maker(chance), chance)
+        try:
+            for _ in range(15):
+                assert await asyncio.to_thread(crew.play, 100, 30)
+                await ping(port)
+        finally:
+            crew.leave()
             await server.stop()
 
     asyncio.run(test())
