@@ -116,8 +116,8 @@ soak: setup ## Real clients under kill -9 and broken connections: make soak SECO
 	$(BIN)/python -m tests.soak --seconds $(SECONDS)
 
 .PHONY: hostile
-hostile: setup ## Strangers at a server beside real clients: make hostile SECONDS=600 SEED=1
-	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED)
+hostile: setup ## Strangers at a server beside real clients: make hostile SECONDS=600 SEED=1 ONLY=bounds
+	$(BIN)/python -m tests.hostile --seconds $(SECONDS) --seed $(SEED) $(if $(ONLY),--only $(ONLY))
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline, and those that `make test` leaves out without its extras
