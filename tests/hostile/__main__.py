@@ -27,11 +27,18 @@ from pathlib import Path
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kgroup.runtime.settings import STANDARD_AUTHORIZER
 from tests.hostile.attacks import PING, TOPIC, Stranger
 from tests.interop.kgroup_server import KgroupServer
 from tests.soak.__main__ import SETTINGS
 
-SESSIONS = {"group.consumer.session.timeout.ms": 10_000, "group.min.session.timeout.ms": 100}
+OWN_SETTINGS = {
+    "group.consumer.session.timeout.ms": 10_000,
+    "group.min.session.timeout.ms": 100,
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Rights are decided for every request, though all are allowed: the memory for decisions is watched, too."""
 OWN_TOPIC, PARTITIONS = "bystanders", 4
 CLIENTS = ("librdkafka classic", "librdkafka consumer", "kafka-python")
 MEMBERS = 2
@@ -241,7 +248,7 @@ def hostile(plan: Plan, folder: Path) -> int:
     """Attack as planned, then judge; 1 if anybody was harmed."""
     base = folder / "server"
     base.mkdir()
-    with KgroupServer(SETTINGS | SESSIONS, base) as server:
+    with KgroupServer(SETTINGS | OWN_SETTINGS, base) as server:
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
         for done in admin.create_topics([NewTopic(OWN_TOPIC, PARTITIONS, 1), NewTopic(TOPIC, 1, 1)]).values():
             done.result(30)

@@ -135,9 +135,9 @@ class Stranger:
         )
 
     def ids(self) -> None:
-        """Coordinators of many ids as long as ids can be."""
-        for number in range(5):
-            keys = tuple(f"{number}-{n}" + "k" * 32_000 for n in range(100))
+        """Coordinators of many ids as long as ids can be, none of them asked for before."""
+        for _ in range(10):
+            keys = tuple(f"{self.chance.random()}" + "k" * 32_000 for _ in range(100))
             self.send(request(FindCoordinatorRequest(coordinator_keys=keys), 4), listen_s=0.3)
 
     def topics(self) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from sys import getsizeof
+
 from kgroup.broker.call import AnyCall
 from kgroup.security.acls import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from kgroup.security.authorizer import Authorizer
 from kgroup.security.principals import Principal
 
-ASKERS_REMEMBERED = 10_000
-DECISIONS_REMEMBERED = 10_000  # of one asker about one right
+BYTES_REMEMBERED = 32 << 20  # for the decisions about all askers together
+ENTRY_BYTES = 120  # about what a dictionary takes for an entry, beside its key
+ASKER_BYTES = 1000  # about what an asker takes without decisions, and so does the first about a right
 
 # Nearly every request finds its decisions made. What that costs must not be felt, so that both look-ups are a
 # dictionary's own, and only what is missing runs a line of ours.
@@ -19,40 +23,60 @@ def right_of(operation: Operation, kind: ResourceType) -> int:
     return int(operation) << 8 | int(kind)
 
 
+@dataclass(slots=True)
+class Kept:
+    """How many bytes the remembered decisions take: clients without rights choose the names."""
+
+    size: int = 0
+    full: bool = False
+
+    def takes(self, size: int) -> bool:
+        """Count so many bytes more; False, and not counted, when there is no room for them."""
+        if self.size + size > BYTES_REMEMBERED:
+            self.full = True
+            return False
+        self.size += size
+        return True
+
+
 class Decisions(dict[str, bool]):
     """By name: whether an asker may do one thing with resources of one type."""
 
-    __slots__ = ("_authorizer", "_host", "_kind", "_operation", "_principal")
+    __slots__ = ("_authorizer", "_host", "_kept", "_kind", "_operation", "_principal")
 
-    def __init__(self, authorizer: Authorizer, principal: Principal, host: str, right: int) -> None:
+    def __init__(
+        self, authorizer: Authorizer, principal: Principal, host: str, right: int, kept: Kept
+    ) -> None:
         super().__init__()
+        self._kept = kept
         self._authorizer = authorizer
         self._principal = principal
         self._host = host
         self._operation, self._kind = Operation(right >> 8), ResourceType(right & 0xFF)
 
     def __missing__(self, name: str) -> bool:
-        if len(self) >= DECISIONS_REMEMBERED:
-            self.clear()
-        found = self[name] = self._authorizer.allows(
-            self._principal, self._host, self._operation, self._kind, name
-        )
+        found = self._authorizer.allows(self._principal, self._host, self._operation, self._kind, name)
+        if self._kept.takes(getsizeof(name) + ENTRY_BYTES):
+            self[name] = found
         return found
 
 
 class Rights(dict[int, Decisions]):
     """The decisions about one asker, by right."""
 
-    __slots__ = ("_authorizer", "_host", "_principal")
+    __slots__ = ("_authorizer", "_host", "_kept", "_principal")
 
-    def __init__(self, authorizer: Authorizer, principal: Principal, host: str) -> None:
+    def __init__(self, authorizer: Authorizer, principal: Principal, host: str, kept: Kept) -> None:
         super().__init__()
+        self._kept = kept
         self._authorizer = authorizer
         self._principal = principal
         self._host = host
 
     def __missing__(self, right: int) -> Decisions:
-        found = self[right] = Decisions(self._authorizer, self._principal, self._host, right)
+        found = Decisions(self._authorizer, self._principal, self._host, right, self._kept)
+        if self._kept.takes(ASKER_BYTES):
+            self[right] = found
         return found
 
 
@@ -61,12 +85,12 @@ class Asker:
 
     __slots__ = ("_authorizer", "_host", "_principal", "is_super", "rights")
 
-    def __init__(self, authorizer: Authorizer, principal: Principal, client_host: str) -> None:
+    def __init__(self, authorizer: Authorizer, principal: Principal, client_host: str, kept: Kept) -> None:
         self._authorizer = authorizer
         self._principal = principal
         self._host = client_host.removeprefix("/")
         self.is_super = authorizer.is_super(principal)
-        self.rights = Rights(authorizer, principal, self._host)
+        self.rights = Rights(authorizer, principal, self._host, kept)
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether this asker may do this with the resource of this name."""
@@ -90,23 +114,33 @@ class Asker:
 
 
 class Askers:
-    """The askers of a cluster, by principal and address; a rule that comes or goes has all forgotten."""
+    """The askers of a cluster, by principal and address.
+
+    All decisions are forgotten when a rule comes or goes, and when there is no room for another.
+    """
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
         self._changes = authorizer.changes
         self._known: dict[tuple[str, str, str], Asker] = {}
+        self._kept = Kept()
 
     def of(self, call: AnyCall) -> Asker:
         """Who sent this request."""
-        if self._changes != self._authorizer.changes:
-            self._changes = self._authorizer.changes
-            self._known.clear()
+        if self._kept.full or self._changes != self._authorizer.changes:
+            self._forget()
         principal = call.principal
         key = principal.kind, principal.name, call.client_host
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= ASKERS_REMEMBERED:
-                self._known.clear()
-            found = self._known[key] = Asker(self._authorizer, principal, call.client_host)
+            found = Asker(self._authorizer, principal, call.client_host, self._kept)
+            if self._kept.takes(ASKER_BYTES + getsizeof(principal.name)):
+                self._known[key] = found
         return found
+
+    def _forget(self) -> None:
+        self._changes = self._authorizer.changes
+        for asker in self._known.values():  # parked calls still hold some
+            asker.rights.clear()
+        self._known.clear()
+        self._kept.size, self._kept.full = 0, False
