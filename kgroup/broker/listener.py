@@ -11,8 +11,10 @@ import resource
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kgroup.broker.newcomers import Newcomers
 from kgroup.runtime.complaints import Complaints
 
 if TYPE_CHECKING:
@@ -24,16 +26,15 @@ BACKLOG = 1024
 AT_ONCE = 16  # accepted before the loop does something else
 SPARE_FILES = 64  # descriptors that connections leave to the logs
 RETRY_S = 1.0
-TLS_HANDSHAKE_S = 15.0  # from the connection to the end of its handshake; who needs longer is cut off
 TLS_GOODBYE_S = 3.0  # for the peer to agree that a connection is closed
-TLS_HANDSHAKES = 512  # under way at a time
 
 
 class Listener:
     """Accepts on `host` and `port` (0: any free one) for as long as it is open; OSError if it cannot be had.
 
     A connection that would take one of the last descriptors is closed at once: segments are opened and
-    rolled with those. With `tls`, what `make` makes is told of a connection when its handshake is done.
+    rolled with those. With `tls`, what `make` makes is told of a connection when its handshake is done;
+    until then it is one of the newcomers.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Listener:
         port: int,
         make: Callable[[], asyncio.Protocol],
         complaints: Complaints,
-        tls: ssl.SSLContext | None = None,
+        tls: tuple[ssl.SSLContext, Newcomers] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._make = make
@@ -55,11 +56,6 @@ class Listener:
         self._retry: asyncio.TimerHandle | None = None
         self._listen()
 
-    @property
-    def handshakes(self) -> int:
-        """Connections that are not set up yet."""
-        return len(self._making)
-
     def close(self) -> None:
         """Accept nothing more; connections that are there stay, handshakes under way end."""
         if self._retry is not None:
@@ -68,8 +64,7 @@ class Listener:
         self._socket.close()
         if self._tls is not None:
             for accepted in self._making.values():
-                with suppress(OSError):
-                    accepted.shutdown(socket.SHUT_RDWR)
+                _shut(accepted)
 
     async def ended(self) -> None:
         """Wait until the handshakes that `close` ended are gone."""
@@ -97,13 +92,9 @@ class Listener:
                 accepted.close()
                 self._complain("closes new connections: nearly all file descriptors (ulimit -n) are in use")
                 continue
-            if self._tls is not None and len(self._making) >= TLS_HANDSHAKES:
-                accepted.close()
-                self._complain(f"closes new connections: {TLS_HANDSHAKES} TLS handshakes are under way")
-                continue
             accepted.setblocking(False)
             making = self._loop.create_task(
-                self._connect(accepted) if self._tls is None else self._connect_tls(accepted, self._tls)
+                self._connect(accepted) if self._tls is None else self._connect_tls(accepted, *self._tls)
             )
             self._making[making] = accepted
             making.add_done_callback(self._making.pop)
@@ -115,7 +106,9 @@ class Listener:
             accepted.close()
             self._complain(f"lost a connection before it was set up: {error.strerror}")
 
-    async def _connect_tls(self, accepted: socket.socket, context: ssl.SSLContext) -> None:
+    async def _connect_tls(
+        self, accepted: socket.socket, context: ssl.SSLContext, newcomers: Newcomers
+    ) -> None:
         from kgroup.broker.locks.tls import reason
 
         try:
@@ -123,20 +116,29 @@ class Listener:
         except OSError:
             accepted.close()
             return
+        newcomers.enter(accepted, peer, partial(_shut, accepted))
         try:
             await self._loop.connect_accepted_socket(
                 self._make,
                 accepted,
                 ssl=context,
-                ssl_handshake_timeout=TLS_HANDSHAKE_S,
+                ssl_handshake_timeout=newcomers.timeout_s,
                 ssl_shutdown_timeout=TLS_GOODBYE_S,
             )
         except OSError as error:
             accepted.close()
             log.info("the TLS handshake of %s failed: %s", peer, reason(error))
+        finally:
+            newcomers.leave(accepted)
 
     def _complain(self, text: str) -> None:
         self._complaints.say(log, f"{self.address[0]}:{self.address[1]}", text)
+
+
+def _shut(accepted: socket.socket) -> None:
+    """End a handshake: its task finds the connection closed."""
+    with suppress(OSError):
+        accepted.shutdown(socket.SHUT_RDWR)
 
 
 def _bound(host: str, port: int) -> socket.socket:

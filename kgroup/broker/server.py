@@ -19,6 +19,7 @@ from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
+from kgroup.broker.newcomers import Newcomers
 from kgroup.broker.prepared import import_all
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
@@ -52,6 +53,7 @@ class Server:
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints
         self.turns = Turns()
+        self.newcomers = Newcomers(cluster.settings.setup_timeout_ms / 1000, cluster.complaints)
         self._listeners: list[Listener] = []
         self._settings = tuple(listeners)
         self._doors = _doors(self._settings, cluster)
@@ -115,11 +117,6 @@ class Server:
             connection.abort()
         self._listeners.clear()
 
-    @property
-    def handshakes(self) -> int:
-        """Connections whose TLS handshake is under way."""
-        return sum(listener.handshakes for listener in self._listeners)
-
     def opened(self, connection: Connection) -> None:
         """A connection is there; one too many (max.connections) is closed at once."""
         self.connections.add(connection)
@@ -160,7 +157,11 @@ class Server:
             from kgroup.broker.locks.connection import LockedConnection
 
             return Listener(
-                settings.host, port, lambda: LockedConnection(self, node, door), self.complaints, door.tls
+                settings.host,
+                port,
+                lambda: LockedConnection(self, node, door, self.newcomers),
+                self.complaints,
+                None if door.tls is None else (door.tls, self.newcomers),
             )
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):

@@ -90,6 +90,8 @@ class BrokerSettings:
     request_max_bytes: int = _number("socket.request.max.bytes", 104_857_600, low=1)
     connections_max: int = _number("max.connections", INT32_MAX)
     connections_max_idle_ms: int = _number("connections.max.idle.ms", 600_000, low=1, high=1 << 53)
+    setup_timeout_ms: int = _number("kgroup.connections.setup.timeout.ms", 15_000, low=1, high=1 << 53)
+    """For a TLS handshake, and for SASL behind it."""
     authorizer: str = field(default="", metadata={"kind": Kind("authorizer.class.name", _authorizer)})
     super_users: str = field(default="", metadata={"kind": Kind("super.users", _principals)})
     open_by_default: bool = field(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import socket
+import ssl
 import struct
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 from kgroup.protocol.codec import Message
 from kgroup.protocol.headers import encode_request
@@ -200,6 +201,27 @@ class Stranger:
             self.huge,
             self.coming_and_going,
         ]
+
+
+@contextmanager
+def crowd(address: tuple[str, int], said: bytes, count: int = 512) -> Iterator[list[socket.socket]]:
+    """So many connections that say this and no more, and stay."""
+    with ExitStack() as held:
+        yield [_said(held.enter_context(socket.create_connection(address)), said) for _ in range(count)]
+
+
+def _said(there: socket.socket, said: bytes) -> socket.socket:
+    there.sendall(said)
+    return there
+
+
+def client_hello() -> bytes:
+    """How TLS begins."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
 
 
 def request(message: Message, version: int, client_id: str = "stranger") -> bytes:

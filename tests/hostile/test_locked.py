@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import resource
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
+from kgroup.broker import newcomers
 from kgroup.broker.server import Server
 from kgroup.protocol.headers import encode_request
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest
@@ -22,6 +24,7 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kgroup.runtime.cluster import Cluster
+from tests.hostile.attacks import client_hello, crowd
 from tests.hostile.requests import Maker, every
 from tests.unit.broker.locks.listeners import (
     PLAIN_USERS,
@@ -180,6 +183,58 @@ def test_nobody_gets_in_and_nobody_is_kept_out(
     asyncio.run(test())
     cluster.close()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+HELLO = client_hello()
+HANDSHAKE = encode_request(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1, 1, "x")
+FIRST = ScramClient("SCRAM-SHA-256", "carol", "pw").first()
+CROWDS = {
+    "silent": ("SASL_SSL", b""),
+    "amid its hello": ("SASL_SSL", HELLO[: len(HELLO) // 2]),
+    "after its hello": ("SASL_SSL", HELLO),
+    "silent before SASL": ("SASL_PLAINTEXT", b""),
+    "after its versions": ("SASL_PLAINTEXT", encode_request(VERSIONS, 3, 1, "x")),
+    "amid SCRAM": (
+        "SASL_PLAINTEXT",
+        HANDSHAKE + encode_request(SaslAuthenticateRequest(auth_bytes=FIRST), 2, 2, "x"),
+    ),
+}
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Both ends of a crowd are in this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+@pytest.mark.parametrize("kind", CROWDS)
+def test_a_crowd_at_the_door_keeps_nobody_out(kind: str, stores: Stores) -> None:
+    """512 connections that never finish, and 24 clients behind them, again and again."""
+    listener, said = CROWDS[kind]
+    tls = stores.client_context() if listener == "SASL_SSL" else None
+    cluster = Cluster(None, offsets_partitions=1, seed=1)
+    add_user(cluster, "carol", "pw")
+
+    async def come_in(server: Server) -> int:
+        async with connected(server, listener, tls) as client:
+            return (await log_in(client)).error_code
+
+    async def test() -> None:
+        async with locked(cluster, settings(stores)) as server:
+            address = server.dispatcher.addresses[listener][0]
+            for _ in range(2):
+                with ExitStack() as held:
+                    await asyncio.to_thread(held.enter_context, crowd(address, said))
+                    found = await asyncio.gather(*(come_in(server) for _ in range(24)))
+                    assert found == [0] * 24
+                    assert 0 < len(server.newcomers) <= newcomers.ROOM_OF_ADDRESS
+
+    asyncio.run(test())
+    cluster.close()
 
 
 def test_who_is_in_may_send_anything_again(stores: Stores, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,13 +10,12 @@ from kgroup.broker.connection import Connection, Host
 from kgroup.broker.locks.doors import Door
 from kgroup.broker.locks.peer import principal_of
 from kgroup.broker.locks.sasl import HANDSHAKE, Authentication, SaslLock, Session, Then
+from kgroup.broker.newcomers import Newcomers
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kgroup.security.principals import ANONYMOUS
 
 log = logging.getLogger(__name__)
 
-AUTHENTICATION_S = 30.0
-"""From the connection to its authentication; who needs longer is cut off."""
 REAUTHENTICATION_MS = 1000
 """Between two authentications of a connection (KafkaChannel.MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS)."""
 _HANDSHAKE = HANDSHAKE.to_bytes(2, "big")
@@ -25,8 +24,9 @@ _HANDSHAKE = HANDSHAKE.to_bytes(2, "big")
 class LockedConnection(Connection):
     """As a Connection, with TLS below it or SASL before its first request, or both."""
 
-    def __init__(self, server: Host, node: int, door: Door) -> None:
+    def __init__(self, server: Host, node: int, door: Door, newcomers: Newcomers) -> None:
         super().__init__(server, node, door.name)
+        self._newcomers = newcomers
         self._door = door
         self._authentication: Authentication | None = None
         self._session: Session | None = None
@@ -41,13 +41,15 @@ class LockedConnection(Connection):
             self._name_peer(transport)
         if self._door.sasl is not None:
             self._begin(self._door.sasl, None)
+            self._newcomers.enter(self, self._host.removeprefix("/"), self.abort)
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(
-                AUTHENTICATION_S, self._give_up, "nothing to authenticate it in time"
+                self._newcomers.timeout_s, self._give_up, "nothing to authenticate it in time"
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._newcomers.leave(self)
         self._authentication = None
         super().connection_lost(exc)
 
@@ -110,6 +112,7 @@ class LockedConnection(Connection):
         self._queue_out(bytearray(step.answer))
         if step.then is Then.DONE:
             self._stop_timer()
+            self._newcomers.leave(self)
             self._authentication, self._session = None, authentication.session
             self._limit, self._longest = self._frames
             assert self._session is not None

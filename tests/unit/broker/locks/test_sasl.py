@@ -288,16 +288,17 @@ def test_frames_are_small_before_authentication_only() -> None:
     run(test, {**SASL, "sasl.server.max.receive.size": "1000"})
 
 
-def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgroup.broker.locks.connection.AUTHENTICATION_S", 0.05)
-
+def test_who_says_nothing_is_cut_off() -> None:
     async def test(server: Server) -> None:
+        server.newcomers.timeout_s = 0.05
         async with connected(server) as client:
             await client.call(VERSIONS)
             assert await client.closed_by_peer()
+        server.newcomers.timeout_s = 1.0
         async with connected(server) as client:
             await log_in(client)
-            await asyncio.sleep(0.1)
+            assert len(server.newcomers) == 0
+            await asyncio.sleep(1.1)
             assert await is_in(client), "authenticated in time: the limit is not for it"
 
     run(test, SASL)

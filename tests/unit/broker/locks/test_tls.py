@@ -292,36 +292,37 @@ def test_sasl_over_tls_is_who_sasl_says(stores: Stores) -> None:
     run(test, settings)
 
 
-def test_handshakes_that_never_end_are_ended(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgroup.broker.listener.TLS_HANDSHAKE_S", 0.05)
-
+def test_handshakes_that_never_end_are_ended(stores: Stores) -> None:
     async def test(server: Server) -> None:
+        server.newcomers.timeout_s = 0.05
         address = server.dispatcher.addresses["SSL"][0]
         for said in (b"", b"\x16\x03\x01\x02\x00\x01", b"\x00\x00\x00\x10\x00\x12\x00\x03"):
             reader, writer = await asyncio.open_connection(*address)
             writer.write(said)
             await asyncio.wait_for(reader.read(), 10)
             writer.close()
-        monkeypatch.undo()
+        server.newcomers.timeout_s = 60
         async with connected(server, "SSL", stores.client_context()) as client:
             assert await is_in(client), "others are served"
-        assert server.handshakes == 0
+        assert len(server.newcomers) == 0
 
     run(test, {**SSL, **stores.settings})
 
 
-def test_handshakes_under_way_are_limited(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgroup.broker.listener.TLS_HANDSHAKES", 3)
+def test_one_handshake_too_many_ends_the_oldest(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgroup.broker.newcomers.ROOM_OF_ADDRESS", 3)
 
     async def test(server: Server) -> None:
         address = server.dispatcher.addresses["SSL"][0]
-        held = [await asyncio.open_connection(*address) for _ in range(3)]
-        while server.handshakes < 3:  # noqa: ASYNC110 - nobody tells us
-            await asyncio.sleep(0)
-        reader, writer = await asyncio.open_connection(*address)
-        assert await asyncio.wait_for(reader.read(), 10) == b""
-        for _, each in [*held, (reader, writer)]:
-            each.close()
+        held = [await asyncio.open_connection(*address) for _ in range(4)]
+        assert await asyncio.wait_for(held[0][0].read(), 10) == b""
+        async with connected(server, "SSL", stores.client_context()) as client:
+            assert await is_in(client)
+        assert await asyncio.wait_for(held[1][0].read(), 10) == b""
+        assert len(server.newcomers) == 2
+        for reader, writer in held:
+            assert reader.at_eof() == (reader in (held[0][0], held[1][0]))
+            writer.close()
 
     run(test, {**SSL, **stores.settings})
 
@@ -331,7 +332,7 @@ def test_the_end_does_not_wait_for_handshakes(stores: Stores) -> None:
         cluster = Cluster(None, offsets_partitions=1)
         async with locked(cluster, {**SSL, **stores.settings}) as server:
             there = socket.create_connection(server.dispatcher.addresses["SSL"][0])
-            while not server.handshakes:  # noqa: ASYNC110 - nobody tells us
+            while not server.newcomers:  # noqa: ASYNC110 - nobody tells us
                 await asyncio.sleep(0)
         there.close()
         cluster.close()
