@@ -138,13 +138,13 @@ class Server:
     def _open(self, settings: ListenerSettings) -> dict[int, tuple[str, int]]:
         """Listen for every broker; where clients are sent to reach each."""
         found: dict[int, tuple[str, int]] = {}
-        for node in range(self.cluster.brokers):
-            listener = self._listen(settings, node, settings.port + node if settings.port else 0)
+        for place, node in enumerate(self.cluster.nodes):
+            listener = self._listen(settings, node, settings.port + place if settings.port else 0)
             self._listeners.append(listener)
             host, port = listener.address
             if settings.advertised is not None:
                 host, first = settings.advertised
-                port = first + node if first else port
+                port = first + place if first else port
             found[node] = host, port
         return found
 

@@ -27,7 +27,6 @@ class Tickets:
     def __init__(self, cluster: Cluster, watchers: Watchers) -> None:
         self._cluster = cluster
         self._clock = cluster.clock
-        self._brokers = cluster.brokers
         self._watchers = watchers
         self._last = 0
         self._parked: dict[int, Call[Message]] = {}

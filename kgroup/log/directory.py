@@ -44,13 +44,20 @@ class DataDirectory:
     """The data folder `path`, created if missing and held until `close` or the process's end.
 
     A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raises StorageError
-    if another process holds it (naming that one), if it belongs to another cluster than `cluster_id`,
+    if another process holds it (naming that one), if it belongs to another cluster or broker than asked for,
     if it no longer says which, or if its layout is newer than this version of kgroup. `created` tells a
-    folder that became one of kgroup's just now.
+    folder that became one of kgroup's just now. The same holds for `node_id`, the id of its first broker; it
+    is 0 for a folder that does not say.
     """
 
     def __init__(
-        self, path: Path, *, command: str, bootstrap: str = "", cluster_id: str | None = None
+        self,
+        path: Path,
+        *,
+        command: str,
+        bootstrap: str = "",
+        cluster_id: str | None = None,
+        node_id: int | None = None,
     ) -> None:
         self.path = path
         self.created = False
@@ -63,7 +70,7 @@ class DataDirectory:
             self._acquire()
             self._owner = Owner(os.getpid(), command, bootstrap)
             self._write_owner()
-            self.cluster_id = self._identify(cluster_id)
+            self.cluster_id, self.node_id = self._identify(cluster_id, node_id)
         except OSError as error:
             os.close(self._lock)
             raise _os_error(path, error) from None
@@ -108,7 +115,7 @@ class DataDirectory:
         os.pwrite(self._lock, text, 0)
         os.ftruncate(self._lock, len(text))
 
-    def _identify(self, wanted: str | None) -> str:
+    def _identify(self, wanted: str | None, node_id: int | None) -> tuple[str, int]:
         path = self.path / META_FILE
         if not path.exists():
             if (self.path / CATALOG).exists():
@@ -119,14 +126,19 @@ class DataDirectory:
                 )
             self.created = True
             cluster_id = wanted or uuid_text(os.urandom(16))
-            replace_file(path, f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\n")
-            return cluster_id
+            number = node_id or 0
+            replace_file(
+                path, f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\nnode.id={number}\n"
+            )
+            return cluster_id, number
         properties = _properties(path)
         try:
             version, found = int(properties["layout.version"]), properties["cluster.id"]
+            number = int(properties.get("node.id", 0))
         except (KeyError, ValueError):
             raise StorageError(
-                f"{path} lacks a layout.version or cluster.id", hint="this is not a data folder of kgroup"
+                f"{path} lacks a layout.version or cluster.id, or has a node.id that is none",
+                hint="this is not a data folder of kgroup",
             ) from None
         if version > LAYOUT_VERSION:
             raise StorageError(
@@ -138,7 +150,12 @@ class DataDirectory:
                 f"{self.path} belongs to cluster {found}, not {wanted}",
                 hint="choose another data folder, or leave the cluster id out",
             )
-        return found
+        if node_id is not None and node_id != number:
+            raise StorageError(
+                f"{self.path} belongs to broker {number}, not {node_id}",
+                hint="leave node.id out, or choose another data folder",
+            )
+        return found, number
 
 
 def owner_of(path: Path) -> Owner | None:

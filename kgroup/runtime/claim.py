@@ -15,8 +15,8 @@ class Claim(NamedTuple):
     folder: Path
     owner: str = "kgroup"
 
-    def lock(self) -> DataDirectory:
-        """The folder, locked and identified; StorageError if another process holds it."""
+    def lock(self, node_id: int | None = None) -> DataDirectory:
+        """The folder, locked and identified; StorageError if another process or broker holds it."""
         from kgroup.log.directory import DataDirectory
 
-        return DataDirectory(self.folder, command=self.owner)
+        return DataDirectory(self.folder, command=self.owner, node_id=node_id)

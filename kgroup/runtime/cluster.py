@@ -43,8 +43,9 @@ class Cluster:
     `data` None keeps all in memory. `config` holds Kafka's setting names; a name that is none raises
     ConfigError with near misses as hint. The number of offsets partitions is fixed by the first start on
     a folder: one asked for later that differs raises ConfigError. `seed` makes member ids and assignments
-    repeatable; without it they are random. Partition p of a topic is led by broker p % `brokers`, unless
-    somebody placed it elsewhere.
+    repeatable; without it they are random. `nodes` are the ids of the brokers, from the setting node.id on,
+    or else from the one that a folder was made with. They lead a topic's partitions in turn, but for those
+    that somebody placed elsewhere.
     """
 
     def __init__(
@@ -63,7 +64,6 @@ class Cluster:
         static, self.group_config = read_settings(config or {})
         self.clock: Clock = clock or SystemClock()
         self.complaints = Complaints(self.clock)
-        self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(range(brokers), ("127.0.0.1", 0))
         self.scheme = ""
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
@@ -77,7 +77,11 @@ class Cluster:
         self.load_times_ms: list[int] = []
         claim = Claim(data) if isinstance(data, Path) else data
         self.folder = claim.folder if claim else None
-        self._directory = claim.lock() if claim else None
+        node_id = static.given_node_id(config or {})
+        self._directory = claim.lock(node_id) if claim else None
+        first = self._directory.node_id if self._directory else node_id or 0
+        self.nodes = range(first, first + brokers)
+        self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(self.nodes, ("127.0.0.1", 0))
         self.cluster_id = (
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
         )
@@ -86,7 +90,7 @@ class Cluster:
             self.catalog = Catalog(self.folder, self.cluster_id, new=new)
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
-            self.in_force = SettingsInForce(static, self.configs, self.catalog, brokers)
+            self.in_force = SettingsInForce(static, self.configs, self.catalog, self.nodes)
             self.acls = access_rules(self.folder, self.cluster_id, self.catalog, static)
             self._open(config or {}, offsets_partitions)
         except BaseException:
@@ -116,13 +120,13 @@ class Cluster:
     def leader_of(self, topic: str, partition: int) -> int:
         """The broker that leads a partition."""
         placed = self._placed.get((topic, partition)) if self._placed else None
-        return partition % self.brokers if placed is None else placed.leader
+        return self.nodes[partition % self.brokers] if placed is None else placed.leader
 
     def placement_of(self, topic: CatalogTopic, partition: int) -> Placement:
         """Where a partition lies."""
         placed = topic.placements.get(partition) if topic.placements else None
-        left = placed.among(self.brokers) if placed is not None else None
-        return left or Placement.by_rule(partition, topic.replication_factor, self.brokers)
+        left = placed.among(self.nodes) if placed is not None else None
+        return left or Placement.by_rule(partition, topic.replication_factor, self.nodes)
 
     def offline(self, topic: str, partition: int) -> bool:
         """Whether nobody leads a partition, its log having been found damaged or contradicting itself."""

@@ -7,7 +7,7 @@ replica is in sync. Kafka's ReplicationControlManager and LeaderEpochFileCache a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -30,9 +30,10 @@ class Placement:
     epochs: tuple[tuple[int, int], ...] = ((0, 0),)
 
     @classmethod
-    def by_rule(cls, partition: int, replicas: int, brokers: int) -> Placement:
-        """Of a partition nobody placed: broker p % `brokers` leads it, the next ones follow."""
-        chosen = tuple((partition + i) % brokers for i in range(min(replicas, brokers)))
+    def by_rule(cls, partition: int, replicas: int, nodes: Sequence[int]) -> Placement:
+        """Of a partition nobody placed: the brokers lead in turn, the next ones follow."""
+        count = len(nodes)
+        chosen = tuple(nodes[(partition + i) % count] for i in range(min(replicas, count)))
         return cls(chosen, chosen[0])
 
     @classmethod
@@ -63,9 +64,9 @@ class Placement:
         """Led by the preferred replica, in a new epoch."""
         return replace(self, leader=self.replicas[0])._begun(end_offset)
 
-    def among(self, brokers: int) -> Placement | None:
-        """What is left of it when only brokers below `brokers` are there; None for nothing."""
-        left = tuple(replica for replica in self.replicas if replica < brokers)
+    def among(self, nodes: Container[int]) -> Placement | None:
+        """What is left of it when only these brokers are there; None for nothing."""
+        left = tuple(replica for replica in self.replicas if replica in nodes)
         if not left:
             return None
         return replace(self, replicas=left, leader=self.leader if self.leader in left else left[0])
@@ -90,7 +91,7 @@ class Placement:
         return replace(self, epochs=(*kept, (self.epoch + 1, end_offset)))
 
 
-def check_replicas(replicas: Collection[int], brokers: int, others: int | None = None) -> None:
+def check_replicas(replicas: Collection[int], nodes: Container[int], others: int | None = None) -> None:
     """Refused with INVALID_REPLICA_ASSIGNMENT for a choice of brokers that cannot be.
 
     `others` is the number of replicas of the topic's other partitions, None for any.
@@ -98,7 +99,7 @@ def check_replicas(replicas: Collection[int], brokers: int, others: int | None =
     problem = None
     if not replicas:
         problem = "an empty replica list."
-    elif unknown := [replica for replica in sorted(replicas) if not 0 <= replica < brokers]:
+    elif unknown := [replica for replica in sorted(replicas) if replica not in nodes]:
         problem = f"broker {unknown[0]}, but no such broker is registered."
     elif len(set(replicas)) < len(replicas):
         twice = min(replica for replica in replicas if list(replicas).count(replica) > 1)

@@ -12,6 +12,7 @@ from typing import Any, Self
 from kgroup.errors import ConfigError
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+NODE_IDS = ("node.id", "broker.id")
 INT32_MAX = (1 << 31) - 1
 
 
@@ -71,6 +72,8 @@ class BrokerSettings:
     shorter segments of the logs of state: compacting one stops everybody for as long as it takes to read it.
     """
 
+    node_id: int = _number("node.id", 0)
+    broker_id: int = _number("broker.id", 0)
     auto_create_topics: bool = field(
         default=True, metadata={"kind": Kind("auto.create.topics.enable", _bool)}
     )
@@ -102,6 +105,15 @@ class BrokerSettings:
     def names(cls) -> dict[str, str]:
         """Kafka's setting name → the field that holds it."""
         return {f.metadata["kind"].key: f.name for f in fields(cls)}
+
+    def given_node_id(self, settings: Mapping[str, str]) -> int | None:
+        """The id of the first broker, by either of its names; None where the settings say nothing of it."""
+        given = {
+            getattr(self, name) for key, name in self.names().items() if key in settings and key in NODE_IDS
+        }
+        if len(given) > 1:
+            raise ConfigError(f"node.id={self.node_id} and broker.id={self.broker_id}: give one of them")
+        return given.pop() if given else None
 
     @classmethod
     def bounds(cls, key: str) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -17,12 +17,12 @@ class SettingsInForce:
     """Worked out when first asked for, and kept until something changes."""
 
     def __init__(
-        self, static: BrokerSettings, configs: BrokerConfigs, catalog: Catalog, brokers: int
+        self, static: BrokerSettings, configs: BrokerConfigs, catalog: Catalog, nodes: Sequence[int]
     ) -> None:
         self._static = static
         self._configs = configs
         self._catalog = catalog
-        self.only_node = 0 if brokers == 1 else None
+        self.only_node = nodes[0] if len(nodes) == 1 else None
         """The broker whose own settings hold for all partitions; None where each has its own."""
         self._of_topics: dict[str, dict[int | None, TopicSettings]] = {}
         self.process = static

@@ -30,7 +30,7 @@ from kgroup.runtime.broker_settings import (
     Layer,
     in_force,
 )
-from kgroup.runtime.settings import BrokerSettings
+from kgroup.runtime.settings import NODE_IDS, BrokerSettings
 from kgroup.runtime.topic_settings import (
     BOOLEAN,
     DOUBLE,
@@ -110,11 +110,14 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
             yield _entry(key, layer, [layer], synonyms, DYNAMIC[key].type)
         return
     node = _node(broker, name)
-    number = Layer("broker.id", name, FROM_FILE)
-    yield _entry("broker.id", number, [number], synonyms, INT, read_only=True)
+    for key in NODE_IDS:
+        number = Layer(key, str(node), FROM_FILE)
+        yield _entry(key, number, [number], synonyms, INT, read_only=True)
     fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
+        if key in NODE_IDS:
+            continue
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
         known = DYNAMIC.get(key)
         kind = known.type if known else _type_of(key, default)

@@ -34,7 +34,6 @@ from kgroup.protocol.messages.metadata import (
 from kgroup.runtime.catalog import CatalogTopic
 
 NO_LEADER = -1
-CONTROLLER = 0
 BROKERS, CONTROLLERS = 1, 2  # endpoint types
 CREATION_SINCE = 4  # before, a request could not forbid it
 PAGE_MAX = 2000
@@ -74,7 +73,7 @@ def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataRespons
             for node, (host, port) in broker.endpoints(call).items()
         ),
         cluster_id=cluster.cluster_id,
-        controller_id=CONTROLLER,
+        controller_id=cluster.nodes[0],
         topics=tuple(topics),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -95,7 +94,7 @@ def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> 
         return refuse_cluster(request, code, "The request was sent to an endpoint of the wrong type.")
     return DescribeClusterResponse(
         cluster_id=broker.cluster.cluster_id,
-        controller_id=CONTROLLER,
+        controller_id=broker.cluster.nodes[0],
         brokers=tuple(
             DescribeClusterBroker(broker_id=node, host=host, port=port)
             for node, (host, port) in broker.endpoints(call).items()

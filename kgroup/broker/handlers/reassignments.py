@@ -160,7 +160,7 @@ def _moved(
     now, end_offset = _known(broker, name, wanted.partition_index)
     if wanted.replicas is None:
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replicas(wanted.replicas, broker.cluster.brokers)
+    check_replicas(wanted.replicas, broker.cluster.nodes)
     if not request.allow_replication_factor_change and len(wanted.replicas) != len(now.replicas):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -162,7 +162,7 @@ def _placed(broker: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
-        check_replicas(assignment.broker_ids, broker.cluster.brokers, factor)
+        check_replicas(assignment.broker_ids, broker.cluster.nodes, factor)
         factor = len(assignment.broker_ids)
         placed[assignment.partition_index] = Placement.at(assignment.broker_ids)
     if any(partition not in placed for partition in range(len(placed))):
@@ -244,7 +244,7 @@ def _check_growth(broker: Dispatcher, wanted: CreatePartitionsTopic) -> None:
             )
         factor = len(broker.cluster.placement_of(topic, 0).replicas)
         for assignment in wanted.assignments:
-            check_replicas(assignment.broker_ids, broker.cluster.brokers, factor)
+            check_replicas(assignment.broker_ids, broker.cluster.nodes, factor)
 
 
 def _not_grown(

@@ -66,12 +66,28 @@ def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path) -> None:
             DataDirectory(tmp_path, command="y")
 
 
+def test_a_folder_keeps_the_id_of_its_broker(tmp_path: Path) -> None:
+    with DataDirectory(tmp_path / "new", command="x", node_id=7) as directory:
+        assert directory.node_id == 7
+    with DataDirectory(tmp_path / "new", command="x") as directory:
+        assert directory.node_id == 7
+    with pytest.raises(StorageError, match="belongs to broker 7, not 0"):
+        DataDirectory(tmp_path / "new", command="x", node_id=0)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "meta.properties").write_text("layout.version=1\ncluster.id=a\n")
+    with pytest.raises(StorageError, match="belongs to broker 0, not 1"):
+        DataDirectory(tmp_path / "old", command="x", node_id=1)
+    with DataDirectory(tmp_path / "old", command="x", node_id=0) as directory:
+        assert directory.node_id == 0
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("layout.version=2\ncluster.id=a\n", "has layout version 2, this kgroup knows up to 1"),
         ("cluster.id=a\n", "lacks a layout.version or cluster.id"),
         ("layout.version=x\ncluster.id=a\n", "lacks a layout.version or cluster.id"),
+        ("layout.version=1\ncluster.id=a\nnode.id=x\n", "a node.id that is none"),
     ],
 )
 def test_a_folder_that_is_not_ours_is_refused_and_set_free(
