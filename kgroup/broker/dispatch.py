@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.fetch_sessions import FetchSessions
@@ -22,6 +22,9 @@ from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import told
+
+if TYPE_CHECKING:
+    from kgroup.broker.locks.described import Open
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +77,8 @@ class Dispatcher:
         self.script: Interceptor | None = None
         self.addresses: Mapping[str, Mapping[int, tuple[str, int]]] = {}
         """Where clients of each listener find the brokers, by name of the listener and node id."""
+        self.listeners: tuple[Open, ...] = ()
+        """Those of the process, once they are open."""
         self._partitions: dict[str, int] = {}
         self._sessions: dict[int, FetchSessions] = {}
 

@@ -17,6 +17,7 @@ from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
+from kgroup.broker.locks.described import Open
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.newcomers import Newcomers
@@ -72,7 +73,8 @@ class Server:
         import_all()
         self._loop = asyncio.get_running_loop()
         listeners = self._settings or (ListenerSettings(PLAIN, PLAIN, HOST, port),)
-        bound = {each.name: self._open(each) for each in listeners}
+        self.dispatcher.listeners = tuple(self._open(each) for each in listeners)
+        bound = {each.settings.name: each.advertised for each in self.dispatcher.listeners}
         self.dispatcher.addresses = bound
         plain = (each for each in listeners if each.protocol == PLAIN and is_loopback(each.host))
         first = next(plain, listeners[0])
@@ -135,18 +137,19 @@ class Server:
             connection.abort()
         return len(idle)
 
-    def _open(self, settings: ListenerSettings) -> dict[int, tuple[str, int]]:
-        """Listen for every broker; where clients are sent to reach each."""
+    def _open(self, settings: ListenerSettings) -> Open:
+        """Listen for every broker."""
+        bound: dict[int, tuple[str, int]] = {}
         found: dict[int, tuple[str, int]] = {}
         for place, node in enumerate(self.cluster.nodes):
             listener = self._listen(settings, node, settings.port + place if settings.port else 0)
             self._listeners.append(listener)
-            host, port = listener.address
+            host, port = bound[node] = listener.address
             if settings.advertised is not None:
                 host, first = settings.advertised
                 port = first + place if first else port
             found[node] = host, port
-        return found
+        return Open(settings, bound, found)
 
     def _listen(self, settings: ListenerSettings, node: int, port: int) -> Listener:
         door = self._doors.get(settings.name)

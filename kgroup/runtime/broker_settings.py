@@ -45,7 +45,7 @@ class Layer(NamedTuple):
     """A place that gives a setting a value."""
 
     name: str
-    value: str
+    value: str | None
     source: int
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from kgroup.domain import ZERO_UUID
 from kgroup.protocol.batches import LogRecord, batches_in, encode_batch
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages import alter_configs as replacing
 from kgroup.protocol.messages import create_topics as creation
 from kgroup.protocol.messages import delete_records as deletion
 from kgroup.protocol.messages import describe_configs as told
@@ -121,6 +122,14 @@ class Peer:
         resource = changes.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
         request = changes.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=check)
         return int(self(request).responses[0].error_code)
+
+    def replace(self, kind: int, name: str, *configs: tuple[str, str | None], check: bool = False) -> Any:
+        """The answer for the resource, whose settings are to be these and no others."""
+        entries = tuple(replacing.AlterableConfig(name=key, value=value) for key, value in configs)
+        resource = replacing.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
+        request = replacing.AlterConfigsRequest(resources=(resource,), validate_only=check)
+        (found,) = self(request).responses
+        return found
 
     def describe(self, kind: int, name: str, *keys: str) -> tuple[int, dict[str, Any]]:
         resource = told.DescribeConfigsResource(

@@ -1,17 +1,20 @@
-"""IncrementalAlterConfigs: change settings of topics, groups and brokers (KIP-339)."""
+"""IncrementalAlterConfigs and AlterConfigs: change or replace settings of topics, groups and brokers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
+from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.coordinator import group_settings as groups
 from kgroup.coordinator import roster
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages import alter_configs as replacing
+from kgroup.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kgroup.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -22,12 +25,13 @@ from kgroup.protocol.messages.incremental_alter_configs import (
 from kgroup.runtime.broker_settings import ALL_BROKERS, DYNAMIC, check_dynamic, is_list
 from kgroup.runtime.topic_settings import LIST, SETTINGS
 
+AnyRequest: TypeAlias = IncrementalAlterConfigsRequest | AlterConfigsRequest
+AnyResponse: TypeAlias = IncrementalAlterConfigsResponse | AlterConfigsResponse
+AnyResource: TypeAlias = AlterConfigsResource | replacing.AlterConfigsResource
 SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
-def alter_configs(
-    broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest]
-) -> IncrementalAlterConfigsResponse:
+def alter_configs(broker: Dispatcher, call: Call[AnyRequest]) -> AnyResponse:
     """Each resource on its own, all of its changes or none; one named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter((r.resource_type, r.resource_name) for r in request.resources)
@@ -43,34 +47,38 @@ def alter_configs(
                 responses.append(_answer(resource, ErrorCode.NONE, None))
             except Refused as refused:
                 responses.append(_answer(resource, refused.code, refused.message))
-    return IncrementalAlterConfigsResponse(responses=tuple(responses))
+    return _response(request, responses)
 
 
-def refuse(
-    request: IncrementalAlterConfigsRequest, code: ErrorCode, message: str | None
-) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(
-        responses=tuple(_answer(resource, code, message) for resource in request.resources)
+def refuse(request: AnyRequest, code: ErrorCode, message: str | None) -> AnyResponse:
+    return _response(request, [_answer(resource, code, message) for resource in request.resources])
+
+
+def _response(request: AnyRequest, responses: Iterable[AlterConfigsResourceResponse]) -> AnyResponse:
+    made = (
+        AlterConfigsResponse if isinstance(request, AlterConfigsRequest) else IncrementalAlterConfigsResponse
     )
+    return made(responses=tuple(responses))
 
 
-def _checked(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[], None]:
     """The change to a resource, found to be allowed."""
-    check_changes(resource.configs)
+    check_changes(resource)
     if resource.resource_type == GROUP:
         return _group(broker, resource)
     if resource.resource_type == TOPIC:
         return _topic(broker, resource)
     if resource.resource_type == BROKER:
         return _broker(broker, node, resource)
-    raise Refused(
-        ErrorCode.INVALID_REQUEST,
-        f"Settings of resource type {resource.resource_type} cannot be changed here",
-    )
+    kind = resource.resource_type
+    if kind == CLIENT_METRICS or (kind == BROKER_LOGGER and isinstance(resource, AlterConfigsResource)):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Settings of resource type {kind} cannot be changed here")
+    raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
 
 
-def check_changes(changes: tuple[AlterableConfig, ...]) -> None:
+def check_changes(resource: AnyResource) -> None:
     """Refused with INVALID_REQUEST for changes that are none, whatever they are to."""
+    changes = _changes(resource)
     if len({change.name for change in changes}) < len(changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [each.name for each in changes if each.config_operation != DELETE and each.value is None]
@@ -81,17 +89,24 @@ def check_changes(changes: tuple[AlterableConfig, ...]) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown operations type {odd[0]}")
 
 
-def _group(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+def _changes(resource: AnyResource) -> tuple[AlterableConfig, ...]:
+    """What replaces all settings sets each that it names."""
+    if isinstance(resource, AlterConfigsResource):
+        return resource.configs
+    return tuple(AlterableConfig(name=c.name, config_operation=SET, value=c.value) for c in resource.configs)
+
+
+def _group(broker: Dispatcher, resource: AnyResource) -> Callable[[], None]:
     cluster, name = broker.cluster, resource.resource_name
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     before = cluster.catalog.group_configs.get(name, {})
-    wanted = _changed(before, resource.configs, lambda key: "" if key in roster.LISTS else None)
+    wanted = _changed(before, resource, lambda key: "" if key in roster.LISTS else None)
     groups.check(cluster.group_config, wanted)
     return lambda: cluster.configure_group(name, wanted)
 
 
-def _topic(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], None]:
+def _topic(broker: Dispatcher, resource: AnyResource) -> Callable[[], None]:
     cluster, name = broker.cluster, resource.resource_name
     if not name:
         raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -101,14 +116,14 @@ def _topic(broker: Dispatcher, resource: AlterConfigsResource) -> Callable[[], N
     def default(key: str) -> str | None:
         return SETTINGS[key].default if key in SETTINGS and SETTINGS[key].type == LIST else None
 
-    wanted = _changed(topic.config if topic else {}, resource.configs, default)
+    wanted = _changed(topic.config if topic else {}, resource, default)
     rules.check_config(cluster, wanted)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     return lambda: cluster.configure_topic(name, wanted)
 
 
-def _broker(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Callable[[], None]:
+def _broker(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[], None]:
     cluster, name = broker.cluster, resource.resource_name
     if name:
         try:
@@ -126,19 +141,19 @@ def _broker(broker: Dispatcher, node: int, resource: AlterConfigsResource) -> Ca
         return DYNAMIC[key].default if is_list(key) and key in DYNAMIC else None
 
     entity = str(int(name)) if name else ALL_BROKERS
-    wanted = _changed(cluster.catalog.broker_configs.get(entity, {}), resource.configs, default)
+    wanted = _changed(cluster.catalog.broker_configs.get(entity, {}), resource, default)
     check_dynamic(wanted, one_of_many=bool(name) and cluster.brokers > 1)
     return lambda: cluster.configure_broker(entity, wanted)
 
 
 def _changed(
     settings: Mapping[str, str],
-    changes: tuple[AlterableConfig, ...],
+    resource: AnyResource,
     default: Callable[[str], str | None],
 ) -> dict[str, str]:
     """The settings after the changes; `default` tells what a list is by default, None for what is no list."""
-    found = dict(settings)
-    for change in changes:
+    found = dict(settings) if isinstance(resource, AlterConfigsResource) else {}
+    for change in _changes(resource):
         key, value = change.name, change.value or ""
         if change.config_operation == DELETE:
             found.pop(key, None)
@@ -161,9 +176,7 @@ def _changed(
     return found
 
 
-def _answer(
-    resource: AlterConfigsResource, code: ErrorCode, message: str | None
-) -> AlterConfigsResourceResponse:
+def _answer(resource: AnyResource, code: ErrorCode, message: str | None) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=code,
         error_message=message,
@@ -172,4 +185,7 @@ def _answer(
     )
 
 
-APIS = (Api(IncrementalAlterConfigsRequest, alter_configs, refuse),)
+APIS = (
+    Api(IncrementalAlterConfigsRequest, alter_configs, refuse),
+    Api(AlterConfigsRequest, alter_configs, refuse),
+)

@@ -1,13 +1,15 @@
-"""DescribeConfigs: settings of topics, brokers and groups."""
+"""DescribeConfigs and ListConfigResources: settings of topics, brokers and groups, and what has some."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
+from kgroup.broker.locks.described import PASSWORD, UNKNOWN, described
 from kgroup.coordinator import roster
 from kgroup.coordinator.group_settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
@@ -18,6 +20,11 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
+)
+from kgroup.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
 from kgroup.runtime.broker_settings import (
     ALL_BROKERS,
@@ -30,10 +37,10 @@ from kgroup.runtime.broker_settings import (
     Layer,
     in_force,
 )
+from kgroup.runtime.setting_texts import TEXTS
 from kgroup.runtime.settings import NODE_IDS, BrokerSettings
 from kgroup.runtime.topic_settings import (
     BOOLEAN,
-    DOUBLE,
     INT,
     INTERNAL,
     LIST,
@@ -43,8 +50,16 @@ from kgroup.runtime.topic_settings import (
     written,
 )
 
-TOPIC, BROKER, GROUP = 2, 4, 32  # resource types
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types
 FROM_GROUP = 8  # config source
+SHORT = 4  # config type, of settings of brokers only
+_LONGS = frozenset(
+    {
+        "connections.max.idle.ms",
+        "kgroup.connections.setup.timeout.ms",
+        "offsets.retention.check.interval.ms",
+    }
+)
 
 
 def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
@@ -57,13 +72,15 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
-        keys = resource.configuration_keys
+        if keys := resource.configuration_keys:  # an empty list means all, too: clients before 0.11 send one
+            entries = [entry for entry in entries if entry.name in keys]
+        if request.include_documentation:
+            entries = [replace(entry, documentation=TEXTS.get(entry.name)) for entry in entries]
         results.append(
             DescribeConfigsResult(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
-                # an empty list means all, too: clients before 0.11 send one
-                configs=tuple(entry for entry in entries if not keys or entry.name in keys),
+                configs=tuple(entries),
             )
         )
     return DescribeConfigsResponse(results=tuple(results))
@@ -113,6 +130,10 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
     for key in NODE_IDS:
         number = Layer(key, str(node), FROM_FILE)
         yield _entry(key, number, [number], synonyms, INT, read_only=True)
+    for each in described(broker.listeners, node):
+        layer = Layer(each.name, each.value, FROM_FILE)
+        found = _entry(each.name, layer, [layer], synonyms, each.type, read_only=True)
+        yield replace(found, is_sensitive=each.type in (UNKNOWN, PASSWORD))
     fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
@@ -177,13 +198,13 @@ def _entry(
 def _type_of(name: str, value: str) -> int:
     if value in ("true", "false"):
         return BOOLEAN
-    if name in ("cleanup.policy", "group.consumer.assignors", "group.coordinator.rebalance.protocols"):
+    if name in ("group.consumer.assignors", "group.coordinator.rebalance.protocols"):
         return LIST
-    if name.endswith(".ratio"):
-        return DOUBLE
     if not value.lstrip("-").isdecimal():
         return STRING
-    return LONG if name.endswith(".ms") else INT
+    if name in ("offsets.topic.replication.factor", "transaction.state.log.replication.factor"):
+        return SHORT
+    return LONG if name in _LONGS else INT
 
 
 def _refused(
@@ -197,4 +218,42 @@ def _refused(
     )
 
 
-APIS = (Api(DescribeConfigsRequest, describe_configs, refuse),)
+def list_resources(broker: Dispatcher, call: Call[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
+    """The groups with settings of their own, whether or not they exist yet, the brokers and the topics.
+
+    Client metrics have no settings here; version 0 lists nothing else.
+    """
+    cluster = broker.cluster
+    found: dict[int, Iterable[str]] = {CLIENT_METRICS: ()}
+    if call.version > 0:
+        nodes = [str(node) for node in cluster.endpoints]
+        found = {
+            GROUP: cluster.catalog.group_configs,
+            CLIENT_METRICS: (),
+            BROKER_LOGGER: nodes,
+            BROKER: nodes,
+            TOPIC: cluster.catalog.topics,
+        }
+    wanted = call.body.resource_types or found
+    if any(kind not in found for kind in wanted):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=tuple(
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind, names in found.items()
+            if kind in wanted
+            for name in names
+        )
+    )
+
+
+def refuse_list(
+    request: ListConfigResourcesRequest, code: ErrorCode, message: str | None
+) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(error_code=code)
+
+
+APIS = (
+    Api(DescribeConfigsRequest, describe_configs, refuse),
+    Api(ListConfigResourcesRequest, list_resources, refuse_list),
+)

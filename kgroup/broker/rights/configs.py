@@ -7,21 +7,14 @@ from typing import NamedTuple
 
 from kgroup.broker.call import Answer, AnyCall, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
-from kgroup.broker.handlers.alter_configs import check_changes
-from kgroup.broker.handlers.configs import BROKER, GROUP, TOPIC
+from kgroup.broker.handlers.alter_configs import AnyRequest, AnyResource, AnyResponse, check_changes
+from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.rule import REFUSALS, beside
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResult
-from kgroup.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from kgroup.protocol.messages.incremental_alter_configs import AlterConfigsResourceResponse
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
-
-BROKER_LOGGER, CLIENT_METRICS = 8, 16  # resource types whose settings are the cluster's
 
 
 class _Resource(NamedTuple):
@@ -65,9 +58,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest
     return beside(broker, call, api, replace(request, resources=tuple(allowed)), "results", tuple(refused))
 
 
-def alter(
-    asker: Asker, broker: Dispatcher, call: Call[IncrementalAlterConfigsRequest], api: AnyApi
-) -> Answer:
+def alter(asker: Asker, broker: Dispatcher, call: Call[AnyRequest], api: AnyApi) -> Answer:
     """AlterConfigs on each topic and group, and on the cluster for its brokers.
 
     What is no change at all is found wrong before, and so is everything about a broker's settings, as the
@@ -76,7 +67,7 @@ def alter(
     request = call.body
     names = [(r.resource_type, r.resource_name) for r in request.resources]
     refused: list[AlterConfigsResourceResponse] = []
-    allowed: list[AlterConfigsResource] = []
+    allowed: list[AnyResource] = []
     for changed in request.resources:
         kind, name = changed.resource_type, changed.resource_name
         code = _refusal(asker, Operation.ALTER_CONFIGS, kind, name)
@@ -88,18 +79,19 @@ def alter(
             allowed.append(changed)
     if not refused:
         return api.handle(broker, call)
-    return beside(broker, call, api, replace(request, resources=tuple(allowed)), "responses", tuple(refused))
+    body: AnyRequest = replace(request, resources=tuple(allowed))  # type: ignore[arg-type]
+    return beside(broker, call, api, body, "responses", tuple(refused))
 
 
-def _well_formed(broker: Dispatcher, call: AnyCall, api: AnyApi, changed: AlterConfigsResource) -> bool:
+def _well_formed(broker: Dispatcher, call: AnyCall, api: AnyApi, changed: AnyResource) -> bool:
     """Whether nothing but a right is missing, as far as is looked at before rights are; what is not is
     answered by the handler, which then changes nothing."""
     try:
-        check_changes(changed.configs)
+        check_changes(changed)
     except Refused:
         return False
     if changed.resource_type != BROKER:
         return True
     trial = replace(call.body, resources=(changed,), validate_only=True)
     found = api.handle(broker, call.part(trial, call.answer))
-    return isinstance(found, IncrementalAlterConfigsResponse) and not found.responses[0].error_code
+    return isinstance(found, AnyResponse) and not found.responses[0].error_code

@@ -24,6 +24,7 @@ from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.security.acls import Operation, ResourceType
 
 ALTER, DESCRIBE = Need(Operation.ALTER), Need(Operation.DESCRIBE)
+DESCRIBE_CONFIGS = Need(Operation.DESCRIBE_CONFIGS)
 _KEYS = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 _SHARE = 2  # FindCoordinator: a key type that brokers use among themselves
 MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
@@ -121,6 +122,7 @@ RULES: Mapping[int, Rule | None] = {
     30: whole(ALTER),  # CreateAcls
     31: whole(ALTER),  # DeleteAcls
     32: configs.describe,
+    33: configs.alter,
     35: whole(DESCRIBE),  # DescribeLogDirs
     36: None,  # SaslAuthenticate
     37: _topic(Operation.ALTER, answers="results"),  # CreatePartitions
@@ -130,7 +132,7 @@ RULES: Mapping[int, Rule | None] = {
     45: whole(ALTER),  # AlterPartitionReassignments
     46: whole(DESCRIBE),  # ListPartitionReassignments
     47: _FORGET,  # OffsetDelete
-    48: whole(Need(Operation.DESCRIBE_CONFIGS)),  # DescribeClientQuotas
+    48: whole(DESCRIBE_CONFIGS),  # DescribeClientQuotas
     50: whole(DESCRIBE),  # DescribeUserScramCredentials
     51: whole(ALTER),  # AlterUserScramCredentials
     57: whole(ALTER),  # UpdateFeatures
@@ -142,6 +144,7 @@ RULES: Mapping[int, Rule | None] = {
     69: groups.describe_consumers,
     71: None,  # GetTelemetrySubscriptions
     72: None,  # PushTelemetry
+    74: whole(DESCRIBE_CONFIGS),  # ListConfigResources
     75: topics.describe_partitions,
     88: streams.heartbeat,
     89: streams.describe,

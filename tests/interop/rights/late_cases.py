@@ -1,8 +1,16 @@
-"""Requests about streams groups and the users of SCRAM, behind the others, whose rule sets go by turns."""
+"""Requests about streams groups, the users of SCRAM and settings that are replaced or listed.
+
+They are behind the others, whose rule sets go by turns.
+"""
 
 from __future__ import annotations
 
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+)
 from kgroup.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -12,6 +20,8 @@ from kgroup.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from kgroup.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kgroup.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
 from kgroup.protocol.streams_records import Subtopology, TopicInfo
@@ -19,8 +29,10 @@ from kgroup.protocol.streams_records import Subtopology, TopicInfo
 from .cases import GROUP, TOPIC, Case, Names, O, each, on, on_cluster
 from .grants import Right
 from .group_cases import insist
+from .topic_cases import ALTERED, OF_BROKER, alter_configs, alter_nonsense
 from .world import World
 
+CLIENT_METRICS = 16
 SHA_256 = 1
 
 
@@ -90,6 +102,38 @@ def alter_users(world: World, names: Names) -> Message:
     return AlterUserScramCredentialsRequest(deletions=(gone,), upsertions=(_user(names, 8192), cheap))
 
 
+def replace_configs(world: World, names: Names) -> Message:
+    return _replacing(alter_configs(world, names))
+
+
+def replace_nonsense(world: World, names: Names) -> Message:
+    return _replacing(alter_nonsense(world, names))
+
+
+def _replacing(request: Message) -> AlterConfigsRequest:
+    """The same by the API that replaces all settings; of all brokers, Kafka has one that must stay."""
+    assert isinstance(request, IncrementalAlterConfigsRequest)
+    stays = {OF_BROKER: (AlterableConfig(name="min.insync.replicas", value="1"),)}
+    return AlterConfigsRequest(
+        resources=tuple(
+            AlterConfigsResource(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                configs=(
+                    *(AlterableConfig(name=c.name, value=c.value) for c in each.configs),
+                    *stays.get(each.resource_type, ()),
+                ),
+            )
+            for each in request.resources
+        ),
+        validate_only=request.validate_only,
+    )
+
+
+def list_resources(world: World, names: Names) -> Message:
+    return ListConfigResourcesRequest(resource_types=(CLIENT_METRICS,))
+
+
 def _missing(names: Names) -> str:
     return f"{names.base}-store-changelog"
 
@@ -121,4 +165,8 @@ CASES = (
     Case("describe-streams", describe_applications, SHOWN, None, have_applications),
     Case("describe-users", describe_users, on_cluster(O.DESCRIBE), None, have_user),
     Case("alter-users", alter_users, on_cluster(O.ALTER), None, have_user),
+    Case("replace-configs", replace_configs, ALTERED),
+    Case("replace-nonsense", replace_nonsense, ALTERED),
+    Case("list-config-resources", list_resources, on_cluster(O.DESCRIBE_CONFIGS)),
+    Case("list-client-metrics", list_resources, on_cluster(O.DESCRIBE_CONFIGS), 0),
 )
