@@ -24,7 +24,7 @@ from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import told
 
 if TYPE_CHECKING:
-    from kgroup.broker.locks.described import Open
+    from kgroup.broker.locks.described import Described
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +77,8 @@ class Dispatcher:
         self.script: Interceptor | None = None
         self.addresses: Mapping[str, Mapping[int, tuple[str, int]]] = {}
         """Where clients of each listener find the brokers, by name of the listener and node id."""
-        self.listeners: tuple[Open, ...] = ()
-        """Those of the process, once they are open."""
+        self.of_listeners: Callable[[int], Iterable[Described]] = lambda node: ()
+        """The settings of a broker's listeners, once they are open."""
         self._partitions: dict[str, int] = {}
         self._sessions: dict[int, FetchSessions] = {}
 

@@ -17,7 +17,7 @@ from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
-from kgroup.broker.locks.described import Open
+from kgroup.broker.locks.described import Open, described
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.newcomers import Newcomers
@@ -73,8 +73,9 @@ class Server:
         import_all()
         self._loop = asyncio.get_running_loop()
         listeners = self._settings or (ListenerSettings(PLAIN, PLAIN, HOST, port),)
-        self.dispatcher.listeners = tuple(self._open(each) for each in listeners)
-        bound = {each.settings.name: each.advertised for each in self.dispatcher.listeners}
+        opened = [self._open(each) for each in listeners]
+        self.dispatcher.of_listeners = partial(described, opened)
+        bound = {each.settings.name: each.advertised for each in opened}
         self.dispatcher.addresses = bound
         plain = (each for each in listeners if each.protocol == PLAIN and is_loopback(each.host))
         first = next(plain, listeners[0])

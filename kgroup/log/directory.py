@@ -46,8 +46,8 @@ class DataDirectory:
     A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raises StorageError
     if another process holds it (naming that one), if it belongs to another cluster or broker than asked for,
     if it no longer says which, or if its layout is newer than this version of kgroup. `created` tells a
-    folder that became one of kgroup's just now. The same holds for `node_id`, the id of its first broker; it
-    is 0 for a folder that does not say.
+    folder that became one of kgroup's just now. The first `node_id` that is asked for stays, too: the id of its
+    first broker; before, that is 0.
     """
 
     def __init__(
@@ -126,15 +126,12 @@ class DataDirectory:
                 )
             self.created = True
             cluster_id = wanted or uuid_text(os.urandom(16))
-            number = node_id or 0
-            replace_file(
-                path, f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\nnode.id={number}\n"
-            )
-            return cluster_id, number
+            self._write_meta(cluster_id, node_id)
+            return cluster_id, node_id or 0
         properties = _properties(path)
         try:
             version, found = int(properties["layout.version"]), properties["cluster.id"]
-            number = int(properties.get("node.id", 0))
+            number = int(properties["node.id"]) if "node.id" in properties else None
         except (KeyError, ValueError):
             raise StorageError(
                 f"{path} lacks a layout.version or cluster.id, or has a node.id that is none",
@@ -150,12 +147,21 @@ class DataDirectory:
                 f"{self.path} belongs to cluster {found}, not {wanted}",
                 hint="choose another data folder, or leave the cluster id out",
             )
-        if node_id is not None and node_id != number:
+        if number is None and node_id is not None:
+            self._write_meta(found, node_id)
+            number = node_id
+        elif node_id is not None and node_id != number:
             raise StorageError(
                 f"{self.path} belongs to broker {number}, not {node_id}",
                 hint="leave node.id out, or choose another data folder",
             )
-        return found, number
+        return found, number or 0
+
+    def _write_meta(self, cluster_id: str, node_id: int | None) -> None:
+        text = f"layout.version={LAYOUT_VERSION}\ncluster.id={cluster_id}\n"
+        if node_id is not None:
+            text += f"node.id={node_id}\n"
+        replace_file(self.path / META_FILE, text)
 
 
 def owner_of(path: Path) -> Owner | None:

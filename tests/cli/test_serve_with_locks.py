@@ -116,7 +116,7 @@ def test_a_cluster_with_locks_from_the_first_user_on(properties: Path, tmp_path:
         assert process.wait(30) == 0
         assert process.stderr is not None
         said = process.stderr.read()
-        assert "node.id, process.roles mean nothing here" in said
+        assert "process.roles means nothing here" in said
         assert "secret" not in said
 
 

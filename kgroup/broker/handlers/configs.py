@@ -9,7 +9,6 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.broker.locks.described import PASSWORD, UNKNOWN, described
 from kgroup.coordinator import roster
 from kgroup.coordinator.group_settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
@@ -130,10 +129,10 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
     for key in NODE_IDS:
         number = Layer(key, str(node), FROM_FILE)
         yield _entry(key, number, [number], synonyms, INT, read_only=True)
-    for each in described(broker.listeners, node):
+    for each in broker.of_listeners(node):
         layer = Layer(each.name, each.value, FROM_FILE)
         found = _entry(each.name, layer, [layer], synonyms, each.type, read_only=True)
-        yield replace(found, is_sensitive=each.type in (UNKNOWN, PASSWORD))
+        yield replace(found, is_sensitive=each.secret)
     fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():

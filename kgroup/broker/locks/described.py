@@ -32,7 +32,6 @@ _TYPES = {
     "sasl.server.callback.handler.class": CLASS,
     "sasl.server.max.receive.size": INT,
     "ssl.enabled.protocols": LIST,
-    **dict.fromkeys(_SECRETS, PASSWORD),
 }
 """What is no text, as Kafka 4.3.1's KafkaConfig defines it."""
 
@@ -53,6 +52,7 @@ class Described(NamedTuple):
     name: str
     value: str | None
     type: int
+    secret: bool = False
 
 
 def described(listeners: Sequence[Open], node: int) -> Iterator[Described]:
@@ -61,17 +61,17 @@ def described(listeners: Sequence[Open], node: int) -> Iterator[Described]:
     Those for a single listener (`listener.name.…`) have no value and no type, as Kafka has no definition of
     them and takes them for secret.
     """
-    if not listeners:
-        return
     yield Described(LISTENERS, _written((o.settings.name, *o.bound[node]) for o in listeners), LIST)
     yield Described(ADVERTISED, _written((o.settings.name, *o.advertised[node]) for o in listeners), LIST)
     protocols = ",".join(f"{o.settings.name}:{o.settings.protocol}" for o in listeners)
     yield Described(PROTOCOL_MAP, protocols, STRING)
     for name, value in listeners[0].settings.values.items():
         if name not in OF_LISTENERS:
-            yield Described(name, None, UNKNOWN)
+            yield Described(name, None, UNKNOWN, secret=True)
+        elif name in _SECRETS:
+            yield Described(name, None, PASSWORD, secret=True)
         else:
-            yield Described(name, None if name in _SECRETS else value, _TYPES.get(name, STRING))
+            yield Described(name, value, _TYPES.get(name, STRING))
 
 
 def _written(addresses: Iterator[tuple[str, str, int]]) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         ("kgroup serve --metrics 9404", "with Kafka's metrics at 127.0.0.1:9404/metrics"),
         ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
-        ("kgroup serve --memory --set node.id=1", "as broker 1; a folder keeps the id it was made with"),
+        ("kgroup serve --memory --set node.id=1", "as broker 1; a folder keeps its id"),
         ("kgroup serve --config server.properties", "with its listeners: TLS, SASL and users, as Kafka's"),
     ),
     has_json=False,

@@ -200,7 +200,7 @@ def test_a_broker_tells_its_listeners_and_no_secret() -> None:
     async def test() -> None:
         async with locked(cluster, given) as server:
             transport = EmbeddedTransport(cluster)
-            transport.dispatcher.listeners = server.dispatcher.listeners
+            transport.dispatcher.of_listeners = server.dispatcher.of_listeners
             entries = described(transport, BROKER, "2")
             values = {name: entry.value for name, entry in entries.items()}
             port = server.dispatcher.addresses["PLAINTEXT"][2][1]

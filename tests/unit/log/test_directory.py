@@ -75,10 +75,11 @@ def test_a_folder_keeps_the_id_of_its_broker(tmp_path: Path) -> None:
         DataDirectory(tmp_path / "new", command="x", node_id=0)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "meta.properties").write_text("layout.version=1\ncluster.id=a\n")
-    with pytest.raises(StorageError, match="belongs to broker 0, not 1"):
-        DataDirectory(tmp_path / "old", command="x", node_id=1)
-    with DataDirectory(tmp_path / "old", command="x", node_id=0) as directory:
-        assert directory.node_id == 0
+    for given, then in ((None, 0), (3, 3), (None, 3), (3, 3)):
+        with DataDirectory(tmp_path / "old", command="x", node_id=given) as directory:
+            assert (directory.node_id, directory.cluster_id) == (then, "a")
+    with pytest.raises(StorageError, match="belongs to broker 3, not 0"):
+        DataDirectory(tmp_path / "old", command="x", node_id=0)
 
 
 @pytest.mark.parametrize(
