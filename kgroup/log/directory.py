@@ -46,8 +46,8 @@ class DataDirectory:
     A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raises StorageError
     if another process holds it (naming that one), if it belongs to another cluster or broker than asked for,
     if it no longer says which, or if its layout is newer than this version of kgroup. `created` tells a
-    folder that became one of kgroup's just now. The first `node_id` that is asked for stays, too: the id of its
-    first broker; before, that is 0.
+    folder that became one of kgroup's just now. The first `node_id` that is asked for stays, too: the id of
+    its first broker; before, that is 0.
     """
 
     def __init__(
