@@ -177,7 +177,7 @@ class Member:
 class OffsetRow:
     """A partition's committed offset and who owns it now.
 
-    `lag` is None when either side is unknown, and `reason` says why; below 0 for an offset beyond the end.
+    `lag` is None when either side is unknown or the offset lies beyond the end, and `reason` says why.
     `error` says why the end is unknown, for instance that the topic is deleted, `error_code` in one name.
     `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
     reader's auto.offset.reset has it. `assigned_epoch` is the least epoch its owner may commit at

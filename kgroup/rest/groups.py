@@ -27,7 +27,7 @@ from kgroup.admin.models import (
     OffsetRow,
 )
 from kgroup.admin.read.findings import find
-from kgroup.admin.read.lag import total
+from kgroup.admin.read.lag import behind, total
 from kgroup.admin.read.members import assignment_of, described, in_order
 from kgroup.admin.refusals import item_error, not_found
 from kgroup.domain import MemberStatus, TopicPartition
@@ -246,17 +246,18 @@ def _state(document: Document) -> str | None:
 
 def _row(told: Document) -> OffsetRow:
     committed, end = told.number("current_offset"), told.number("log_end_offset")
+    lag, reason = behind(committed, end)  # REST's own `lag` is below zero for an offset beyond the end
     return OffsetRow(
         topic=told.text("topic_name"),
         partition=told.number("partition_id"),
         committed_offset=committed,
         log_end_offset=end,
-        # Below zero for a committed offset beyond the end, as everywhere; REST's own `lag` is the same.
-        lag=end - committed,
+        lag=lag,
         leader_epoch=None,
         metadata=None,
         member_id=told.text_or_none("consumer_id") or None,
         instance_id=told.text_or_none("instance_id"),
+        reason=reason,
     )
 
 

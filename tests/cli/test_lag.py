@@ -135,6 +135,38 @@ def test_no_verdict_is_a_bad_one(on_cluster, half_known, limit):
     assert "never committed: auto.offset.reset decides" in ran.err
 
 
+def test_partitions_that_nobody_reads_yet_are_part_of_the_total(on_cluster, cluster):
+    """Added to a subscribed topic and not yet assigned: lag said 0, exit code 0; wait likewise."""
+    topic = f"lag-{next(_numbers)}"
+    cluster.create_topic(topic, 3)
+    cluster.commit(topic, topic, {0: 0, 1: 0})
+    cluster.classic_group(topic, topic, {"i-0": [0, 1]})
+    empty = document(on_cluster("lag", topic, "--fail-above", "0", "-o", "json"))
+    assert [row["lag"] for row in empty["groups"][0]["offsets"]] == [0, 0, 0]
+    append(cluster, topic, 2, ["a", "b", "c"])
+    ran = on_cluster("lag", topic, "--fail-above", "10", "-o", "json")
+    data = document(ran, ExitCode.BAD_VERDICT)
+    (group,) = data["groups"]
+    assert (group["total_lag"], group["lag_at_least"], group["unknown_partitions"]) == (None, 0, 1)
+    assert "earliest would read 3 records (0 to 3), latest none" in group["offsets"][2]["reason"]
+    assert data["verdict"]["unknown"][0]["never_committed"]
+    assert on_cluster("wait", topic, "--for", "lag=0", "--stop-after", "10ms").code == ExitCode.UNREACHABLE
+
+
+def test_a_commit_beyond_the_end_is_no_lag_of_less_than_zero(on_cluster, cluster, topic):
+    """The row showed -4, the total 0, and --fail-above and wait passed."""
+    append(cluster, topic, 0, ["a"])
+    cluster.commit(topic, topic, {0: 5, 1: 0})
+    cluster.classic_group(topic, topic, {"i-0": [0, 1]})
+    data = document(on_cluster("lag", topic, "--fail-above", "10", "-o", "json"), ExitCode.BAD_VERDICT)
+    (group,) = data["groups"]
+    assert (group["total_lag"], group["offsets"][0]["lag"]) == (None, None)
+    assert group["offsets"][0]["reason"] == "committed offset 5 is 4 beyond the end 1 of the log"
+    (unknown,) = data["verdict"]["unknown"]
+    assert (unknown["never_committed"], unknown["beyond_end"]) == (False, True)
+    assert on_cluster("wait", topic, "--for", "lag=0", "--stop-after", "10ms").code == ExitCode.UNREACHABLE
+
+
 def test_what_is_known_to_be_over_is_over(on_cluster, cluster, half_known):
     append(cluster, half_known, 0, ["d", "e"])
     data = document(on_cluster("lag", half_known, "--fail-above", "1", "-o", "json"), ExitCode.BAD_VERDICT)

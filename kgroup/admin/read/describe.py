@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,10 @@ from kgroup.admin.models import (
     OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
+from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of, value
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
@@ -207,26 +207,30 @@ def _with_offsets(
 ) -> list[GroupDescription]:
     """The groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
-    from kgroup.admin.read.lag import log_ends, log_starts, never_committed
+    from kgroup.admin.read.lag import log_ends, log_starts, never_committed, topics_read
     from kgroup.admin.read.offsets import committed
 
     with_offsets = [group.group_id for group in groups if group.type != SHARE]
     offsets: Answers[Committed] = committed(cluster, with_offsets) if with_offsets else {}
-    relevant, never = set(), set()
-    for group in groups:
-        stored = offsets.get(group.group_id)
-        known = {} if stored is None or isinstance(stored, KgroupError) else stored
-        unread = never_committed(known, group.known_members)
-        never |= unread
-        relevant |= known.keys() | unread
-    needed = {topic for group in groups for topic in _subscribed(group) | _in_topology(group)}
-    wanted = {p.topic for p in relevant} | needed | {OFFSETS_TOPIC}
+    stored = {group.group_id: _known(offsets.get(group.group_id)) for group in groups}
+    needed = {topic for group in groups for topic in topics_read(group.known_members) | _in_topology(group)}
     if groups:
-        topics.learn(wanted)
-    ends = log_ends(cluster, relevant, topics.known)
-    starts = log_starts(cluster, never, ends, topics.known)
-    seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts)
+        topics.learn({p.topic for known in stored.values() for p in known} | needed | {OFFSETS_TOPIC})
+    unread = {
+        group.group_id: never_committed(stored[group.group_id], group.known_members, topics.counts)
+        for group in groups
+        if group.type != SHARE
+    }
+    ends = log_ends(
+        cluster, {p for those in (stored, unread) for ps in those.values() for p in ps}, topics.known
+    )
+    starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
+    seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts, unread)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
+
+
+def _known(offsets: Committed | KgroupError | None) -> Committed:
+    return {} if offsets is None or isinstance(offsets, KgroupError) else offsets
 
 
 class Topics:
@@ -257,10 +261,7 @@ class _Seen:
     ends: Ends
     starts: Ends
     counts: Mapping[str, int | None]
-
-
-def _subscribed(group: GroupDescription) -> set[str]:
-    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+    unread: Mapping[str, Collection[TopicPartition]]
 
 
 def _in_topology(group: GroupDescription) -> set[str]:
@@ -280,12 +281,16 @@ def _complete(
     else:
         stored = offsets or {}
     # Share groups have no owner of a partition and keep their committed offsets elsewhere (KIP-932).
-    rows = () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts)
+    unread = seen.unread.get(group.group_id, ())
+    rows = (
+        () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts, unread)
+    )
     errors += _unreadable(group.group_id, rows)
     left_out = group.type != SHARE and not _all_offsets(group, seen)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
-    known = stored is not None and not left_out and lag.readers_known(group)
+    counted = seen.counts.keys() >= lag.topics_read(group.known_members)
+    known = stored is not None and not left_out and counted and lag.readers_known(group)
     total = lag.total(rows, all_rows=known)
     partitions = seen.counts.get(OFFSETS_TOPIC)
     complete = replace(
@@ -307,7 +312,9 @@ def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
 
     Where the members' topics are all seen, what is left of former topics does not matter to any reader.
     """
-    read = _subscribed(group) | {p.topic for m in group.known_members for p in partitions_of(m.assignment)}
+    from kgroup.admin.read.lag import topics_read
+
+    read = topics_read(group.known_members)
     return seen.all_topics or (bool(read) and may_see(read, seen.topics))
 
 

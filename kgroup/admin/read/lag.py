@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -22,7 +22,7 @@ from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, list_offsets
 from kgroup.admin.refusals import code_name, is_gone
-from kgroup.domain import OffsetAndMetadata, TopicPartition
+from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import KgroupError
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
@@ -45,25 +45,45 @@ def log_starts(
     return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
 
 
-def never_committed(offsets: Committed, members: Iterable[Member]) -> set[TopicPartition]:
-    """The partitions that somebody reads and nobody has committed."""
+def topics_read(members: Iterable[Member]) -> set[str]:
+    """Return the topics that members subscribe to or, as of a regular expression, have partitions of."""
+    return {
+        topic
+        for member in members
+        for topic in (*(member.subscribed_topics or ()), *(e.topic for e in member.assignment or ()))
+    }
+
+
+def never_committed(
+    offsets: Committed, members: Sequence[Member], counts: Mapping[str, int | None]
+) -> set[TopicPartition]:
+    """Return the partitions that members own or subscribe to and that have no committed offset.
+
+    Partitions that were just added to a topic are among them before anybody owns them. `counts` are the
+    partitions of each topic.
+    """
     owned = {partition for member in members for partition in partitions_of(member.assignment)}
-    return owned - offsets.keys()
+    meant = {place_of(t, n) for t in topics_read(members) for n in range(counts.get(t) or 0)}
+    return (owned | meant) - offsets.keys()
 
 
 def rows(
-    offsets: Committed | None, members: Iterable[Member], ends: Ends, starts: Ends
+    offsets: Committed | None,
+    members: Iterable[Member],
+    ends: Ends,
+    starts: Ends,
+    unread: Collection[TopicPartition] = (),
 ) -> tuple[OffsetRow, ...]:
-    """A row for every partition that has a committed offset or an owner, in order.
+    """A row for every partition that has a committed offset or an owner, or is among `unread`, in order.
 
-    `offsets` is None when they could not be read. `starts` has the log starts of owned partitions that were
+    `offsets` is None when they could not be read. `starts` has the log starts of partitions that were
     never committed.
     """
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
     made = [
         _row(p, stored.get(p), owners.get(p), ends.get(p), starts.get(p))
-        for p in sorted(stored.keys() | owners.keys() if owners else stored)
+        for p in sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
     ]
     if offsets is not None:
         return tuple(made)
@@ -87,8 +107,7 @@ class Total:
     """What is known of a group's lag in all: `lag` only when no part of it is unknown.
 
     `at_least` is the sum of the parts known, None when none is; `unknown` counts the partitions whose lag
-    is not known. An offset beyond the end counts as no lag. Partitions that no longer exist hold nothing
-    to read and count nowhere.
+    is not known. Partitions that no longer exist hold nothing to read and count nowhere.
     """
 
     lag: int | None
@@ -117,7 +136,7 @@ def counted(offsets: Iterable[Row]) -> list[Row]:
 def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
     """The total of some rows; `all_rows` is off where there may be partitions without a row."""
     those = counted(offsets)
-    known = [max(row.lag, 0) for row in those if row.lag is not None]
+    known = [row.lag for row in those if row.lag is not None]
     unknown = len(those) - len(known)
     at_least = sum(known) if known else None
     return Total(None if unknown or not all_rows else at_least, at_least, unknown)
@@ -139,8 +158,7 @@ def _row(
     elif end is not None:
         failure, words = end, _words(end)
     if committed is not None and log_end is not None:
-        # Below zero for a committed offset beyond the end, as Kafka's tool shows it; finding KG301 says why.
-        lag, reason, log_start = log_end - committed.offset, None, None
+        (lag, reason), log_start = behind(committed.offset, log_end), None
     else:
         # A log that ends at 0 begins there.
         begins = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
@@ -162,6 +180,13 @@ def _row(
         reason,
         None if failure is None else code_name(failure),
     )
+
+
+def behind(committed: int, end: int) -> tuple[int | None, str | None]:
+    """Return the lag of a committed offset, or why it is not known: beyond the end it counts no records."""
+    if committed <= end:
+        return end - committed, None
+    return None, f"committed offset {committed} is {committed - end} beyond the end {end} of the log"
 
 
 def _unsure(start: int | None, end: int | None, error: str | None) -> tuple[int | None, str | None]:

@@ -51,8 +51,9 @@ def command(
     """Show how far groups are behind, partition by partition and in total.
 
     A total with an unknown part is shown as "at least". With --fail-above the unknown never passes: exit code
-    8 when a reader has partitions without a commit, 5 or 6 when partitions could not be read. Partitions that
-    no longer exist are named and left out. A name with * ? [ is a pattern; '[*]' is the group called *.
+    8 when partitions of a subscribed topic have no commit, or one beyond the end of the log, 5 or 6 when
+    partitions could not be read. Partitions that no longer exist are named and left out. A name with * ? [ is
+    a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import expand

@@ -153,7 +153,9 @@ OFFSETS: Mapping[str, Schema] = {
                 limit=INTEGER,
                 unit=one_of("records", "ms"),
                 over=array(STRING),
-                unknown=array(record(group_id=STRING, reason=STRING, never_committed=BOOLEAN)),
+                unknown=array(
+                    record(group_id=STRING, reason=STRING, never_committed=BOOLEAN, beyond_end=BOOLEAN)
+                ),
             )
         ),
     ),

@@ -28,8 +28,8 @@ from kgroup.cli.views.lagging import (
 class Shown:
     """Prints reports one after the other; BAD_VERDICT when a group is over the limit, whatever else failed.
 
-    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit
-    stand in its way, else what could not be read decides.
+    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit,
+    or with one beyond the end of the log, stand in its way; else what could not be read decides.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Shown:
         self._verdict["over"] += found["over"]
         self._verdict["unknown"] += found["unknown"]
         self._told += [over_limit(by_id[group_id], found) for group_id in found["over"]]
-        self._told += [no_verdict(by_id[told["group_id"]], told["reason"]) for told in found["unknown"]]
+        self._told += [no_verdict(by_id[told["group_id"]], told) for told in found["unknown"]]
 
     def _blocks(self, measured: LagReport) -> list[str | Table]:
         table = self._table(measured)
@@ -94,10 +94,12 @@ class Shown:
         unseen: Iterable[ItemError] = self._named.unseen
         code = of_seen(of_batch(exit_codes(self._absent), bool(self._measured)), [*self._errors, *unseen])
         if self._verdict is not None:
-            never = any(told["never_committed"] for told in self._verdict["unknown"])
-            if self._verdict["over"] or never:
+            unknown = self._verdict["unknown"]
+            if self._verdict["over"] or any(
+                told["never_committed"] or told["beyond_end"] for told in unknown
+            ):
                 code = ExitCode.BAD_VERDICT
-            elif self._verdict["unknown"]:
+            elif unknown:
                 code = code or ExitCode.PARTIAL
         return Ending(
             errors=[*shown_errors(self._errors), *shown_errors(unseen), *self._told],

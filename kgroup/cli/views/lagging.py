@@ -11,6 +11,7 @@ from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import offsets_told
 from kgroup.domain import Document
+from kgroup.shell import command
 
 _RATES = (
     Column("consumed_per_s", "READ/S", right=True),
@@ -33,6 +34,7 @@ class NoVerdict(TypedDict):
     group_id: str
     reason: str
     never_committed: bool
+    beyond_end: bool
 
 
 class Verdict(Limit):
@@ -55,13 +57,21 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
         if least is not None and least > limit["limit"]:
             over.append(group.group_id)
         elif told is None:
-            reason, never = _why_unknown(group, records)
-            unknown.append({"group_id": group.group_id, "reason": reason, "never_committed": never})
+            unknown.append(_why_unknown(group, records))
     return {**limit, "over": over, "unknown": unknown}
 
 
-def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
-    """The reason in words, and whether it is that readers have not committed: all could be read then."""
+def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
+    """Return why; that offsets are missing or beyond the end is said only where everything could be read."""
+
+    def because(reason: str, *, never: bool = False, beyond: bool = False) -> NoVerdict:
+        return {
+            "group_id": group.group_id,
+            "reason": reason,
+            "never_committed": never,
+            "beyond_end": beyond,
+        }
+
     untold = [row for row in group.offsets if row.lag is None and not row.gone]
     if not records and not untold:
         untold = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
@@ -69,15 +79,18 @@ def _why_unknown(group: GroupLag, records: bool) -> tuple[str, bool]:
         first = untold[0]
         why = first.reason or first.error or "the record there has no time"
         more = f" ({len(untold)} partitions in all)" if len(untold) > 1 else ""
-        never = not group.errors and all(row.error is None and row.lag is None for row in untold)
-        return f"{first.topic}-{first.partition}: {why}{more}", never
+        if group.errors or any(row.error is not None or row.lag is not None for row in untold):
+            return because(f"{first.topic}-{first.partition}: {why}{more}")
+        never = any(row.committed_offset is None for row in untold)
+        beyond = any(row.committed_offset is not None for row in untold)
+        return because(f"{first.topic}-{first.partition}: {why}{more}", never=never, beyond=beyond)
     if group.errors:
-        return group.errors[0].message, False
+        return because(group.errors[0].message)
     if group.state not in (EMPTY, DEAD):
-        return f"it is {group.state}, and which partitions its members read is not told", False
+        return because(f"it is {group.state}, and which partitions its members read is not known")
     if group.offsets:
-        return "the partitions it has committed no longer exist", True
-    return "nothing is committed and nobody reads a partition", True
+        return because("the partitions it has committed no longer exist", never=True)
+    return because("nothing is committed and no member reads a partition", never=True)
 
 
 def notes(group: GroupLag) -> Iterator[str]:
@@ -106,14 +119,15 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def no_verdict(group: GroupLag, reason: str) -> ShownError:
+def no_verdict(group: GroupLag, told: NoVerdict) -> ShownError:
     """That no verdict on a group can be given, and what would help."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "ask again when it can be read"
-    return ShownError(
-        code="LAG_UNKNOWN", message=f"{group.group_id}: lag unknown: {reason}", hint=hint, item=group.group_id
-    )
+    elif told["beyond_end"]:
+        hint = f"{command('doctor', group.group_id)} says what to do about an offset beyond the end"
+    reason = f"{group.group_id}: lag unknown: {told['reason']}"
+    return ShownError(code="LAG_UNKNOWN", message=reason, hint=hint, item=group.group_id)
 
 
 def headline(group: GroupLag) -> str:
