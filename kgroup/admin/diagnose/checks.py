@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
+from kgroup.admin.diagnose.stopped import stopped
+from kgroup.admin.diagnose.wording import iso, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
 from kgroup.domain import MemberStatus
-from kgroup.shell import command, list_item
+from kgroup.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -30,6 +31,7 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
+    "KG310": Meaning(ERROR, "A member has stopped committing while records wait for it"),
 }
 FLAPS, REBALANCES = 3, 5
 STUCK_ONLINE_S, OPEN_S = 60, 10
@@ -58,6 +60,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
     for check in (
         _stuck,
+        _stopped,
         _held_open,
         _deleted_unread,
         _flapping,
@@ -75,12 +78,12 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         started = _last(facts.history, "rebalance-started")
         completed = _last(facts.history, "rebalance-completed")
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
-            since = f"rebalancing since {_iso(started.timestamp_ms)}"
+            since = f"rebalancing since {iso(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
     elif code == "KG103":
         yield from _when_the_absent_expire(facts)
     elif code == "KG304" and facts.retention_ms and facts.history:
-        end = _iso(_last_write(facts.history) + facts.retention_ms)
+        end = iso(_last_write(facts.history) + facts.retention_ms)
         # A classic group's offsets live from when it became empty, others' each from its commit.
         every = "none before" if facts.group.type == CLASSIC else "the last not before"
         yield f"{every} {end}: {RETENTION} after the group's newest record"
@@ -97,7 +100,7 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
             if event.kind == "member-left-for-now" and event.instance_id == member.instance_id
         ]
         if left and session:
-            yield f"{member.name} left at {_iso(left[-1])}, its session ends at {_iso(left[-1] + session)}"
+            yield f"{member.name} left at {iso(left[-1])}, its session ends at {iso(left[-1] + session)}"
         elif session:
             yield f"{member.name}'s session ends within {session / 1000:g} s ({SESSION_TIMEOUT})"
 
@@ -124,7 +127,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         )
     elif before:
         suspects = sorted(before.values(), key=lambda m: _last_commit(facts, m))
-        waits = _one_of([member.instance_id or member.member_id for member in suspects])
+        waits = _one_of([name_of(member) for member in suspects])
         evidence += [_about(facts, member) for member in suspects]
         since = [name for member_id, name in present.items() if member_id not in before]
         if since:
@@ -134,23 +137,14 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     return _diagnosis(
         "KG112",
         f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
-        f"look at that member's process; {_take_out(group.group_id, list(before.values()))} takes one out",
+        f"look at that member's process; {take_out(group.group_id, list(before.values()))} takes one out",
         evidence,
     )
 
 
-def _take_out(group_id: str, suspects: Sequence[RecordedMember]) -> str:
-    way = "--member-id ID"
-    if len(suspects) == 1 and suspects[0].instance_id is not None:
-        way = f"--instance-id {list_item(suspects[0].instance_id)}"
-    elif len(suspects) == 1:
-        way = f"--member-id {list_item(suspects[0].member_id)}"
-    return command("remove-members", group_id, options=way)
-
-
 def _begun_after(facts: Facts, view: View) -> str:
     completed = _last(facts.history, "rebalance-completed")
-    at = f" at {_iso(completed.timestamp_ms)}" if completed else ""
+    at = f" at {iso(completed.timestamp_ms)}" if completed else ""
     return f"generation {view.epoch} was complete{at}: the rebalance began after that"
 
 
@@ -167,12 +161,12 @@ def _last_commit(facts: Facts, member: RecordedMember) -> int:
 
 def _about(facts: Facts, member: RecordedMember) -> str:
     last = _last_commit(facts, member)
-    committed = f"last committed at {_iso(last)}" if last >= 0 else "has committed nothing"
+    committed = f"last committed at {iso(last)}" if last >= 0 else "has committed nothing"
     late = ""
     if member.rebalance_timeout_ms >= 0:
         ends = facts.now_ms + member.rebalance_timeout_ms
-        late = f", taken out by {_iso(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
-    return f"{member.instance_id or member.member_id} on {member.host.removeprefix('/')} {committed}{late}"
+        late = f", taken out by {iso(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
+    return f"{whereabouts(member)} {committed}{late}"
 
 
 def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
@@ -192,7 +186,7 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
         "a member confirms within its rebalance timeout, or is taken out then",
-        [f"epoch {started.epoch} began at {_iso(started.timestamp_ms)} (log offset {started.offset})"],
+        [f"epoch {started.epoch} began at {iso(started.timestamp_ms)} (log offset {started.offset})"],
     )
 
 
@@ -209,14 +203,14 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         return
     evidence = [
         f"producer {producer} wrote the offsets of {len(places)} partitions from "
-        f"{_iso(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
+        f"{iso(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
         for producer, places in sorted(by_producer.items())
         if places
     ]
     known = {producer for producer, places in by_producer.items() if places}
     evidence += [
         f"transactional id {told.transactional_id!r}, producer {told.producer_id}, {told.state}"
-        + (f" since {_iso(told.start_ms)}" if told.start_ms >= 0 else "")
+        + (f" since {iso(told.start_ms)}" if told.start_ms >= 0 else "")
         + (f", its timeout is {told.timeout_ms / 1000:g} s" if told.timeout_ms >= 0 else "")
         for told in facts.transactions
         if not known or told.producer_id in known
@@ -256,10 +250,10 @@ def _flapping(facts: Facts) -> Iterator[Diagnosis]:
     replaced = Counter(e.instance_id for e in recent if e.kind == "member-replaced" and e.instance_id)
     for instance_id, count in sorted(replaced.items()):
         if count >= FLAPS:
-            times = [_iso(e.timestamp_ms) for e in recent if e.instance_id == instance_id][-FLAPS:]
+            times = [iso(e.timestamp_ms) for e in recent if e.instance_id == instance_id][-FLAPS:]
             yield _diagnosis(
                 "KG110",
-                f"{instance_id} was taken over {count} times since {_iso(facts.since_ms)}",
+                f"{instance_id} was taken over {count} times since {iso(facts.since_ms)}",
                 "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
                 [f"last at {', '.join(times)}"],
             )
@@ -271,7 +265,7 @@ def _restless(facts: Facts) -> Iterator[Diagnosis]:
         causes = Counter(event.cause or event.detail for event in started).most_common(3)
         yield _diagnosis(
             "KG111",
-            f"{len(started)} rebalances since {_iso(facts.since_ms)}",
+            f"{len(started)} rebalances since {iso(facts.since_ms)}",
             f"{command('replay-log', facts.group.group_id, options='--since 1h')} tells each",
             [f"{count} times: {cause}" for cause, count in causes],
         )
@@ -280,6 +274,11 @@ def _restless(facts: Facts) -> Iterator[Diagnosis]:
 def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:
     for message, hint, evidence in slow_restarts(facts):
         yield _diagnosis("KG113", message, hint, evidence)
+
+
+def _stopped(facts: Facts) -> Iterator[Diagnosis]:
+    for message, hint, evidence in stopped(facts):
+        yield _diagnosis("KG310", message, hint, evidence)
 
 
 def _expected(facts: Facts) -> Iterator[Diagnosis]:
@@ -299,8 +298,8 @@ def _expiring(facts: Facts) -> Iterator[Diagnosis]:
         renew = command("reset-offsets", facts.group.group_id, options="--all-topics --to-current")
         yield _diagnosis(
             "KG307",
-            f"nothing was written since {_iso(last)}: the last offset expires after "
-            f"{_iso(last + facts.retention_ms)}",
+            f"nothing was written since {iso(last)}: the last offset expires after "
+            f"{iso(last + facts.retention_ms)}",
             f"{renew} renews them",
             [f"{RETENTION} is {facts.retention_ms // 60_000}"],
         )
@@ -316,7 +315,3 @@ def _last(events: Sequence[Event] | None, kind: str) -> Event | None:
 
 def _last_write(events: Sequence[Event]) -> int:
     return max(max(event.timestamp_ms, event.end_timestamp_ms) for event in events)
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
-from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, Unseen, gather, settle
+from kgroup.admin.diagnose.facts import HISTORY, LAG, LOOKS, SETTINGS, Facts, Unseen, gather, settle
 from kgroup.admin.diagnose.past import Past
+from kgroup.admin.diagnose.stopped import look_at_the_silent
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.describe import describe_each
@@ -79,6 +80,8 @@ def examine_all(
             facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
             errors += told.errors
             gather(cluster, facts, past.tell)
+            if LAG not in without:
+                look_at_the_silent(cluster, facts)
             settled = [each for each in facts if not each.unsettled]
             waiting += [each for each in facts if each.unsettled]
             done |= _settled(cluster, settled, patience_s)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import iso
 from kgroup.shell import command, list_item
 
 MISSING, TOO_FEW = "KG114", "KG115"
@@ -62,7 +62,7 @@ def _seen_last(facts: Facts, instance_id: str) -> int | None:
 def _last(name: str, at_ms: int | None) -> str:
     if at_ms is None:
         return f"the log tells nothing of {name}"
-    at = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = iso(at_ms)
     return f"nothing of {name} since {at}"
 
 

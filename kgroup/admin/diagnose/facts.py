@@ -54,7 +54,8 @@ class Facts:
     members that came back after their session had ended. `pending` are
     offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
     rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
-    `starts` tell where logs begin, of these partitions and perhaps of others.
+    `starts` tell where logs begin, of these partitions and perhaps of others. `old` are partitions that
+    silent members leave unread, with records that have waited for long.
     """
 
     group: GroupDescription
@@ -70,6 +71,7 @@ class Facts:
     session_ms: int | None = None
     retention_ms: int | None = None
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    old: set[TopicPartition] = field(default_factory=set)
     pending: frozenset[TopicPartition] = frozenset()
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0

@@ -6,10 +6,10 @@ From the group's records (kgroup/history/fold/restarts.py): who was gone, and fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
 from kgroup.shell import command
 
@@ -61,7 +61,7 @@ def _told(restart: Restart) -> str:
     session = "a session of unknown length"
     if restart.session_ms is not None:
         session = f"a session of {_s(restart.session_ms)}"
-    when = datetime.fromtimestamp(restart.back_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    when = iso(restart.back_ms)
     took = "" if restart.took_ms is None else f", {_s(restart.took_ms)} after its last sign of life"
     return (
         f"{restart.instance_id} was back at {when}{took}: {_s(restart.late_ms)} after the end of {session}, "

@@ -84,10 +84,10 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         surplus = partitions_of(member.assignment) - partitions_of(member.target_assignment)
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
         if member.state == MemberStatus.REVOKING:
-            what = _some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
+            what = some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
             yield f"{member.name} has to give up {what} and has not confirmed it", None
         elif member.state == MemberStatus.WAITING:
-            what = _some(missing) if missing else _copies(member.target_tasks, member.tasks)
+            what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
             yield f"{member.name} waits for {what}, not yet given up by the previous owner", None
         elif member.state == MemberStatus.BEHIND:
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
@@ -122,7 +122,7 @@ def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
 def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     for member in group.known_members:
         if member.state == MemberStatus.LEFT:
-            held = _some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
+            held = some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
             away = f"--instance-id {list_item(member.name)}"
             remove = command("remove-members", group.group_id, options=away)
             yield (
@@ -144,7 +144,7 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
         for number in range(topics.get(topic) or 0)
     }
     if free := wanted - held:
-        yield f"{_some(free)} {_are(free)} assigned to nobody although the group is Stable", None
+        yield f"{some(free)} {_are(free)} assigned to nobody although the group is Stable", None
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -232,7 +232,7 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if gone:
         names = sorted({p.topic for p in gone})
         hint = command("offsets delete", group.group_id, options=_topic_options(names))
-        yield f"offsets are committed for {_some(gone)}, which {_do(gone)} not exist", hint
+        yield f"offsets are committed for {some(gone)}, which {_do(gone)} not exist", hint
 
 
 def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -271,7 +271,7 @@ def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
     ]
     if bare:
         yield (
-            f"{_some(bare)} {_have(bare)} records, a reader, and no committed offset",
+            f"{some(bare)} {_have(bare)} records, a reader, and no committed offset",
             "auto.offset.reset decides where the next owner starts",
         )
 
@@ -315,7 +315,8 @@ def _subscribed(group: GroupDescription) -> set[str]:
     return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
 
 
-def _some(partitions: Iterable[TopicPartition]) -> str:
+def some(partitions: Iterable[TopicPartition]) -> str:
+    """Return the first few partitions, and how many more there are."""
     ordered = sorted(partitions)
     shown = " ".join(str(p) for p in ordered[:SHOWN])
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""

@@ -1,0 +1,54 @@
+"""Times, members and commands as findings write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kgroup.shell import command, list_item
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.view import RecordedMember
+
+SHOWN = 5
+
+
+def iso(ms: int) -> str:
+    """Return a time in ms since 1970 as ISO 8601, to the second, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def names(all_of_them: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = f" and {len(all_of_them) - SHOWN} more" if len(all_of_them) > SHOWN else ""
+    return ", ".join(all_of_them[:SHOWN]) + more
+
+
+def name_of(member: RecordedMember) -> str:
+    """Return the instance id, or the member id of a dynamic member."""
+    return member.instance_id or member.member_id
+
+
+def whereabouts(member: RecordedMember) -> str:
+    """Return a member with its client id and host: a member id alone tells nobody which process it is."""
+    client = f" (client {member.client_id})" if member.client_id else ""
+    return f"{name_of(member)}{client} on {member.host.removeprefix('/')}"
+
+
+def one_host(members: Iterable[RecordedMember]) -> str:
+    """Return the host that all of several members run on, as an addition to a sentence; "" if they do not."""
+    hosts = [member.host.removeprefix("/") for member in members]
+    return f", all on host {hosts[0]}" if len(hosts) > 1 and len(set(hosts)) == 1 else ""
+
+
+def take_out(group_id: str, suspects: Sequence[RecordedMember]) -> str:
+    """Return the command that removes the one suspect; of several, one in general."""
+    way = "--member-id ID"
+    if len(suspects) == 1 and suspects[0].instance_id is not None:
+        way = f"--instance-id {list_item(suspects[0].instance_id)}"
+    elif len(suspects) == 1:
+        way = f"--member-id {list_item(suspects[0].member_id)}"
+    elif suspects and all(member.instance_id for member in suspects):
+        way = "--instance-id ID"
+    return command("remove-members", group_id, options=way)

@@ -1,0 +1,127 @@
+"""A cluster whose groups have a past: `__consumer_offsets` as a fake broker serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.protocol import group_records as gr
+from kgroup.protocol.messages import describe_groups as dg
+from kgroup.protocol.messages import fetch as f
+from kgroup.protocol.messages import list_offsets as lo
+from kgroup.protocol.subscription import Assignment, Subscription
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, classic_group, classic_member, partitions
+from tests.unit.admin.test_doctor_checks import cluster
+from tests.unit.history.logs import batch, commit
+
+Record = tuple[bytes, bytes | None]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A member of a generation and what it holds ("orders:0,1"); static by its name unless `dynamic`."""
+
+    name: str
+    holds: str
+    session_ms: int = 120_000
+    poll_ms: int = 300_000
+    host: str = "/10.0.0.1"
+    dynamic: bool = False
+
+    @property
+    def member_id(self) -> str:
+        return f"{self.name}-id"
+
+
+def generation(number: int, members: Iterable[Held]) -> Record:
+    """The record of a classic generation."""
+    made = tuple(
+        gr.MemberMetadata(
+            member_id=held.member_id,
+            group_instance_id=None if held.dynamic else held.name,
+            client_id=f"client-{held.name}",
+            client_host=held.host,
+            rebalance_timeout=held.poll_ms,
+            session_timeout=held.session_ms,
+            subscription=Subscription(("orders",)).encode(),
+            assignment=Assignment(partitions(held.holds)).encode(),
+        )
+        for held in members
+    )
+    value = gr.GroupMetadataValue(
+        protocol_type="consumer", generation=number, protocol="range", leader="x", members=made
+    )
+    return gr.encode_key(gr.GroupMetadataKey(group="g")), gr.encode_value(value)
+
+
+def commits(at_s: int, offsets: Mapping[int, int]) -> tuple[int, list[Record]]:
+    """Commits of partitions of orders at a second, as one batch."""
+    return at_s, [
+        commit("orders", p, offset, group="g", commit_timestamp=at_s * 1000) for p, offset in offsets.items()
+    ]
+
+
+def remembering(
+    group: dg.DescribedGroup, committed: Mapping[str, int], *lots: tuple[int, Iterable[Record]]
+) -> FakeCluster:
+    """A cluster with this group, whose log has these records, each lot in a batch at a second."""
+    data, at = b"", 0
+    for second, records in lots:
+        lot = list(records)
+        data += batch(at, lot, 1000 * second)
+        at += len(lot)
+
+    def read(node: int, request: f.FetchRequest) -> f.FetchResponse:
+        start = request.topics[0].partitions[0].fetch_offset
+        part = f.PartitionData(partition_index=0, records=data if start < at else b"", high_watermark=at)
+        return f.FetchResponse(responses=(f.FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=(part,)),))
+
+    fake = cluster(committed, group).on(f.FetchRequest, read)
+    fake.topics[OFFSETS_TOPIC] = 1
+    return fake
+
+
+def described(*members: Held) -> dg.DescribedGroup:
+    """The group as the broker describes it."""
+    return classic_group(
+        "g",
+        *(
+            classic_member(
+                held.member_id,
+                held.holds,
+                None if held.dynamic else held.name,
+                client_id=f"client-{held.name}",
+                host=held.host,
+            )
+            for held in members
+        ),
+    )
+
+
+def written(fake: FakeCluster, times: Mapping[int, Iterable[int]]) -> FakeCluster:
+    """Let partitions of orders have records of these seconds, from offset 0 on, for ListOffsets by time."""
+    plain = fake.handlers[lo.ListOffsetsRequest]
+
+    def at(partition: int, timestamp: int) -> lo.ListOffsetsPartitionResponse:
+        found = [n for n, second in enumerate(times.get(partition, ())) if second * 1000 >= timestamp]
+        return lo.ListOffsetsPartitionResponse(partition_index=partition, offset=found[0] if found else -1)
+
+    def answer(node: int, request: lo.ListOffsetsRequest) -> object:
+        if all(p.timestamp < 0 for topic in request.topics for p in topic.partitions):
+            return plain(node, request)
+        return lo.ListOffsetsResponse(
+            topics=tuple(
+                lo.ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=tuple(at(p.partition_index, p.timestamp) for p in topic.partitions),
+                )
+                for topic in request.topics
+            )
+        )
+
+    return fake.on(lo.ListOffsetsRequest, answer)  # type: ignore[arg-type]
+
+
+__all__ = ["Groups", "Held", "commits", "described", "generation", "remembering", "written"]

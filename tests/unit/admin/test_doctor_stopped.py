@@ -1,0 +1,136 @@
+"""KG310: a member that commits nothing while records wait for it, though the group is Stable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kgroup.admin.diagnose.doctor import Checkup
+from kgroup.protocol.messages import list_offsets as lo
+from tests.unit.admin.doctor_logs import Held, Record, commits, described, generation, remembering, written
+from tests.unit.admin.test_doctor_checks import codes, examine
+
+A, B = Held("a", "orders:0"), Held("b", "orders:1")
+SECONDS: Mapping[int, list[int]] = {0: [1, 2, 3, 205], 1: [1, 2, 3, 4]}
+"""When the records of each partition were written."""
+
+
+def both_until(stopped_s: int, ended_s: int, every_s: int = 5) -> list[tuple[int, list[Record]]]:
+    """Commits of both members, of the second no longer than to `stopped_s`."""
+    return [
+        commits(s, {0: 4, 1: 2} if s <= stopped_s else {0: 4}) for s in range(every_s, ended_s + 1, every_s)
+    ]
+
+
+def found(*lots: tuple[int, list[Record]], now_s: int = 205, one: bool = False, at: int = 2) -> Checkup:
+    members = (Held("b", "orders:0,1"),) if one else (A, B)
+    fake = remembering(
+        described(*members), {"orders:0": 4, "orders:1": at}, (0, [generation(1, members)]), *lots
+    )
+    return examine(written(fake, SECONDS).cluster(), "g", now_ms=now_s * 1000)
+
+
+def test_a_member_killed_within_its_session_is_named_while_another_goes_on() -> None:
+    """Two of six partitions unread, the lag growing for four minutes: it was healthy."""
+    checkup = found(*both_until(60, 200))
+    assert checkup.verdict == "sick"
+    (told,) = [each for each in checkup.findings if each.code == "KG310"]
+    assert told.message == (
+        "b has committed nothing for 2m 25s while others go on: 2 records wait in partition orders-1"
+    )
+    assert told.hint is not None and told.hint.endswith("kgroup remove-members g --instance-id b")
+    (evidence,) = told.evidence
+    assert evidence == (
+        "b (client client-b) on 10.0.0.1: last sign at 1970-01-01T00:01:00Z, 2m 25s ago "
+        "(session 2m 00s, rebalance timeout 5m 00s)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stopped_s", "ended_s", "every_s"),
+    [(160, 200, 5), (120, 200, 40)],
+    ids=["not for long", "not for long as the group commits"],
+)
+def test_one_that_is_silent_for_a_moment_is_none(stopped_s: int, ended_s: int, every_s: int) -> None:
+    assert "KG310" not in codes(found(*both_until(stopped_s, ended_s, every_s)))
+
+
+def test_one_with_nothing_to_read_or_with_records_that_just_came_is_none() -> None:
+    assert "KG310" not in codes(found(*both_until(60, 200), at=4))
+    fresh = {1: [1, 2, 204, 204]}
+    fake = remembering(
+        described(A, B), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, (A, B))]), *both_until(60, 200)
+    )
+    assert "KG310" not in codes(examine(written(fake, fresh).cluster(), "g", now_ms=205_000))
+
+
+def test_records_from_the_future_do_not_hide_it() -> None:
+    """The producer's clock is an hour ahead: no record looked old."""
+    fake = remembering(
+        described(A, B), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, (A, B))]), *both_until(60, 200)
+    )
+    ahead = {1: [3600, 3601, 3602, 3603]}
+    assert "KG310" in codes(examine(written(fake, ahead).cluster(), "g", now_ms=205_000))
+
+
+@pytest.mark.parametrize(("now_s", "stopped"), [(110, False), (205, True)])
+def test_a_group_in_which_nobody_commits_any_more(now_s: int, stopped: bool) -> None:
+    lots = [commits(s, {0: 4, 1: 2}) for s in range(5, 61, 5)]
+    assert ("KG310" in codes(found(*lots, now_s=now_s, one=True))) == stopped
+
+
+@pytest.mark.parametrize(("now_s", "stopped"), [(300, False), (310, True)])
+def test_one_that_commits_at_no_known_interval_has_its_rebalance_timeout(now_s: int, stopped: bool) -> None:
+    checkup = found(commits(5, {0: 4, 1: 2}), now_s=now_s, one=True)
+    assert ("KG310" in codes(checkup)) == stopped
+
+
+def test_many_on_one_host() -> None:
+    many = [Held(f"m{n}", f"orders:{n}", host="/10.0.0.7") for n in range(2)] + [Held("c", "orders:2")]
+    fake = remembering(
+        described(*many),
+        {"orders:0": 2, "orders:1": 2, "orders:2": 0},
+        (0, [generation(1, many)]),
+        *(commits(s, {0: 2, 1: 2, 2: 0} if s <= 60 else {2: 0}) for s in range(5, 201, 5)),
+    )
+    fake.topics["orders"] = 3
+    checkup = examine(written(fake, {}).cluster(), "g", now_ms=205_000)
+    (told,) = [each for each in checkup.findings if each.code == "KG310"]
+    assert told.message == (
+        "2 of 3 members have committed nothing for 2m 25s and more while others go on, all on host 10.0.0.7: "
+        "4 records wait in partitions orders-0 orders-1"
+    )
+
+
+@pytest.mark.parametrize(("every_s", "named"), [(1, True), (5, False)])
+def test_one_partition_of_several_that_stands_still(every_s: int, named: bool) -> None:
+    """A record that cannot be processed: the member's other partition goes on."""
+    both = Held("a", "orders:0,1")
+    lots = [commits(s, {0: 4} if s > 150 else {0: 4, 1: 2}) for s in range(every_s, 201, every_s)]
+    fake = remembering(described(both), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, [both])]), *lots)
+    checkup = examine(written(fake, SECONDS).cluster(), "g", now_ms=200_000)
+    assert ("KG310" in codes(checkup)) == named
+    if named:
+        (told,) = [each for each in checkup.findings if each.code == "KG310"]
+        assert told.message == "partition orders-1 stands still for 50 s while the member's others go on"
+        (evidence,) = told.evidence
+        assert evidence == (
+            "orders-1 stands at offset 2 of 4, last committed at 1970-01-01T00:02:30Z, read by "
+            "a (client client-a) on 10.0.0.1"
+        )
+
+
+def test_the_records_age_costs_two_requests_a_leader_and_none_without_a_silent_member() -> None:
+    quiet = remembering(
+        described(A, B), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, (A, B))]), *both_until(60, 200)
+    )
+    live = remembering(
+        described(A, B), {"orders:0": 4, "orders:1": 2}, (0, [generation(1, (A, B))]), *both_until(200, 200)
+    )
+    by_time = []
+    for fake in (quiet, live):
+        examine(written(fake, SECONDS).cluster(), "g", now_ms=205_000)
+        asked = fake.requests(lo.ListOffsetsRequest)
+        by_time.append(sum(request.topics[0].partitions[0].timestamp > 0 for request in asked))
+    assert by_time == [1, 0]
