@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
+from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.wording import iso, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
@@ -33,7 +33,6 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
     "KG310": Meaning(ERROR, "A member has stopped committing while records wait for it"),
 }
-FLAPS, REBALANCES = 3, 5
 STUCK_ONLINE_S, OPEN_S = 60, 10
 """From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
 
@@ -246,29 +245,13 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _flapping(facts: Facts) -> Iterator[Diagnosis]:
-    recent = facts.recent
-    replaced = Counter(e.instance_id for e in recent if e.kind == "member-replaced" and e.instance_id)
-    for instance_id, count in sorted(replaced.items()):
-        if count >= FLAPS:
-            times = [iso(e.timestamp_ms) for e in recent if e.instance_id == instance_id][-FLAPS:]
-            yield _diagnosis(
-                "KG110",
-                f"{instance_id} was taken over {count} times since {iso(facts.since_ms)}",
-                "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
-                [f"last at {', '.join(times)}"],
-            )
+    for severity, message, hint, evidence in flapping(facts):
+        yield Diagnosis("KG110", severity, message, hint, tuple(evidence))
 
 
 def _restless(facts: Facts) -> Iterator[Diagnosis]:
-    started = [event for event in facts.recent if event.kind == "rebalance-started"]
-    if len(started) >= REBALANCES:
-        causes = Counter(event.cause or event.detail for event in started).most_common(3)
-        yield _diagnosis(
-            "KG111",
-            f"{len(started)} rebalances since {iso(facts.since_ms)}",
-            f"{command('replay-log', facts.group.group_id, options='--since 1h')} tells each",
-            [f"{count} times: {cause}" for cause, count in causes],
-        )
+    for severity, message, hint, evidence in restless(facts):
+        yield Diagnosis("KG111", severity, message, hint, tuple(evidence))
 
 
 def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:

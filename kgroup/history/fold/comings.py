@@ -74,7 +74,7 @@ def tell_replaced(step: GroupStep, members: Membership) -> None:
         elif away:
             how = "came back under a new member id"
         else:
-            how = "has a new member id; whoever still uses the old one is fenced"
+            how = f"has a new member id{_holders(old, new)}; a process with the old one is fenced"
         step.tell(
             Kind.MEMBER_REPLACED,
             f"{new.label} {how}",
@@ -83,6 +83,14 @@ def tell_replaced(step: GroupStep, members: Membership) -> None:
             proven=away,
             partitions=tuple(sorted(new.holds)),
         )
+
+
+def _holders(old: RecordedMember, new: RecordedMember) -> str:
+    """Who had the place and who has it: other clients or hosts are other processes."""
+    was, now = (f"client {m.client_id} on {m.host.lstrip('/')}" for m in (old, new))
+    if not new.client_id:
+        return ""
+    return f": {now} as before" if was == now else f": {now} took it over from {was}"
 
 
 def tell_settings(step: GroupStep, members: Membership) -> None:

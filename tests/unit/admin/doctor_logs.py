@@ -29,10 +29,11 @@ class Held:
     poll_ms: int = 300_000
     host: str = "/10.0.0.1"
     dynamic: bool = False
+    process: str = ""
 
     @property
     def member_id(self) -> str:
-        return f"{self.name}-id"
+        return f"{self.name}{self.process}-id"
 
 
 def generation(number: int, members: Iterable[Held]) -> Record:

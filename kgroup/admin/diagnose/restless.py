@@ -1,0 +1,92 @@
+"""Groups that rebalance again and again, and instance ids that change hands."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import SHOWN, iso
+from kgroup.admin.models import CLASSIC
+from kgroup.admin.read.findings import ERROR, WARN
+from kgroup.shell import command
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event
+
+FLAPS, REBALANCES = 3, 5
+STORM_MS = 300_000
+"""A storm goes on: rebalances longer ago than this belong to none."""
+SHORT_LIVED_MS = 60_000
+"""A member that is gone so soon after it joined was not restarted: deployments leave members running."""
+Found = tuple[str, str, str, list[str]]
+"""How bad it is, what was found, what to do about it, and what shows it."""
+
+
+def restless(facts: Facts) -> Iterator[Found]:
+    """Yield that the group rebalances repeatedly: an error while a storm goes on that no deployment explains.
+
+    The generations of a classic group are counted, of which no record tells when they began.
+    """
+    kind = "rebalance-completed" if facts.group.type == CLASSIC else "rebalance-started"
+    seen = [event for event in facts.recent if event.kind == kind]
+    if len(seen) < REBALANCES:
+        return
+    from kgroup.history.fold.events import duration_text
+
+    causes = Counter(event.cause or event.detail for event in seen).most_common(3)
+    short, same = _unexplained(facts)
+    # A deployment takes each member once, however young it is.
+    again = max(len(short) - (facts.group.member_count or 0), 0)
+    stormy = again + same >= REBALANCES
+    within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
+    evidence = [f"the first at {iso(seen[0].timestamp_ms)}, the last at {iso(seen[-1].timestamp_ms)}"]
+    evidence += [f"{count} time{'' if count == 1 else 's'}: {cause}" for cause, count in causes]
+    if stormy and short:
+        gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
+        evidence.append(f"{gone}: {', '.join(sorted(set(short))[:SHOWN])}")
+    if stormy and same:
+        evidence.append(f"{same} with the same members and subscriptions")
+    since = f"--since {iso(facts.since_ms)}"
+    yield (
+        ERROR if stormy else WARN,
+        f"{len(seen)} rebalances within {within}" + (", and members come and go" if stormy and short else ""),
+        f"{command('replay-log', facts.group.group_id, options=since)} shows each"
+        + ("; members that keep expiring need a longer session.timeout.ms, or do not run" if short else ""),
+        evidence,
+    )
+
+
+def _unexplained(facts: Facts) -> tuple[list[str], int]:
+    """Who was gone soon after joining, lately, and how many rebalances nothing in the group explains."""
+    since = facts.now_ms - STORM_MS
+    joined: dict[str | None, int] = {}
+    short: list[str] = []
+    same = 0
+    for event in facts.recent:
+        if event.kind in ("member-joined", "member-replaced"):
+            joined[event.member_id] = event.timestamp_ms
+        elif event.kind == "member-left-or-expired" and event.timestamp_ms >= since:
+            came = joined.pop(event.member_id, None)
+            if came is not None and event.timestamp_ms - came < SHORT_LIVED_MS:
+                short.append(event.instance_id or event.member_id or "")
+        elif event.kind == "rebalance-completed" and not event.proven and event.timestamp_ms >= since:
+            same += facts.group.type == CLASSIC
+    return short, same
+
+
+def flapping(facts: Facts) -> Iterator[Found]:
+    """Yield the instance ids that were taken over again and again, with who held them."""
+    replaced: defaultdict[str, list[Event]] = defaultdict(list)
+    for event in facts.recent:
+        if event.kind == "member-replaced" and event.instance_id:
+            replaced[event.instance_id].append(event)
+    for instance_id, events in sorted(replaced.items()):
+        if len(events) >= FLAPS:
+            yield (
+                WARN,
+                f"{instance_id} was taken over {len(events)} times since {iso(facts.since_ms)}",
+                "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
+                [f"at {iso(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
+            )

@@ -1,0 +1,72 @@
+"""KG111: groups that rebalance again and again, and when that is a storm and no deployment; KG110."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kgroup.admin.diagnose.checks import Diagnosis
+from tests.unit.admin.doctor_logs import Held, Record, described, generation, remembering
+from tests.unit.admin.test_doctor_checks import READ, examine
+
+A = Held("a", "orders:0,1", dynamic=True)
+
+
+def found(
+    code: str, *lots: tuple[int, Iterable[Record]], now_s: int = 60, members: Iterable[Held] = (A,)
+) -> list[Diagnosis]:
+    fake = remembering(described(*members), READ, *lots)
+    checkup = examine(fake.cluster(), "g", now_ms=now_s * 1000)
+    return [each for each in checkup.findings if each.code == code]
+
+
+def churn(every_s: int, count: int) -> list[tuple[int, list[Record]]]:
+    """A member that joins and is gone again, each time with a new member id."""
+    return [
+        (every_s * n, [generation(n + 1, (A,) if n % 2 == 0 else (A, Held(f"b{n}", "", dynamic=True)))])
+        for n in range(count)
+    ]
+
+
+def test_a_storm_of_a_classic_group_is_counted_by_its_generations() -> None:
+    """18 generations in 50 s: healthy, as only `rebalance-started` counted, which classic groups lack."""
+    (told,) = found("KG111", *churn(3, 18))
+    assert told.severity == "error"
+    assert told.message == "18 rebalances within 51 s, and members come and go"
+    assert any(fact.startswith("8 members were gone within 60 s of joining: b1-id") for fact in told.evidence)
+    assert told.hint is not None and "--since 1969-12-31T23:01:00Z" in told.hint
+
+
+def test_one_that_nothing_explains_is_a_storm_too() -> None:
+    (told,) = found("KG111", *((3 * n, [generation(n + 1, (A,))]) for n in range(9)))
+    assert told.severity == "error"
+    assert "8 with the same members and subscriptions" in told.evidence
+
+
+def test_a_rolling_deployment_is_no_error() -> None:
+    """Members come one after the other and stay: each of them costs a rebalance or two."""
+    members = [Held(f"m{n}", "", dynamic=True) for n in range(20)]
+    rolled = ((3 * n, [generation(n + 1, members[n : n + 10])]) for n in range(10))
+    (told,) = found("KG111", *rolled, members=members[10:])
+    assert told.severity == "warn"
+
+
+def test_one_that_is_over_is_no_error() -> None:
+    (told,) = found("KG111", *churn(3, 18), now_s=600)
+    assert told.severity == "warn"
+
+
+def test_how_often_is_said_of_each_cause() -> None:
+    (told,) = found("KG111", *((3 * n, [generation(n + 1, (A,))]) for n in range(9)))
+    assert any(
+        fact.startswith("8 times: members, subscriptions and metadata are as before")
+        for fact in told.evidence
+    )
+
+
+def test_who_held_an_instance_id_in_turn_is_told() -> None:
+    """Two processes with one id: their client ids and hosts are the proof."""
+    clients = [Held("s", "orders:0,1", host=f"/10.0.0.{1 + n % 2}", process=f"{n}") for n in range(5)]
+    (told,) = found("KG110", *((3 * n, [generation(1, [each])]) for n, each in enumerate(clients)))
+    assert "client client-s on 10.0.0.2 took it over from client client-s on 10.0.0.1" in told.evidence[
+        -1
+    ] or ("client client-s on 10.0.0.1 took it over from client client-s on 10.0.0.2" in told.evidence[-1])
