@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.records import Records
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.history.fold.removals import Today
 
 
 class Admin:
@@ -116,6 +117,12 @@ class Admin:
         from kgroup.admin.read.staleness import last_written
 
         return last_written(self._cluster, group_ids)
+
+    def today(self, node: int | None) -> Today:
+        """What the cluster says about offsets that were removed (today.py)."""
+        from kgroup.admin.read.today import today
+
+        return today(self._cluster, node)
 
     def examine(
         self, group_ids: Iterable[str], *, window_ms: int, left_out: Iterable[str], patience_s: float

@@ -24,6 +24,7 @@ GROUP_SETTINGS = (
 """What a consumer group may set for itself (KIP-848); a broker may know more, for groups of other types."""
 GROUP_SETTINGS_SINCE = "4.0"
 _ORIGINS = {1: "topic", 2: "broker", 3: "broker", 4: "broker", 5: "default", 8: "group"}
+OFFSETS_RETENTION = "offsets.retention.minutes"
 
 
 @dataclass(frozen=True, slots=True)

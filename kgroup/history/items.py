@@ -51,6 +51,13 @@ class Rewind(NamedTuple):
     timestamp_ms: int
     metadata: str = ""
     """Of the lower commit, if it is long enough to be a mark."""
+    topic_ids: tuple[bytes, bytes] | None = None
+    """Of the commit before and of the lower one, where they differ: the topic was created again."""
+
+
+def other_topic(before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
+    """Return the topic ids of two commits of one name where both are known and they differ."""
+    return (before, after) if before != after and any(before) and any(after) else None
 
 
 class PartProgress(NamedTuple):

@@ -14,6 +14,7 @@ from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.removals import Today
 from kgroup.history.fold.state import GroupState
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
 from kgroup.history.sources.chunks import Progress
@@ -96,6 +97,7 @@ def replay(
     keep_owners: bool = False,
     progress: Progress | None = None,
     jobs: int = 1,
+    today: Today | None = None,
     **choice: Unpack[Choice],
 ) -> Story:
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
@@ -109,7 +111,7 @@ def replay(
     known = dict(topic_names or {})
     with _workers(logs if at is None else [], jobs, choice) as workers:
         for log in logs:
-            reader = Reader(log, topic_names=known, keep_owners=keep_owners, **choice)
+            reader = Reader(log, topic_names=known, keep_owners=keep_owners, today=today, **choice)
             events = reader.advance(at, progress, workers) + reader.fold.finish()
             story.folds[log.partition] = reader.fold
             story.coverage.append(reader.coverage)
@@ -141,9 +143,11 @@ class Reader:
         *,
         topic_names: Mapping[bytes, str] | None = None,
         keep_owners: bool = False,
+        today: Today | None = None,
         **choice: Unpack[Choice],
     ) -> None:
         self.log = log
+        self.today = today
         self.keep_owners = keep_owners
         self.decoder = Decoder(**choice)
         self.seen: Counts = self.decoder
@@ -155,7 +159,9 @@ class Reader:
         """The fold of what was read so far."""
         if self._fold is None:
             start = max(self.seen.first_offset, 0)
-            self._fold = Fold(self.log.partition, self._names, start, keep_owners=self.keep_owners)
+            self._fold = Fold(
+                self.log.partition, self._names, start, keep_owners=self.keep_owners, today=self.today
+            )
         return self._fold
 
     @property

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.expected import expected
-from kgroup.admin.diagnose.facts import RETENTION, SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.wording import iso, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
+from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.domain import MemberStatus
 from kgroup.shell import command
 
@@ -85,7 +86,7 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         end = iso(_last_write(facts.history) + facts.retention_ms)
         # A classic group's offsets live from when it became empty, others' each from its commit.
         every = "none before" if facts.group.type == CLASSIC else "the last not before"
-        yield f"{every} {end}: {RETENTION} after the group's newest record"
+        yield f"{every} {end}: {OFFSETS_RETENTION} after the group's newest record"
 
 
 def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
@@ -284,7 +285,7 @@ def _expiring(facts: Facts) -> Iterator[Diagnosis]:
             f"nothing was written since {iso(last)}: the last offset expires after "
             f"{iso(last + facts.retention_ms)}",
             f"{renew} renews them",
-            [f"{RETENTION} is {facts.retention_ms // 60_000}"],
+            [f"{OFFSETS_RETENTION} is {facts.retention_ms // 60_000}"],
         )
 
 

@@ -17,7 +17,7 @@ from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
-from kgroup.admin.settings import broker_setting, group_settings
+from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting, group_settings
 from kgroup.domain import MemberStatus, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -31,7 +31,6 @@ LAG, ASSIGNMENTS = "lag", "assignments"
 LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
 """The looks that may be left out: then nothing is said about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
-RETENTION = "offsets.retention.minutes"
 SECOND_LOOK = "a second look"
 INTERVAL_S = 1.0
 
@@ -154,15 +153,15 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         node = group.coordinator.id
         if node not in retentions:
             try:
-                minutes = broker_setting(cluster, node, RETENTION)
+                minutes = broker_setting(cluster, node, OFFSETS_RETENTION)
                 retentions[node] = int(minutes) * 60_000 if minutes else None
             except KgroupError as error:
                 retentions[node] = error
         known = retentions[node]
         if isinstance(known, KgroupError):
-            each.miss(RETENTION, known)
+            each.miss(OFFSETS_RETENTION, known)
         elif known is None:
-            each.unseen.append(Unseen(RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
+            each.unseen.append(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
         each.retention_ms = known if isinstance(known, int) else None
 
 

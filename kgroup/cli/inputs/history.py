@@ -17,6 +17,7 @@ from kgroup.errors import KgroupError
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.history.fold.events import Event
+    from kgroup.history.fold.removals import Today
     from kgroup.history.replay import At, Coverage, Story
     from kgroup.history.sources.chunks import Progress
     from kgroup.history.sources.logs import OffsetsLog
@@ -49,6 +50,7 @@ class Source:
     cluster: Document | None = None
     sizes: list[int] = field(default_factory=list)
     env: Env | None = None
+    today: "Today | None" = None
     partitions: int = 0
     """How many the live topic has; 0 for files."""
 
@@ -69,6 +71,7 @@ class Source:
                 at=at,
                 runs=selection.collapse,
                 keep_owners=keep_owners,
+                today=self.today,
                 progress=progress,
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
             )
@@ -162,6 +165,7 @@ def opened(
             admin,
             identity(admin, env),
             env=env,
+            today=admin.today(next(iter(topic.leaders.values()), None)),
             partitions=len(topic.partitions),
         )
 

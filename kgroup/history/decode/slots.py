@@ -9,7 +9,7 @@ from librt.strings import read_i64_be
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import decode_commit
-from kgroup.history.items import CommitRun, PartProgress, Rewind, Undecodable
+from kgroup.history.items import CommitRun, PartProgress, Rewind, Undecodable, other_topic
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -84,11 +84,19 @@ class Slot:
             self.first_value = value
         elif committed < self.last:
             topic, partition = self.place
-            text = metadata_in(value)
-            self.group.rewinds.append(Rewind(topic, partition, self.last, committed, offset, ts, text))
+            text, ids = metadata_in(value), self._other_topic(value)
+            self.group.rewinds.append(Rewind(topic, partition, self.last, committed, offset, ts, text, ids))
         self.count += 1
         self.last, self.offset, self.ts = committed, offset, ts
         self.data, self.start, self.end = value, 0, len(value)
+
+    def _other_topic(self, value: bytes) -> tuple[bytes, bytes] | None:
+        """The topic ids of the newest commit and of this one, where they are of two topics."""
+        try:
+            before = decode_commit(self.data[self.start : self.end], -1, -1)
+            return other_topic(before.topic_id, decode_commit(value, -1, -1).topic_id)
+        except DecodeError:
+            return None
 
     def keep(self) -> None:
         """Keep the newest value alone, and no longer all that it was read from."""

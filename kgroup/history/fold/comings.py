@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kgroup.domain import MemberStatus
 from kgroup.history.fold import applications
+from kgroup.history.fold.departures import way_out
 from kgroup.history.fold.events import Kind, duration_text, partitions_text
-from kgroup.history.fold.explain import Membership, labels, silent_since, way_out
+from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 
@@ -14,7 +15,7 @@ _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do
 
 def tell_members(step: GroupStep, carry: Carry, members: Membership) -> None:
     """Who came, who went, who took a place over, in this order."""
-    tell_joined(step, members)
+    tell_joined(step, carry, members)
     tell_gone(step, carry, members)
 
 
@@ -25,14 +26,21 @@ def tell_gone(step: GroupStep, carry: Carry, members: Membership) -> None:
     tell_replaced(step, members)
 
 
-def tell_joined(step: GroupStep, members: Membership) -> None:
+def tell_joined(step: GroupStep, carry: Carry, members: Membership) -> None:
     """Members that were not there before."""
     for member in members.joined:
         speaks = " (classic member)" if step.after.kind == CONSUMER and member.protocol == CLASSIC else ""
         where = f" from {member.host.lstrip('/')}" if member.host else ""
         known = f" as client {member.client_id}" if member.client_id and not member.instance_id else ""
         of = f", process {member.streams.process_id}" if member.streams is not None else ""
-        step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}{of}", member)
+        gone = carry.lives.begin(member.member_id, step.timestamp_ms)
+        # A process keeps its member id as long as it lives; a new one has a new id.
+        again = (
+            f"back under its member id {_ago(step, gone)} after it was gone: its process lived on"
+            if gone is not None
+            else None
+        )
+        step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}{of}", member, cause=again)
 
 
 def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
@@ -42,6 +50,7 @@ def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
         held = f", held {member.streams.holds.text}"
     elif share := applications.share(step.before, member):
         held += f" ({share})"
+    joined = carry.lives.end(member.member_id, step.timestamp_ms)
     since = carry.revoking.pop(member.member_id, None)
     if since is not None:
         # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
@@ -53,7 +62,7 @@ def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
         Kind.MEMBER_LEFT_OR_EXPIRED,
         f"{member.label} is gone{held}",
         member,
-        cause=way_out(member) + silent_since(member),
+        cause=way_out(member, step.timestamp_ms, joined, step.offsets),
         partitions=tuple(sorted(member.holds)),
         proven=False,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.marks import Mark, mark_in
 from kgroup.history.fold.ownership import GivenUp, owners
@@ -179,8 +179,15 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     back = rewind.before - rewind.after
     text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
     grouped = state.kind in GROUPED and not state.unread
+    if rewind.topic_ids is not None:
+        was, now = map(uuid_text, rewind.topic_ids)
+        text = (
+            f"{place} begins again at {rewind.after}, {rewind.before} before: {rewind.topic} is a new topic"
+        )
+        cause = f"{rewind.topic} was deleted and created again: its id was {was} and is {now}"
+        suspicious, proven = False, True
     # A reset needs an empty group: with members in it, the mark may be copied from the commit before.
-    if mark is not None and not state.members:
+    elif mark is not None and not state.members:
         cause, suspicious, proven = f"kgroup, {mark.words}", False, True
     elif not grouped or not solid:
         cause, suspicious, proven = "the records do not tell who committed", False, False

@@ -6,16 +6,13 @@ The records hold no reason. A cause here is what changed in the same records, or
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold import applications
-from kgroup.history.fold.events import Event, Kind, Unowned, duration_text, partitions_text
+from kgroup.history.fold.events import Event, Kind, Unowned, partitions_text
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.view import RecordedMember, View
-
-MIN_RETENTION_MS = 60_000
-"""The shortest retention a broker takes (offsets.retention.minutes): younger commits do not expire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,29 +157,33 @@ def _difference(view: View, old: RecordedMember, new: RecordedMember) -> str:
     return ", ".join(found)
 
 
-def way_out(member: RecordedMember) -> str:
-    """How a member may have gone: the records hold only that it is gone."""
-    # A static client sends no LeaveGroup when it closes (KIP-345; SM-47).
-    if member.protocol == "classic" and member.instance_id:
-        return "expired, or removed by an admin: static members do not leave when they close"
-    if member.state == MemberStatus.LEFT:
-        return "did not come back before its session ended, or was removed for good"
-    return "left, expired, or was removed: the records do not tell"
-
-
-def silent_since(member: RecordedMember) -> str:
-    """The earliest moment a crash can have been, for a member that may have expired."""
-    if member.session_timeout_ms <= 0:
-        return ""
-    return f"; if it expired, it was silent for {duration_text(member.session_timeout_ms)} before this"
-
-
 CAUSES = {
     "rebalance": (Kind.REBALANCE_COMPLETED, Kind.REBALANCE_STARTED, Kind.GROUP_EMPTIED),
     "rewind": (Kind.REWOUND,),
     "deletion": (Kind.GROUP_DELETED, Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED),
     "conversion": (Kind.UPGRADED, Kind.DOWNGRADED),
 }
+HANDED_OVER = ("hand-over", "held back work")
+HANDED_MS, FOLLOWS_MS = 600_000, 60_000
+"""How long after a change of members a rebalance may follow from it: Connect holds work back for 5 minutes.
+
+A rebalance whose cause the records leave open has to come sooner.
+"""
+TOGETHER_MS = 2_000
+_OWN_CAUSES = frozenset(
+    {
+        Kind.MEMBER_JOINED,
+        Kind.MEMBER_LEFT_OR_EXPIRED,
+        Kind.MEMBER_REPLACED,
+        Kind.SUBSCRIPTION_CHANGED,
+        Kind.TOPICS_CHANGED,
+        Kind.REGEX_RESOLVED,
+        Kind.ASSIGNOR_CHANGED,
+        Kind.UPGRADED,
+        Kind.DOWNGRADED,
+        Kind.GROUP_CREATED,
+    }
+)
 _LEADING_UP = frozenset(
     {
         Kind.MEMBER_JOINED,
@@ -222,8 +223,56 @@ def blame(events: Sequence[Event], group: str) -> list[Blame]:
     for about, kinds in CAUSES.items():
         at = next((i for i in reversed(range(len(own))) if own[i].kind in kinds), None)
         if at is not None:
-            found.append(Blame(about, own[at], tuple(_led_to(own, at, about))))
+            found.append(_blame(own, at, about))
     return found
+
+
+def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
+    event = own[at]
+    if about == "rebalance" and (root := _root(own, at)) is not None:
+        cause = f"{own[root].cause}; what followed from it: {event.cause}"
+        event, proven = own[at], own[root].proven
+        led_to = [*_led_to(own, root, about), own[root], *_led_to(own, at, about)]
+        return Blame(about, replace(event, cause=cause, proven=proven), tuple(led_to))
+    if about == "rewind" and (others := _with_it(own, at)):
+        places = tuple(sorted({p for each in (*others, event) for p in each.partitions}))
+        detail = (
+            f"{len(places)} partitions went back, {partitions_text(places)}; the last of them: {event.detail}"
+        )
+        evidence = (*_led_to(own, own.index(others[0]), about), *others)
+        return Blame(about, replace(event, detail=detail, partitions=places), evidence)
+    return Blame(about, event, tuple(_led_to(own, at, about)))
+
+
+def _root(own: Sequence[Event], at: int) -> int | None:
+    """The rebalance that a hand-over follows from: the last one before it in which membership changed."""
+    event = own[at]
+    handed = any(words in (event.cause or "") for words in HANDED_OVER)
+    if event.proven and not handed:
+        return None
+    limit_ms = HANDED_MS if handed else FOLLOWS_MS
+    for i in reversed(range(at)):
+        if own[i].kind in _OWN_CAUSES or event.timestamp_ms - own[i].timestamp_ms > limit_ms:
+            # What came since the generation before is the cause itself.
+            return None
+        if own[i].kind is Kind.REBALANCE_COMPLETED:
+            break
+    else:
+        return None
+    changed = any(each.kind in _OWN_CAUSES for each in _led_to(own, i, "rebalance"))
+    return i if changed else _root(own, i)
+
+
+def _with_it(own: Sequence[Event], at: int) -> list[Event]:
+    """The rewinds before this one that are of the same reset: for the same cause, within moments."""
+    event = own[at]
+    return [
+        each
+        for each in own[:at]
+        if each.kind is Kind.REWOUND
+        and (each.cause == event.cause or each.suspicious == event.suspicious)
+        and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
+    ]
 
 
 def _led_to(own: Sequence[Event], at: int, about: str) -> list[Event]:

@@ -14,8 +14,8 @@ from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.changes import tell_changes
 from kgroup.history.fold.commits import Spans, rewound
 from kgroup.history.fold.events import Event, Kind, partitions_text
-from kgroup.history.fold.explain import MIN_RETENTION_MS
 from kgroup.history.fold.ownership import GivenUp, Ownership
+from kgroup.history.fold.removals import Today
 from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
@@ -35,6 +35,7 @@ from kgroup.history.items import (
     PendingCommit,
     Rewind,
     Undecodable,
+    other_topic,
 )
 
 
@@ -76,8 +77,11 @@ class Fold:
     """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
 
     `topic_names` maps topic ids to names. With `keep_owners`, `owners` remembers who held what after each
-    change of a group.
+    change of a group. `today` is what a cluster says itself, where it was asked.
     """
+
+    today = Today()
+    """Of the class, for folds that earlier versions have stored."""
 
     def __init__(
         self,
@@ -85,8 +89,11 @@ class Fold:
         topic_names: Mapping[bytes, str] | None = None,
         starts_at: int = 0,
         keep_owners: bool = False,
+        today: Today | None = None,
     ) -> None:
         self.log_partition = log_partition
+        if today is not None:
+            self.today = today
         self.names = TopicNames(topic_names)
         self.groups: dict[str, _Group] = {}
         self.owners: dict[str, list[Holdings]] | None = {} if keep_owners else None
@@ -218,7 +225,8 @@ class Fold:
         for place, _, first, at, ts, metadata, last in run.parts:
             was = offsets.get(place)
             if was is not None and first < was.offset:
-                rewinds.append(Rewind(*place, was.offset, first, at, ts, metadata))
+                ids = other_topic(was.topic_id, last.topic_id)
+                rewinds.append(Rewind(*place, was.offset, first, at, ts, metadata, ids))
             offsets[place] = last
         rewinds.sort(key=lambda r: r.log_offset)
         out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
@@ -246,7 +254,8 @@ class Fold:
                     continue
                 if was is not None and commit.offset < was.offset:
                     topic, number, at, ts = *place, marker.offset, marker.timestamp_ms
-                    rewind = Rewind(topic, number, was.offset, commit.offset, at, ts, commit.metadata)
+                    ids = other_topic(was.topic_id, commit.topic_id)
+                    rewind = Rewind(topic, number, was.offset, commit.offset, at, ts, commit.metadata, ids)
                     how = " by a transaction"
                     out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
                 group.state.offsets[place] = commit
@@ -300,7 +309,8 @@ class Fold:
             unowned=unowned,
             given_up=given_up,
             removed=tuple(sorted(opened.removed)),
-            young=_young(opened),
+            young=self.today.younger(opened.removed.values(), opened.timestamp_ms),
+            offsets=group.state.offsets,
             solid=group.solid,
         )
         gone = after.kind not in KINDS and opened.before.kind in KINDS
@@ -322,11 +332,7 @@ class Fold:
             group.solid = True
 
     def _tell_removed(self, step: GroupStep) -> None:
-        proven = step.young
-        if proven:
-            cause = "younger than the shortest retention a broker allows: deleted, or their topic was"
-        else:
-            cause = "expired, deleted by an admin, or their topic was deleted: the records do not tell"
+        proven, cause = self.today.cause_of_removal(step.removed, step.young)
         places = step.removed
         step.tell(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,
@@ -387,13 +393,3 @@ class Fold:
             detail=item.reason,
             proven=False,
         )
-
-
-def _young(opened: _Open) -> bool:
-    """Whether every offset removed in a step was younger than the shortest retention: then none expired."""
-    ages = [
-        opened.timestamp_ms - max(was.commit_timestamp_ms, was.timestamp_ms)
-        for was in opened.removed.values()
-        if was is not None and was.expire_timestamp_ms < 0
-    ]
-    return bool(ages) and len(ages) == len(opened.removed) and max(ages) < MIN_RETENTION_MS

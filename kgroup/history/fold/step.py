@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
+from kgroup.history.fold.departures import Lives
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.restarts import Absences
 from kgroup.history.fold.stored import stored
 from kgroup.history.fold.view import RecordedMember, View
+from kgroup.history.items import Committed
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""
@@ -27,6 +30,7 @@ class Carry:
     revoking: dict[str, int] = field(default_factory=dict)
     """Members that have to give partitions up, and since when (ms)."""
     absences: Absences = field(default_factory=Absences)
+    lives: Lives = field(default_factory=Lives)
 
 
 @dataclass(slots=True)
@@ -47,6 +51,8 @@ class GroupStep:
     removed: tuple[TopicPartition, ...] = ()
     young: bool = False
     """Whether all removed offsets were younger than any retention."""
+    offsets: Mapping[TopicPartition, Committed] = field(default_factory=dict)
+    """The group's committed offsets."""
     solid: bool = True
     """Whether nothing of the group's earlier records is missing."""
     events: list[Event] = field(default_factory=list)

@@ -99,10 +99,15 @@ def test_a_cooperative_hand_over_is_told_in_both_of_its_generations() -> None:
     )
 
 
-def test_blame_names_the_hand_over_too() -> None:
+def test_blame_names_who_joined_and_the_hand_over_that_followed() -> None:
+    """It named the hand-over alone: who had set it off was one line up in replay-log."""
     data = b"".join(batch(n, [each], 1000 * (n + 1)) for n, each in enumerate(HAND_OVER))
     (found,) = blame(replay([MemoryLog(data)]).events, GROUP)
-    assert (found.about, found.event.cause) == ("rebalance", rebalances(*HAND_OVER)[-1].cause)
+    assert (found.about, found.event.cause) == (
+        "rebalance",
+        f"b-1 joined; what followed from it: {rebalances(*HAND_OVER)[-1].cause}",
+    )
+    assert ["b-1 joined" in (each.cause or "") for each in found.evidence].count(True) == 1
 
 
 def test_a_new_connector_is_the_cause_where_the_configuration_is_newer() -> None:

@@ -1,0 +1,83 @@
+"""How a member may have gone: the records hold only that it is gone, and what it did before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.history.fold.events import duration_text
+from kgroup.history.fold.view import RecordedMember
+from kgroup.history.items import Committed
+
+MAX_REMEMBERED = 10_000
+"""Member ids remembered in a group: a bound for groups whose members never come twice."""
+SLACK_MS = 5_000
+"""Between a member's last commit and its last poll lies up to an interval of automatic commits."""
+
+
+@dataclass(slots=True)
+class Lives:
+    """Since when members are in a group, and when others were gone, by member id (ms)."""
+
+    joined: dict[str, int] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+
+    def begin(self, member_id: str, at_ms: int) -> int | None:
+        """Note that a member joined; return when the same id was gone before, None if it never was."""
+        _remember(self.joined, member_id, at_ms)
+        return self.gone.pop(member_id, None)
+
+    def end(self, member_id: str, at_ms: int) -> int | None:
+        """Note that a member is gone; return when it joined, None where that was not seen."""
+        _remember(self.gone, member_id, at_ms)
+        return self.joined.pop(member_id, None)
+
+
+def _remember(place: dict[str, int], member_id: str, at_ms: int) -> None:
+    place[member_id] = at_ms
+    if len(place) > MAX_REMEMBERED:
+        del place[next(iter(place))]
+
+
+def way_out(
+    member: RecordedMember,
+    at_ms: int,
+    joined_ms: int | None,
+    offsets: Mapping[TopicPartition, Committed],
+) -> str:
+    """Return how a member that is gone at `at_ms` may have gone.
+
+    `joined_ms` is when it joined, where that was seen; `offsets` are the group's committed offsets.
+    """
+    committed = max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
+    session, poll = member.session_timeout_ms, member.rebalance_timeout_ms
+    alive = at_ms - (joined_ms if joined_ms is not None else -session)
+    classic_static = member.protocol == "classic" and member.instance_id is not None
+    if 0 <= alive < session:
+        ways = "it was removed, or left for good" if classic_static else "it left, or was removed"
+        return f"{ways}: its session of {duration_text(session)} had not passed since it joined"
+    silent = at_ms - committed if committed >= 0 else -1
+    # A dynamic client leaves when it has not polled for too long, a static one just falls silent.
+    hung = poll + (max(session, 0) if classic_static else 0)
+    if poll > 0 and hung <= silent + SLACK_MS // 10 <= hung + SLACK_MS:
+        return (
+            "it hung between two polls, unless it left by itself: its last commit was "
+            f"{duration_text(silent)} before, and max.poll.interval.ms (its rebalance timeout) is "
+            f"{duration_text(poll)}"
+        )
+    # A static client sends no LeaveGroup when it closes (KIP-345; SM-47).
+    if classic_static:
+        ways = "expired, or removed by an admin: static members do not leave when they close"
+    elif member.state == MemberStatus.LEFT:
+        ways = "did not come back before its session ended, or was removed for good"
+    else:
+        ways = "left, expired, or was removed: the records do not tell"
+    if session <= 0:
+        return ways
+    if 0 <= silent < session:
+        return (
+            f"{ways}; what it held was committed {duration_text(silent)} before, within its session of "
+            f"{duration_text(session)}: if that was its own commit, it did not expire"
+        )
+    return f"{ways}; if it expired, it was silent for {duration_text(session)} before this"

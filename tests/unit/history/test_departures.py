@@ -1,0 +1,157 @@
+"""Why members are gone and offsets removed, as far as times settle what the records leave open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.explain import blame
+from kgroup.history.fold.removals import Today
+from kgroup.history.replay import replay
+from kgroup.protocol import group_records as r
+from kgroup.protocol.subscription import Assignment, Subscription
+
+from .logs import GROUP, MemoryLog, batch, commit
+from .test_handovers import places
+
+Record = tuple[bytes, bytes | None]
+
+
+def generation(number: int, *names: str, session_ms: int = 3_000, static: bool = False) -> Record:
+    """A classic generation whose members have one partition each, and six seconds between two polls."""
+    made = tuple(
+        r.MemberMetadata(
+            member_id=f"{name}-id",
+            group_instance_id=name if static else None,
+            client_id="app",
+            client_host="/10.0.0.1",
+            rebalance_timeout=6_000,
+            session_timeout=session_ms,
+            subscription=Subscription(("t",)).encode(),
+            assignment=Assignment(places((at,))).encode(),
+        )
+        for at, name in enumerate(names)
+    )
+    value = r.GroupMetadataValue(
+        protocol_type="consumer", generation=number, protocol="range", leader="x", members=made
+    )
+    return r.encode_key(r.GroupMetadataKey(group=GROUP)), r.encode_value(value)
+
+
+def told(*at: tuple[float, Iterable[Record]], today: Today | None = None) -> list[Event]:
+    """The story of records, each lot in a batch at a second."""
+    data = b"".join(batch(100 * n, list(lot), int(1000 * second)) for n, (second, lot) in enumerate(at))
+    return replay([MemoryLog(data)], today=today).events
+
+
+def one(events: list[Event], kind: Kind) -> Event:
+    (found,) = [event for event in events if event.kind is kind]
+    return found
+
+
+def committed(at_s: float, offset: int = 7, topic_id: bytes = bytes(16), partition: int = 1) -> Record:
+    return commit("t", partition, offset, commit_timestamp=int(1000 * at_s), topic_id=topic_id)
+
+
+def gone(silent_s: float, *, session_ms: int = 3_000, static: bool = False) -> str:
+    """Why b is gone 100 s after it joined, whose partition was committed so long before."""
+    event = one(
+        told(
+            (0, [generation(1, "a", "b", session_ms=session_ms, static=static)]),
+            (100 - silent_s, [committed(100 - silent_s)]),
+            (100, [generation(2, "a", session_ms=session_ms, static=static)]),
+        ),
+        Kind.MEMBER_LEFT_OR_EXPIRED,
+    )
+    assert not event.proven
+    return event.cause or ""
+
+
+def test_hung_in_poll_is_named() -> None:
+    """A rebalance timeout of 6 s, a session of 3 s, the last commit 6.01 s before: "silent for 3 s"."""
+    assert gone(6.01) == (
+        "it hung between two polls, unless it left by itself: its last commit was 6.01 s before, and "
+        "max.poll.interval.ms (its rebalance timeout) is 6 s"
+    )
+
+
+@pytest.mark.parametrize("silent_s", [4, 60])
+def test_one_that_is_silent_for_less_or_for_long_may_have_gone_any_way(silent_s: float) -> None:
+    assert gone(silent_s).startswith("left, expired, or was removed: the records do not tell")
+    assert gone(silent_s).endswith("if it expired, it was silent for 3 s before this")
+
+
+def test_a_commit_within_the_session_speaks_against_expiry() -> None:
+    """55 s into a session of 120 s it "may have expired"."""
+    assert gone(55, session_ms=70_000, static=True) == (
+        "expired, or removed by an admin: static members do not leave when they close; what it held was "
+        "committed 55 s before, within its session of 1m 10s: if that was its own commit, it did not expire"
+    )
+
+
+def test_one_that_joined_less_than_a_session_ago_did_not_expire() -> None:
+    assert gone(100, session_ms=120_000, static=True) == (
+        "it was removed, or left for good: its session of 2m 00s had not passed since it joined"
+    )
+
+
+def test_one_that_is_back_under_its_member_id_lived_on() -> None:
+    events = told((0, [generation(1, "a", "b")]), (10, [generation(2, "a")]), (12, [generation(3, "a", "b")]))
+    back = [event for event in events if event.kind is Kind.MEMBER_JOINED][-1]
+    assert back.cause == "back under its member id 2 s after it was gone: its process lived on"
+
+
+OLD, NEW = bytes(15) + b"\1", bytes(15) + b"\2"
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in one run of commits", "over a change of the group"])
+def test_a_topic_that_was_created_again_is_no_suspicious_rewind(apart: bool) -> None:
+    """Commits carry the topic's id since Kafka 4.2, and the story said that they went back by 70."""
+    between = [(11, [generation(2, "a", "b", "c")])] if apart else []
+    events = told(
+        (0, [generation(1, "a", "b")]),
+        (10, [committed(10, 90, OLD)]),
+        *between,
+        (20, [committed(20, 20, NEW)]),
+    )
+    back = one(events, Kind.REWOUND)
+    assert (back.suspicious, back.proven) == (False, True)
+    assert back.detail == "t-1 begins again at 20, 90 before: t is a new topic"
+    assert back.cause == (
+        "t was deleted and created again: its id was AAAAAAAAAAAAAAAAAAAAAQ and is AAAAAAAAAAAAAAAAAAAAAg"
+    )
+
+
+def test_all_partitions_of_a_reset_are_blamed() -> None:
+    """The last of them was named alone."""
+    events = told(
+        (0, [generation(1, "a", "b", "c")]),
+        (1, [committed(1, 90, partition=n) for n in range(3)]),
+        (50, [committed(50, 0, partition=n) for n in range(3)]),
+    )
+    (found,) = [each for each in blame(events, GROUP) if each.about == "rewind"]
+    assert found.event.detail.startswith("3 partitions went back, t:0-2; the last of them: t-2 went back")
+    assert [each.partitions[0].partition for each in found.evidence if each.kind is Kind.REWOUND] == [0, 1]
+
+
+def removed(after_s: float, today: Today | None) -> tuple[str, bool, str]:
+    key, _ = committed(0)
+    events = told((0, [committed(0)]), (after_s, [(key, None)]), today=today)
+    event = next(e for e in events if e.kind in (Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED))
+    return event.kind.value, event.proven, event.cause or ""
+
+
+def test_what_the_cluster_says_settles_why_offsets_are_gone() -> None:
+    """ "Expired or deleted": the broker's retention was one question away."""
+    hour, week = 3600, 7 * 24 * 3_600_000
+    assert removed(hour, None)[:2] == ("offsets-expired-or-deleted", False)
+    kind, proven, cause = removed(hour, Today(frozenset({"t"}), week))
+    assert (kind, proven) == ("offsets-deleted", True)
+    assert cause.startswith("younger than offsets.retention.minutes (168h 00m), so they did not expire")
+    assert removed(2 * hour, Today(frozenset({"t"}), 3_600_000))[:2] == ("offsets-expired-or-deleted", False)
+    kind, proven, cause = removed(hour, Today(frozenset({"other"}), week))
+    assert (kind, proven) == ("offsets-deleted", True)
+    assert cause == "topic t does not exist any more: deleted with its offsets"
+    assert removed(hour, Today(frozenset(), None))[2].endswith("unless they had expired before")
