@@ -11,7 +11,7 @@ from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
-from kgroup.admin.diagnose.wording import iso, name_of, take_out, whereabouts
+from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
 from kgroup.admin.settings import OFFSETS_RETENTION
@@ -177,17 +177,29 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
     age_s = (facts.now_ms - started.timestamp_ms) / 1000
     if age_s < STUCK_ONLINE_S:
         return
-    waited = [
-        f"{m.name} ({m.state})"
-        for m in facts.group.known_members
-        if m.state not in (MemberStatus.STABLE, MemberStatus.WAITING)
+    recorded = facts.state.view().members if facts.state is not None else {}
+    late = [
+        m for m in facts.group.known_members if m.state not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
+    waited = [f"{m.name} ({m.state})" for m in late]
+    known = [recorded[m.member_id] for m in late if m.member_id in recorded]
     yield _diagnosis(
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
-        "a member confirms within its rebalance timeout, or is taken out then",
-        [f"epoch {started.epoch} began at {iso(started.timestamp_ms)} (log offset {started.offset})"],
+        f"a member confirms within its rebalance timeout, or is taken out then; "
+        f"{take_out(facts.group.group_id, known)} takes it out now",
+        [
+            f"epoch {started.epoch} began at {iso(started.timestamp_ms)} (log offset {started.offset})",
+            *(_deadline(member, started.timestamp_ms) for member in known[:SHOWN]),
+        ],
     )
+
+
+def _deadline(member: RecordedMember, began_ms: int) -> str:
+    if member.rebalance_timeout_ms < 0:
+        return whereabouts(member)
+    timeout = f"rebalance timeout {member.rebalance_timeout_ms / 1000:g} s"
+    return f"{whereabouts(member)} is due by {iso(began_ms + member.rebalance_timeout_ms)} ({timeout})"
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:

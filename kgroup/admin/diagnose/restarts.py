@@ -52,9 +52,11 @@ def _hint(facts: Facts, longest_ms: int | None) -> str:
     above = "" if longest_ms is None else f" above {_s(longest_ms)}"
     if facts.group.type == CLASSIC:
         setting = f"session.timeout.ms of the clients{above}"
-        return f"{setting}, longer than a restart takes; kgroup explain static"
+        most = "up to the broker's group.max.session.timeout.ms"
+        return f"{setting}, longer than a restart takes, {most}; kgroup explain static"
     shown = command("config get", facts.group.group_id)
-    return f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes: {shown}"
+    most = "up to the broker's group.consumer.max.session.timeout.ms (60 s by default)"
+    return f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes, {most}: {shown}"
 
 
 def _told(restart: Restart) -> str:

@@ -7,7 +7,7 @@ A code, once released, keeps its meaning. Nothing is guessed: no finding needs h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kgroup.admin.models import (
@@ -85,13 +85,36 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
         missing = partitions_of(member.target_assignment) - partitions_of(member.assignment)
         if member.state == MemberStatus.REVOKING:
             what = some(surplus) if surplus else _copies(member.tasks, member.target_tasks)
-            yield f"{member.name} has to give up {what} and has not confirmed it", None
+            hint = (
+                f"it has its rebalance timeout to do so: {command('doctor', group.group_id)} says until when"
+            )
+            yield f"{_who(member)} has to give up {what} and has not confirmed it", hint
         elif member.state == MemberStatus.WAITING:
             what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
-            yield f"{member.name} waits for {what}, not yet given up by the previous owner", None
+            yield f"{_who(member)} waits for {what}, {_held_by(group, member, missing)}", None
         elif member.state == MemberStatus.BEHIND:
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
-            yield f"{member.name} has not confirmed its assignment ({epochs})", None
+            yield f"{_who(member)} has not confirmed its assignment ({epochs})", None
+
+
+def _who(member: Member) -> str:
+    """A member with its client and host: a member id alone leads nobody to a process."""
+    client = f"client {member.client_id}" if member.client_id else ""
+    host = f"on {member.host}" if member.host else ""
+    return f"{member.name} ({' '.join(filter(None, (client, host)))})" if client or host else member.name
+
+
+def _held_by(group: GroupDescription, waits: Member, missing: Collection[TopicPartition]) -> str:
+    holders = [
+        each
+        for each in group.known_members
+        if each is not waits and not partitions_of(each.assignment).isdisjoint(missing)
+    ]
+    if holders:
+        return f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
+    if len(group.known_members) == 1:
+        return "which no other member holds: due with one of its next heartbeats"
+    return "not yet given up by the previous owner"
 
 
 def _copies(of: Tasks | None, without: Tasks | None) -> str:
@@ -115,7 +138,7 @@ def _numbers(tasks: tuple[SubtopologyTasks, ...], subtopology_id: str) -> tuple[
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.type == CLASSIC and group.state in REBALANCING:
         waits = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
-        hint = command("wait", group.group_id, options="--for stable")
+        hint = f"{command('doctor', group.group_id)} names whom it waits for, and since when"
         yield f"{group.state}: the coordinator waits for {waits}; nothing is consumed until then", hint
 
 
@@ -144,7 +167,11 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
         for number in range(topics.get(topic) or 0)
     }
     if free := wanted - held:
-        yield f"{some(free)} {_are(free)} assigned to nobody although the group is Stable", None
+        hint = (
+            "clients notice new partitions after metadata.max.age.ms, 5 minutes by default; the restart of a "
+            "member makes the leader look at once. An assignor of your own may leave them out"
+        )
+        yield f"{some(free)} {_are(free)} assigned to no member although the group is Stable", hint
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -216,8 +243,8 @@ def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
         committed, end = row.committed_offset, row.log_end_offset
         if committed is not None and end is not None and committed > end:
             place = word(f"{row.topic}:{row.partition}")
-            reset = command("reset-offsets", group.group_id, options=f"--topic {place} --to-latest")
-            hint = f"once the group is empty: {reset}"
+            reset = command("reset-offsets", group.group_id, options=f"--topic {place} --to-earliest")
+            hint = f"the log may hold records that were never read; once the group is empty: {reset}"
             yield f"{row.topic}-{row.partition}: {committed} is {committed - end} beyond the end {end}", hint
 
 
@@ -240,7 +267,8 @@ def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterato
         return  # KG108 tells them, beside the internal ones
     missing = sorted(t for t in _subscribed(group) if t in topics and topics[t] is None)
     if missing:
-        yield f"subscribed, but not there: {' '.join(missing)}", None
+        hint = "create them (consumers look again every metadata.max.age.ms), or correct the subscription"
+        yield f"subscribed topics that do not exist: {' '.join(missing)}", hint
 
 
 def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

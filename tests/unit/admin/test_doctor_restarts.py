@@ -38,7 +38,8 @@ def test_the_figures_are_told() -> None:
         "partitions meanwhile"
     )
     assert told.hint == (
-        "session.timeout.ms of the clients above 22 s, longer than a restart takes; kgroup explain static"
+        "session.timeout.ms of the clients above 22 s, longer than a restart takes, up to the "
+        "broker's group.max.session.timeout.ms; kgroup explain static"
     )
     (evidence,) = told.evidence
     assert evidence == (
@@ -52,8 +53,8 @@ def test_in_a_consumer_group_the_setting_is_the_groups() -> None:
     (told,) = found("consumer", [LATE, crashed])
     assert told.message.startswith("2 static members came back after the session had ended: a, b, away for")
     assert told.hint == (
-        "consumer.session.timeout.ms of the group above 22 s, longer than a restart takes: "
-        "kgroup config get g"
+        "consumer.session.timeout.ms of the group above 22 s, longer than a restart takes, "
+        "up to the broker's group.consumer.max.session.timeout.ms (60 s by default): kgroup config get g"
     )
     assert "0.5 s after the end of a session of unknown length" in told.evidence[1]
 

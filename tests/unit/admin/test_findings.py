@@ -10,6 +10,10 @@ from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
 HEALTHY = classic_group("g", classic_member("m1", "orders:0,1", "a"), classic_member("m2", "orders:2,3", "b"))
+WAITS_FOR_NOBODY = (
+    "m (client client-m on 10.0.0.1) waits for partitions orders-2 orders-3, which no other member holds: "
+    "due with one of its next heartbeats"
+)
 COMMITTED = {f"orders:{p}": 1 for p in range(4)}
 
 
@@ -34,12 +38,12 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG101",
             consumer_group("g", consumer_member("m", "orders:0,1,2,3", "orders:1,2,3", epoch=4)),
-            "m has to give up partition orders-0 and has not confirmed it",
+            "m (client client-m on 10.0.0.1) has to give up partition orders-0 and has not confirmed it",
         ),
         (
             "KG101",
             consumer_group("g", consumer_member("m", "orders:0,1", "orders:0,1,2,3")),
-            "m waits for partitions orders-2 orders-3, not yet given up by the previous owner",
+            WAITS_FOR_NOBODY,
         ),
         (
             "KG102",
@@ -54,7 +58,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG104",
             classic_group("g", classic_member("m", "orders:0,1,2")),
-            "partition orders-3 is assigned to nobody although the group is Stable",
+            "partition orders-3 is assigned to no member although the group is Stable",
         ),
         (
             "KG105",
@@ -90,7 +94,7 @@ def test_a_healthy_group_has_no_findings() -> None:
         (
             "KG303",
             classic_group("g", classic_member("m", "orders:0,1,2,3", topics=("orders", "gone"))),
-            "subscribed, but not there: gone",
+            "subscribed topics that do not exist: gone",
         ),
     ],
 )
@@ -118,3 +122,27 @@ def test_nothing_is_said_of_subscriptions_that_are_not_told() -> None:
 
 def test_every_check_has_a_code_with_a_meaning() -> None:
     assert _CHECKS.keys() == CODES.keys()
+
+
+def test_who_has_not_given_up_what_another_waits_for_is_named() -> None:
+    waits = consumer_member("m", "orders:0,1", "orders:0,1,2")
+    holder = consumer_member("n", "orders:2,3", "orders:3", epoch=4)
+    group = consumer_group("g", waits, holder)
+    fake = FakeCluster(topics={"orders": 4, "__consumer_offsets": 50})
+    Groups(fake).add(group)
+    (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    told = [each.message for each in described.findings if each.code == "KG101"]
+    assert any(
+        message.endswith("waits for partition orders-2, not yet given up by n (client client-n on 10.0.0.1)")
+        for message in told
+    )
+
+
+def test_an_offset_beyond_the_end_is_set_back_to_where_nothing_is_left_out() -> None:
+    """It proposed --to-latest, which drops what a topic that was created again has taken since."""
+    fake = FakeCluster(topics={"orders": 4, "__consumer_offsets": 50})
+    groups = Groups(fake).add(HEALTHY)
+    groups.committed["g"] = {"orders:0": 9}
+    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (beyond,) = [each for each in group.findings if each.code == "KG301"]
+    assert beyond.hint is not None and beyond.hint.endswith("reset-offsets g --topic orders:0 --to-earliest")
