@@ -70,6 +70,16 @@ class TestWait:
         timer.join()
         assert ran.code == ExitCode.OK
 
+    @pytest.mark.parametrize("command", [("wait", "--for"), ("watch", "--until")], ids=lambda c: c[0])
+    def test_the_look_at_the_end_still_has_its_time(self, on_cluster, cluster, group, command):
+        """The transport's time was up at that very moment: a healthy broker was called unreachable."""
+        cluster.classic_group(group, "orders", {"i-0": [0, 1]})
+        name, option = command
+        ran = on_cluster(name, group, option, "empty", "--stop-after", "1050ms", "--interval", "1s")
+        assert ran.code == ExitCode.UNREACHABLE
+        assert "is still Stable" in ran.err or "not empty after" in ran.err
+        assert "seen" not in ran.err and "not_seen" not in ran.out
+
     def test_a_group_that_does_not_exist(self, on_cluster, group):
         for condition, code in (("empty", 0), ("gone", 0), ("stable", 7), ("lag=0", 7)):
             assert on_cluster("wait", group, "--for", condition, "--stop-after", "10ms").code == code

@@ -144,7 +144,14 @@ class Looks:
     def again(self) -> None:
         """Look at the groups, or at the pending ones of them, in the time that is left."""
         pending = self.pending
-        left = max(self._until - self._cluster.retry.clock(), SHORTEST_LOOK_S)
+        retry = self._cluster.retry
+        began, left = retry.clock(), max(self._until - retry.clock(), SHORTEST_LOOK_S)
+
+        def cut_short(error: object) -> bool:
+            """Whether the moment that was left was too short to see what the look before has seen."""
+            last = left <= SHORTEST_LOOK_S < retry.timeout_s
+            return last and isinstance(error, Unreachable) and retry.clock() - began >= left * 0.9
+
         with self._cluster.within(left):
             try:
                 if not self._listed:
@@ -154,12 +161,17 @@ class Looks:
             except KgroupError as error:
                 if not is_passing(error):
                     raise
-                self.unseen = (item_error("cluster", error),)
+                if not (cut_short(error) and self._names and not self.unseen):
+                    self.unseen = (item_error("cluster", error),)
                 return
             wanted = self.names if pending is None else [name for name in self.names if name in pending]
             now = groups_now(self._cluster, wanted, offsets=self._offsets)
+        before = self.failed
         self.failed = {
-            name: item_error(name, found) for name, found in now.items() if isinstance(found, KgroupError)
+            name: item_error(name, found)
+            for name, found in now.items()
+            if isinstance(found, KgroupError)
+            and not (cut_short(found) and name in self.seen and name not in before)
         }
         self.seen |= {name: found for name, found in now.items() if not isinstance(found, KgroupError)}
 

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 LEAST_S = 1.0
-"""A command that may look but once still gets this long to reach a broker."""
+"""The last look of a command begins when its time is up, and still gets this long."""
 
 
 @contextmanager
 def open_admin(env: Env, *, within_s: float = float("inf")) -> Iterator["Admin"]:
     """An Admin of the cluster that `env` names; a KgroupError when it cannot be used.
 
-    Whatever is asked of it ends within `within_s` seconds (and `LEAST_S`), answered or not.
+    Whatever is asked of it ends within `within_s` seconds and `LEAST_S`, answered or not.
     """
     from kgroup.admin.admin import Admin
 
-    with closing(_transport(env, max(within_s, LEAST_S))) as transport:
+    with closing(_transport(env, within_s + LEAST_S)) as transport:
         yield Admin(transport, timeout_s=env.settings().timeout_s())
 
 

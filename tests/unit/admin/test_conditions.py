@@ -10,6 +10,8 @@ from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.conditions import Condition, is_passing, look_until, wait_for
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ConfigError, DecodeError, ErrorCode, KgroupError, Unreachable
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member
 
@@ -128,3 +130,22 @@ def test_what_does_not_pass_is_raised_at_once(fake: FakeCluster, groups: Groups)
     with pytest.raises(BrokerRefused, match="denied"):
         wait_for(fake.cluster(), denied, Condition("empty"), 10, 1)
     assert fake.time.now == 0
+
+
+@pytest.mark.parametrize(("late_from_s", "seen"), [(9.5, True), (4, False)])
+def test_a_last_look_that_the_limit_cuts_short_is_no_outage(
+    fake: FakeCluster, groups: Groups, late_from_s: float, seen: bool
+) -> None:
+    """Five of ten commands called a healthy broker unreachable; one that was mute before is."""
+    answer = fake.handlers[DescribeGroupsRequest]
+
+    def describe(node: int, request: DescribeGroupsRequest) -> Message:
+        if fake.time.now >= late_from_s:
+            fake.time.sleep(1.0)
+            raise OutcomeUnknown("broker 1 did not answer in time")
+        return answer(node, request)
+
+    fake.on(DescribeGroupsRequest, describe)
+    ((waited,), unseen) = wait_for(fake.cluster(30), ["g"], Condition("empty"), 10, 1)
+    assert (waited.held, waited.state, unseen) == (False, "Stable", ())
+    assert (waited.unseen is None) == seen
