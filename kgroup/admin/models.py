@@ -30,6 +30,8 @@ STREAM_ASSIGNOR = "stream"
 """What a group of Kafka Streams has for an assignor in the classic protocol, and no other."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
+NOT_KNOWN = "NOT_KNOWN"
+"""The code of what this version of kgroup cannot know, however often it asks."""
 COMMIT_UNREAD = "what is committed"
 """How a reason begins that says why nobody knows whether anything is committed."""
 LEFT_FOR_NOW = -2

@@ -9,6 +9,7 @@ import pytest
 from kgroup.cli.output.times import day_and_clock, iso, parse_time
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
+from kgroup.protocol.batches import LogRecord, encode_batch
 from tests.cli.conftest import Kgroup
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
@@ -42,6 +43,20 @@ def test_documents_fit_their_schemas(kgroup: Kgroup, arguments: tuple[str, ...])
     name = " ".join(arguments[:2]) if arguments[0] == "offsets-topic" else arguments[0]
     jsonschema.validate(ran.document, schema_for(name))
     assert ran.code == 0 and ran.document["status"] == "ok"
+
+
+@pytest.mark.parametrize("argv", [("replay-log",), ("replay-log", "--at", "1"), ("blame",)])
+def test_of_a_share_group_is_said_that_its_records_are_not_known(
+    argv: tuple[str, ...], kgroup: Kgroup, tmp_path: Path
+) -> None:
+    """ShareGroupMetadata (type 11): that nothing was rewound or deleted is not known, so not code 0."""
+    key = (11).to_bytes(2, "big") + len(b"pay").to_bytes(2, "big") + b"pay"
+    segment = tmp_path / "__consumer_offsets-6" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_bytes(encode_batch([LogRecord(key, b"\0\0\0\0\0\5", offset=0, timestamp_ms=1)]))
+    ran = kgroup(*argv, "pay", "--files", str(segment.parent), "-o", "json")
+    assert ran.code == 5, ran.err
+    assert [(e["code"], e["item"]) for e in ran.errors] == [("NOT_DECODED", "pay")]
 
 
 def test_events_have_the_fields_scripts_rely_on(kgroup: Kgroup) -> None:

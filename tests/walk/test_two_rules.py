@@ -175,7 +175,7 @@ def test_what_cannot_be_seen_is_said(ask, row, scene):
         assert "error: " in told.err
         assert told.document["errors"]
     assert told.document["exit_code"] == told.code
-    _nothing_unknown_is_shown_as_zero(told.document)
+    nothing_unknown_is_shown_as_zero(told.document)
 
 
 @pytest.mark.parametrize("argv", [("describe", READER), ("lag", READER)])
@@ -185,7 +185,7 @@ def test_the_rule_of_totals_meets_totals(ask, argv, scene):
     assert any("total_lag" in where and "offsets" in where for where in _objects(told.document))
 
 
-def _nothing_unknown_is_shown_as_zero(document: Any) -> None:
+def nothing_unknown_is_shown_as_zero(document: Any) -> None:
     """Wherever a document has a total beside its parts, it is null as soon as a part is."""
     for where in _objects(document):
         if "total_lag" in where and "offsets" in where:

@@ -62,15 +62,15 @@ class World:
         return self.fake.leaders.get("__consumer_offsets", {}).get(number, 1 + number % 2)
 
     def _list(self, node: int, request: lg.ListGroupsRequest) -> lg.ListGroupsResponse:
-        known = {**self.groups.classic, **self.groups.consumer}
+        known = {**self.groups.classic, **self.groups.consumer, **self.groups.share}
         allowed = self.fake.allowed_groups
         everything = self.fake.cluster_operations & 1 << 8
         rows = [
             lg.ListedGroup(
                 group_id=name,
-                protocol_type="consumer",
+                protocol_type="share" if name in self.groups.share else "consumer",
                 group_state=group.group_state,
-                group_type="Consumer" if name in self.groups.consumer else "Classic",
+                group_type=self._type_of(name),
             )
             for name, group in known.items()
             if everything or allowed is None or name in allowed
@@ -80,6 +80,11 @@ class World:
             for name, kind in self.groups.listed.items()
         ]
         return lg.ListGroupsResponse(groups=tuple(row for row in rows if self.home(row.group_id) == node))
+
+    def _type_of(self, group: str) -> str:
+        if group in self.groups.share:
+            return "Share"
+        return "Consumer" if group in self.groups.consumer else "Classic"
 
     def _find(self, node: int, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
         return FindCoordinatorResponse(

@@ -8,12 +8,17 @@ from dataclasses import asdict
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
 from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import DEAD, EMPTY, ChangeStatus, Deletion, GroupDescription, GroupResult
+from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, Deletion, GroupDescription, GroupResult
+from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DELETE, on_group
+from kgroup.shell import share_tool
+
+SAFETY_REFUSED = "SAFETY_REFUSED"
+"""The code of a group that is left alone because deleting it could not be undone."""
 
 
 def plan(described: Answers[GroupDescription]) -> tuple[GroupResult, ...]:
@@ -24,6 +29,8 @@ def plan(described: Answers[GroupDescription]) -> tuple[GroupResult, ...]:
 def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
     if isinstance(found, KgroupError):
         return _failed(group_id, found)
+    if found.type == SHARE:
+        return _is_share(group_id)
     code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
         return GroupResult(
@@ -32,6 +39,17 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     if found.state not in (EMPTY, DEAD):
         return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {found.state}: would be refused")
     return GroupResult(group_id, ChangeStatus.PLANNED, None, "deleted with all its offsets")
+
+
+def _is_share(group_id: str) -> GroupResult:
+    """That the group is left alone: what DeleteGroups would take with it could not be brought back."""
+    effect = (
+        "is a share group: not touched, as this version of kgroup cannot keep its offsets and delivery state"
+    )
+    tool = share_tool(group_id, "--delete")
+    return GroupResult(
+        group_id, ChangeStatus.FAILED, SAFETY_REFUSED, f"{effect}; Kafka's own tool deletes it: {tool}"
+    )
 
 
 def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
@@ -45,7 +63,15 @@ def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult
 def recorded(
     cluster: ClusterView, journal: Journal, group_ids: Sequence[str], reason: str | None
 ) -> Deletion:
-    """Delete the groups as one entry of the journal, which keeps the offsets they had."""
+    """Delete the groups as one entry of the journal, which keeps the offsets they had.
+
+    Share groups, and those of which it cannot be seen whether they are, stay and are failed items.
+    """
+    described = groups_only(cluster, group_ids)
+    kept = [_planned(name, found) for name, found in described.items() if not _deletable(found)]
+    group_ids = [name for name, found in described.items() if _deletable(found)]
+    if not group_ids:
+        return Deletion(tuple(kept))
     before = {
         group_id: str(found)
         if isinstance(found, KgroupError)
@@ -57,7 +83,12 @@ def recorded(
     with journal.change("delete", cluster.cluster_id(), plan, {"offsets": before}, named) as entry:
         items = execute(cluster, group_ids)
         entry.results += map(asdict, items)
-    return Deletion(items, entry.id)
+    return Deletion((*items, *kept), entry.id)
+
+
+def _deletable(found: GroupDescription | KgroupError) -> bool:
+    """Whether the coordinator may be asked; a group that is gone by now is reported by its answer."""
+    return found.type != SHARE if isinstance(found, GroupDescription) else is_absent(found)
 
 
 def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:

@@ -19,13 +19,13 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, GroupDescription, ItemError
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
-from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
+from kgroup.admin.read.visibility import sees_every_topic, unknown_offsets, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.documents import document
 from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 from kgroup.history.fold.marks import Mark
-from kgroup.shell import command
+from kgroup.shell import command, share_tool
 
 ABSENT = "absent"
 """The state of a group that does not exist: offsets can be committed for it all the same."""
@@ -128,7 +128,7 @@ class OffsetsPlan:
 class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
-    `unseen` says that there may be more committed offsets, of topics that this principal may not see;
+    `unseen` says that there may be more: of topics that this principal may not see, or of a share group;
     `no_offsets` why there are none to be seen, where members of its kind commit nothing.
     """
 
@@ -151,7 +151,9 @@ def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
     complete = sees_every_topic(cluster) if offsets else True
     found = {}
     for group_id in wanted:
-        unseen = None if complete or _is_share(described[group_id]) else unseen_offsets(group_id)
+        unseen = None if complete else unseen_offsets(group_id)
+        if _is_share(described[group_id]):
+            unseen = unknown_offsets(group_id)
         group, stored = described[group_id], offsets.get(group_id, {})
         error = group if isinstance(group, KgroupError) and not is_absent(group) else None
         if isinstance(stored, KgroupError):
@@ -181,10 +183,8 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     if group.error:
         return group.error.message, group.error.hint or ""
     if group.type == SHARE:
-        return (
-            f"{group.group_id} is a share group: it has no committed offsets",
-            "Kafka's own tool resets it",
-        )
+        message = f"{group.group_id} is a share group: this version of kgroup does not change its offsets"
+        return message, f"Kafka's own tool does: {share_tool(group.group_id, '--reset-offsets')}"
     if group.no_offsets is not None:
         return f"{group.group_id} is no group to commit in: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
@@ -197,6 +197,12 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
         remove = command("remove-members", group.group_id, options="--left-only")
         hint = f"all of them are away: --remove-static, or before it: {remove}"
     return f"{group.group_id} is {group.state} with {count}: its members own the offsets", hint
+
+
+def check_offsets_known(group: GroupNow) -> None:
+    """Raise SafetyRefused for a group whose offsets other groups cannot be given: a share group."""
+    if group.type == SHARE and group.unseen is not None:
+        raise SafetyRefused(group.unseen.message, group.unseen.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,7 @@ def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
     if group.type not in (CLASSIC, CONSUMER):
         raise SafetyRefused(
             f"{group_id} is a {group.type} group: Kafka has no request to remove its members",
-            "stop them, or delete the group when it is empty",
+            "stop them",
         )
     return group
 

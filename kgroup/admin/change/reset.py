@@ -16,6 +16,7 @@ from kgroup.admin.change.offset_plans import (
     GroupNow,
     OffsetsPlan,
     Purpose,
+    check_offsets_known,
     look,
     make_plan,
 )
@@ -69,11 +70,13 @@ def plan_reset(
     """What the reset would do to each group, whether or not it may be done now; changes nothing.
 
     Partitions that cannot be reset are failed items. Raises for a topic named that does not exist, and
-    ConfigError for groups that the file does not mention.
+    ConfigError for groups that the file does not mention, and SafetyRefused for a share group as the model.
     """
     wanted = list(dict.fromkeys(group_ids))
     models = [spec.group] if spec.kind == TO_GROUP else []
     now = look(cluster, [*wanted, *models])
+    for model in models:
+        check_offsets_known(now[model])
     named = _named_partitions(cluster, scope.topics)
     chosen = {group: _chosen(now[group], spec, scope, named, now) for group in wanted}
     log = _Log(cluster, {partition for partitions in chosen.values() for partition in partitions})

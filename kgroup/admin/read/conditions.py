@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.models import NOT_KNOWN, GroupDescription, ItemError
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.refusals import item_error
@@ -79,7 +79,7 @@ class Waited:
     """How waiting for one group ended: whether the condition held, the last state seen, and how long.
 
     `state` is None for a group never seen, "absent" for one that does not exist; `members` and `total_lag`
-    are None where they are not known. `unseen` is why the last look failed.
+    are None where they are not known. `unseen` is why the last look failed, or could not show it.
     """
 
     group_id: str
@@ -90,6 +90,11 @@ class Waited:
     waited_s: float
     lag_at_least: int | None = None
     unseen: ItemError | None = None
+
+    @property
+    def never_known(self) -> bool:
+        """Whether more looks would not show if the condition holds."""
+        return self.unseen is not None and self.unseen.code == NOT_KNOWN
 
 
 Find = Callable[[], tuple[Sequence[str], Sequence[ItemError]]]
@@ -213,7 +218,7 @@ def wait_for(
         if reason and reason != told:
             note(f"not all can be seen now: {reason}")
         told = reason
-        looks.pending = [name for name in looks.names if not ended[name].held]
+        looks.pending = [name for name in looks.names if not (ended[name].held or ended[name].never_known)]
         if ended and not looks.pending and looks.complete:
             break
     return tuple(ended[name] for name in looks.names), looks.unseen
@@ -262,6 +267,12 @@ def raised(error: ItemError) -> KgroupError:
     return BrokerRefused(code, error.message, hint=error.hint)
 
 
+def never_known(group: GroupDescription | None, condition: Condition) -> ItemError | None:
+    """Return why more looks would not show whether the condition holds; None where they may."""
+    errors = () if group is None or not condition.needs_offsets else group.errors
+    return next((error for error in errors if error.code == NOT_KNOWN), None)
+
+
 def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
     failed, waited_s = looks.failed.get(group_id), round(looks.passed_s, 3)
     if group_id not in looks.seen:
@@ -271,4 +282,5 @@ def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:
     if group is None:
         return Waited(group_id, held, "absent", 0, None, waited_s, unseen=failed)
     members, total, least = group.member_count, group.total_lag, group.lag_at_least
+    failed = failed or never_known(group, condition)
     return Waited(group_id, held, group.state, members, total, waited_s, least, failed)

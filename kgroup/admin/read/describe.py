@@ -21,7 +21,7 @@ from kgroup.admin.models import (
     TopicDescription,
 )
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
-from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
+from kgroup.admin.read.visibility import may_see, topics_asked, unknown_offsets, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -280,17 +280,21 @@ def _complete(
         stored = None
     else:
         stored = offsets or {}
-    # Share groups have no owner of a partition and keep their committed offsets elsewhere (KIP-932).
-    unread = seen.unread.get(group.group_id, ())
-    rows = (
-        () if group.type == SHARE else lag.rows(stored, group.known_members, seen.ends, seen.starts, unread)
-    )
+    # Share groups have no owner of a partition and keep their offsets elsewhere (KIP-932).
+    if group.type == SHARE:
+        errors.append(unknown_offsets(group.group_id))
+        rows: tuple[OffsetRow, ...] = ()
+    else:
+        unread = seen.unread.get(group.group_id, ())
+        rows = lag.rows(stored, group.known_members, seen.ends, seen.starts, unread)
     errors += _unreadable(group.group_id, rows)
     left_out = group.type != SHARE and not _all_offsets(group, seen)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
     counted = seen.counts.keys() >= lag.topics_read(group.known_members)
-    known = stored is not None and not left_out and counted and lag.readers_known(group)
+    known = (
+        group.type != SHARE and stored is not None and not left_out and counted and lag.readers_known(group)
+    )
     total = lag.total(rows, all_rows=known)
     partitions = seen.counts.get(OFFSETS_TOPIC)
     complete = replace(

@@ -233,12 +233,15 @@ def _reading(
 
     Those of which that is not known become errors.
     """
+    from kgroup.admin.models import SHARE
     from kgroup.admin.refusals import item_error
     from kgroup.errors import KgroupError
 
     ids = [group.group_id for group in listing.groups]
     described = admin.groups(ids)
-    offsets = admin.committed(ids) if topic is not None else {}
+    # Brokers answer for a share group as if it did not exist.
+    commit = [group.group_id for group in listing.groups if group.type != SHARE]
+    offsets = admin.committed(commit) if topic is not None else {}
     unread = () if topic is None else admin.may_not_see(topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
@@ -253,7 +256,7 @@ def _reading(
         elif concerns is not False and static is None:
             errors.append(_static_untold(group_id))
         elif concerns is None and static and not isinstance(stored, KgroupError):
-            errors.append(_topics_untold(group_id))
+            errors.append(_topics_untold(found))
         if isinstance(stored, KgroupError):
             errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
@@ -269,16 +272,20 @@ def _static_untold(group_id: str) -> "ItemError":
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
-def _topics_untold(group_id: str) -> "ItemError":
-    from kgroup.admin.models import ItemError
+def _topics_untold(group: "GroupDescription") -> "ItemError":
+    from kgroup.admin.models import SHARE, ItemError
+    from kgroup.admin.read.visibility import unknown_offsets
 
-    message = f"whether {group_id} reads the topic is not known: what its members read is not told now"
+    if group.type == SHARE:
+        return unknown_offsets(group.group_id)
+    message = f"whether {group.group_id} reads the topic is not known: what its members read is not told now"
     hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
-    return ItemError(group_id, "NOT_TOLD", message, hint)
+    return ItemError(group.group_id, "NOT_TOLD", message, hint)
 
 
 def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | KgroupError") -> bool | None:
     """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
+    from kgroup.admin.models import SHARE
     from kgroup.admin.read.lag import readers_known
     from kgroup.errors import KgroupError
 
@@ -289,7 +296,9 @@ def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | Kgrou
         or (not isinstance(offsets, KgroupError) and any(p.topic == topic for p in offsets))
     ):
         return True
-    told = readers_known(group) and all(m.subscribed_topics is not None for m in members)
+    told = (
+        group.type != SHARE and readers_known(group) and all(m.subscribed_topics is not None for m in members)
+    )
     return False if told and not isinstance(offsets, KgroupError) else None
 
 

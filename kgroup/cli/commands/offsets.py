@@ -211,13 +211,14 @@ def _hidden(admin: "Admin", topics: "Iterable[str]") -> "list[ItemError]":
 
 
 def _refuse_if_nothing_known(group: "GroupNow") -> None:
-    from kgroup.admin.change.offset_plans import ABSENT
+    from kgroup.admin.change.offset_plans import ABSENT, check_offsets_known
     from kgroup.admin.read.conditions import raised
     from kgroup.admin.refusals import refused
     from kgroup.errors import ErrorCode
 
     if group.error:
         raise group.error
+    check_offsets_known(group)
     if not group.committed and group.unseen:
         raise raised(group.unseen)
     if not group.committed and group.state == ABSENT:

@@ -101,11 +101,12 @@ def command(
                     view.tell(differences(name, before[name], looks.seen[name], lag=lag))
             view.draw(looks.seen, first=not before)
             late = [name for name in looks.names if not _holds(condition, looks, name)]
-            if looks.names and not late and looks.complete:
+            waiting = [name for name in late if not _never_known(condition, looks, name)]
+            if condition and looks.names and not waiting and looks.complete:
                 break
             before, lost = dict(looks.seen), dict(looks.problems)
         where = identity(admin, env, ask=False)
-    failure = _failure(looks, late if condition else [], until, stop_after)
+    failure = _failure(looks, late if condition else [], condition, until, stop_after)
     return view.end(looks, where, failure)
 
 
@@ -114,15 +115,25 @@ def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
     return condition is not None and seen_now and condition.holds(looks.seen[name])
 
 
-def _failure(looks: "Looks", late: list[str], until: str | None, stop_after: str | None) -> Failure | None:
+def _never_known(condition: "Condition | None", looks: "Looks", name: str) -> "ItemError | None":
+    """Why the group's lag cannot be seen, where it matters: without a condition all of it is shown."""
+    from kgroup.admin.read.conditions import Condition, never_known
+
+    return never_known(looks.seen.get(name), condition or Condition("lag"))
+
+
+def _failure(
+    looks: "Looks", late: list[str], condition: "Condition | None", until: str | None, stop_after: str | None
+) -> Failure | None:
     """Time is up for a group that was seen, or something could not be seen at the end."""
     from kgroup.cli.output.wording import of_seen
 
-    timed_out = [name for name in late if name in looks.seen]
+    timed_out = [name for name in late if name in looks.seen and not _never_known(condition, looks, name)]
     if timed_out:
         message = f"{', '.join(timed_out)}: not {until} after {stop_after}"
         return Failure(ExitCode.UNREACHABLE, "TIMED_OUT", message, None, timed_out[0])
-    dark = [*looks.unseen, *looks.failed.values()]
+    never = [_never_known(condition, looks, name) for name in looks.names]
+    dark = [*looks.unseen, *looks.failed.values(), *filter(None, never)]
     if not dark:
         return None
     said = "; ".join(dict.fromkeys(error.message for error in dark))

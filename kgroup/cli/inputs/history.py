@@ -312,11 +312,25 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ShownError]
     errors, code = damage(story)
     missing = unseen(story, selection)
     errors += untimed(selection.outside(story.events).untimed, "event")
+    errors += _undecoded(story)
     if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
         code = ExitCode.NOT_FOUND
     elif code is ExitCode.OK and (missing or errors):
         code = ExitCode.PARTIAL
     return [*errors, *missing], code
+
+
+def _undecoded(story: "Story") -> list[ShownError]:
+    """An error for each group whose records are only counted: what happened to it is not known."""
+    return [
+        ShownError(
+            code="NOT_DECODED",
+            message=f"{state.group_id}: the records of {state.kind} groups are not known to this version",
+            item=state.group_id,
+        )
+        for _, state in story.states
+        if state.unread
+    ]
 
 
 def untimed(count: int, what: str) -> list[ShownError]:

@@ -127,8 +127,10 @@ def only_rights(names: Iterable[str]) -> ExitCode:
 
 
 def of_code_name(name: str) -> ExitCode:
-    """The exit code for a Kafka error's name, or for UNREACHABLE and OUTCOME_UNKNOWN."""
+    """The exit code for a Kafka error's name, or for UNREACHABLE, OUTCOME_UNKNOWN and SAFETY_REFUSED."""
     if name in ("UNREACHABLE", "OUTCOME_UNKNOWN"):
         return ExitCode.UNREACHABLE
+    if name == "SAFETY_REFUSED":
+        return ExitCode.REFUSED
     known = ErrorCode.__members__.get(name)
     return ExitCode.FAILED if known is None else of_kafka_code(known)

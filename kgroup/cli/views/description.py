@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from kgroup.admin.models import CONSUMER, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
+from kgroup.admin.models import CONSUMER, SHARE, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
 from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
@@ -155,7 +155,8 @@ def _totals(group: GroupDescription) -> str:
     parts = [f"members {_count(group)}"]
     if group.no_offsets is not None:
         return f"{parts[0]} · no committed offsets: {group.no_offsets}"
-    parts.append(f"partitions {len(group.offsets)}")
+    # Of a share group nobody here knows from which partitions it was given records.
+    parts.append("partitions not known" if group.type == SHARE else f"partitions {len(group.offsets)}")
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
     return " · ".join([*parts, lag])

@@ -49,7 +49,7 @@ def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:
     """Time was up for a group that was seen (UNREACHABLE), or there is one that never was."""
     dark = list(unseen)
     for waited in late:
-        if waited.state is not None:
+        if waited.state is not None and not waited.never_known:
             return ExitCode.UNREACHABLE
         dark.append(waited.unseen or ItemError(waited.group_id, "NOT_SEEN", "never seen"))
     return of_seen(ExitCode.OK, dark)
@@ -61,6 +61,9 @@ def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> S
     if waited.state is None:
         text = f"{name} was not seen once in {limit_s:g} s, so whether it is {words} is not known{why}"
         return ShownError(code="NOT_SEEN", message=text, hint=lost.hint if lost else None, item=name)
+    if lost and waited.never_known:
+        text = f"{name} is {waited.state}; whether it is {words} cannot be seen: {lost.message}"
+        return ShownError(code=lost.code, message=text, hint=lost.hint, item=name)
     count = "its members are not told" if waited.members is None else f"{waited.members} members"
     if condition.needs_offsets:
         least = "" if waited.lag_at_least is None else f", known to be at least {waited.lag_at_least}"

@@ -12,6 +12,7 @@ from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
+from kgroup.protocol.messages import share_group_describe as sgd
 from kgroup.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -107,6 +108,33 @@ def consumer_group(
     )
 
 
+def share_group(group_id: str, *owns: str) -> sgd.DescribedGroup:
+    """A share group (KIP-932) with a member for each text of partitions: none is an empty group."""
+    return sgd.DescribedGroup(
+        group_id=group_id,
+        group_state="Stable" if owns else "Empty",
+        group_epoch=5,
+        assignment_epoch=5,
+        assignor_name="simple",
+        members=tuple(
+            sgd.Member(
+                member_id=f"s{number}",
+                member_epoch=5,
+                client_id=f"client-s{number}",
+                client_host="/10.0.0.1",
+                subscribed_topic_names=("orders",),
+                assignment=sgd.Assignment(
+                    topic_partitions=tuple(
+                        sgd.TopicPartitions(topic_name=p.topic, partitions=(p.partition,))
+                        for p in partitions(text)
+                    )
+                ),
+            )
+            for number, text in enumerate(owns)
+        ),
+    )
+
+
 class Groups:
     """What the fake brokers know: groups, committed offsets, log ends. May change any time.
 
@@ -116,6 +144,7 @@ class Groups:
     def __init__(self, fake: FakeCluster) -> None:
         self.classic: dict[str, dg.DescribedGroup] = {}
         self.consumer: dict[str, cgd.DescribedGroup] = {}
+        self.share: dict[str, sgd.DescribedGroup] = {}
         self.listed: dict[str, str] = {}
         self.committed: dict[str, dict[str, int]] = {}
         self.ends: dict[str, int] = {}
@@ -123,15 +152,18 @@ class Groups:
         self.fake = fake
         fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
         fake.on(dg.DescribeGroupsRequest, self._describe_classic)
+        fake.on(sgd.ShareGroupDescribeRequest, self._describe_share)
         fake.on(lg.ListGroupsRequest, self._list)
         fake.on(of.OffsetFetchRequest, self._fetch)
         fake.on(lo.ListOffsetsRequest, self._list_offsets)
         fake.on(DeleteGroupsRequest, self._delete)
 
-    def add(self, *groups: dg.DescribedGroup | cgd.DescribedGroup) -> Groups:
+    def add(self, *groups: dg.DescribedGroup | cgd.DescribedGroup | sgd.DescribedGroup) -> Groups:
         for group in groups:
             if isinstance(group, dg.DescribedGroup):
                 self.classic[group.group_id] = group
+            elif isinstance(group, sgd.DescribedGroup):
+                self.share[group.group_id] = group
             else:
                 self.consumer[group.group_id] = group
         return self
@@ -146,6 +178,15 @@ class Groups:
         return cgd.ConsumerGroupDescribeResponse(
             groups=tuple(
                 self.consumer.get(g) or cgd.DescribedGroup(group_id=g, error_code=missing)
+                for g in request.group_ids
+            )
+        )
+
+    def _describe_share(self, node: int, request: sgd.ShareGroupDescribeRequest) -> object:
+        missing = ErrorCode.GROUP_ID_NOT_FOUND
+        return sgd.ShareGroupDescribeResponse(
+            groups=tuple(
+                self.share.get(g) or sgd.DescribedGroup(group_id=g, error_code=missing)
                 for g in request.group_ids
             )
         )
