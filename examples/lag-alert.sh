@@ -4,14 +4,19 @@
 #
 #   lag-alert.sh GROUP 5m https://hooks.example.org/lag
 #
+# GROUP may be a pattern, such as 'pay*'; '[*]' is the group called *.
 # Ends with 8 after posting, with 1 when the post was not taken; a check that could not be made ends with its
 # own code and posts nothing.
 set -euo pipefail
 
+if [ $# -ne 3 ]; then
+    echo "usage: lag-alert.sh GROUP LIMIT URL" >&2
+    exit 2
+fi
 group=$1 limit=$2 url=$3
 
 code=0
-report=$(kgroup lag "$group" --time --fail-above "$limit" -o json --quiet 2>/dev/null) || code=$?
+report=$(kgroup lag --time --fail-above "$limit" -o json --quiet -- "$group" 2>/dev/null) || code=$?
 case $code in
 0) ;;
 8)
@@ -33,7 +38,7 @@ except (OSError, ValueError) as error:
     exit 8
     ;;
 *)
-    echo "lag of $group not known: kgroup ended with $code" >&2
+    printf 'lag of %q not known: kgroup ended with %s\n' "$group" "$code" >&2
     exit "$code"
     ;;
 esac

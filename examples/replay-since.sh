@@ -7,13 +7,27 @@
 # 4 when the group is still active after the time allowed, 5 when some partitions could not be moved.
 set -euo pipefail
 
+if [ $# -ne 4 ]; then
+    echo "usage: replay-since.sh GROUP TOPIC DURATION REASON" >&2
+    exit 2
+fi
 group=$1 topic=$2 since=$3 reason=$4
+# The group of exactly this name, whatever is in it: [*] is a star and no pattern.
+group=${group//\[/[[]} group=${group//\*/[*]} group=${group//\?/[?]}
 
-kgroup reset-offsets "$group" --topic "$topic" --by-duration "$since"
+kgroup reset-offsets --topic "$topic" --by-duration "$since" -- "$group"
 
-answer=$(kgroup reset-offsets "$group" --topic "$topic" --by-duration "$since" \
-    --wait-empty --timeout "${WAIT:-5m}" --reason "$reason" --execute --yes -o json)
-entry=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["journal_id"])' <<<"$answer")
+code=0
+answer=$(kgroup reset-offsets --topic "$topic" --by-duration "$since" --wait-empty --timeout "${WAIT:-5m}" \
+    --reason "$reason" --execute --yes -o json -- "$group") || code=$?
+entry=$(python3 -c '
+import json, sys
+told = sys.stdin.read().strip()
+print((told and json.loads(told)["data"] or {}).get("journal_id") or "")
+' <<<"$answer")
 
-kgroup lag "$group" --by-topic
-echo "to take it back, before the readers start: kgroup reset-offsets --undo $entry --execute"
+kgroup lag --by-topic -- "$group" || true
+if [ -n "$entry" ]; then
+    echo "to take it back, before the readers start: kgroup reset-offsets --undo $entry --execute"
+fi
+exit "$code"

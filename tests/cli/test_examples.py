@@ -1,5 +1,6 @@
 """The runbooks in examples/ do what they say, on a cluster of ours."""
 
+import glob
 import http.server
 import itertools
 import json
@@ -44,6 +45,7 @@ def script(cluster, tmp_path):
         return subprocess.run(
             [EXAMPLES / name, *argv],
             env={**environment, **more},
+            cwd=tmp_path,
             capture_output=True,
             text=True,
             timeout=60,
@@ -114,16 +116,24 @@ def test_blue_green(script, cluster, group, tmp_path):
     assert json.loads((tmp_path / f"{group}.json").read_text())["schema"] == "kgroup/offsets-export@1"
     assert not (tmp_path / f"{group}-v2.json").exists()
     commit_fully(cluster, f"{group}-v2", group, {0: (1, 0, "before")})
-    assert script("blue-green.sh", group, f"{group}-v2", str(tmp_path)).returncode == 0
-    (kept,) = json.loads((tmp_path / f"{group}-v2.json").read_text())["data"]["groups"]
+    again = script("blue-green.sh", group, f"{group}-v2", str(tmp_path))
+    assert (again.returncode, "cannot overwrite existing file" in again.stderr) == (1, True)
+    assert offsets(cluster, f"{group}-v2") == {(group, 0): 1}
+    second = tmp_path / "second"
+    second.mkdir()
+    assert script("blue-green.sh", group, f"{group}-v2", str(second)).returncode == 0
+    (kept,) = json.loads((second / f"{group}-v2.json").read_text())["data"]["groups"]
     assert kept["offsets"][0]["committed_offset"] == 1
     cluster.classic_group(f"{group}-v2", group, {"i-0": [0]})
-    assert script("blue-green.sh", group, f"{group}-v2", str(tmp_path)).returncode == 4
+    third = tmp_path / "third"
+    third.mkdir()
+    assert script("blue-green.sh", group, f"{group}-v2", str(third)).returncode == 4
+    assert not list(third.iterdir())
 
 
 def test_delete_stale_groups(script, cluster, group, tmp_path):
     before = committed(cluster, group)
-    assert "nothing is stale" in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
+    assert "nothing to delete" in script("delete-stale-groups.sh", group, "7d", str(tmp_path)).stdout
     done = script("delete-stale-groups.sh", f"{group}*", "1ms", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert committed(cluster, group) == {}
@@ -142,8 +152,69 @@ def test_after_rollout(script, cluster, group):
     assert script("after-rollout.sh", f"{group}-b", "1").returncode == 8
 
 
+HOSTILE = ("-{n} a b*[y]?", "{n} it's \"$(touch pwned)\" `id`\nb;c", "../{n}/%2F")
+"""Names that Kafka takes: with blanks, wildcards, a dash in front, quotes, what a shell runs, lines, a path."""
+
+
+@pytest.fixture(params=HOSTILE)
+def hostile(request, cluster):
+    """A group of such a name at 3 of 3 records, the topic it reads, and neighbours a careless script would hit."""
+    number = next(_numbers)
+    name, topic = request.param.format(n=f"n{number}"), f"-t{number}"
+    cluster.create_topic(topic, 1)
+    now = int(time.time() * 1000)
+    append(cluster, topic, 0, ["x"] * 3, [now - hours * 3_600_000 for hours in (3, 2, 1)])
+    words = {*name.split(), name.replace("*", "c").replace("[y]?", "yz")} - {name}
+    for group in (name, *words):
+        commit_fully(cluster, group, topic, {0: (3, 0, "mine")})
+    return name, topic, words
+
+
+@pytest.mark.parametrize("runbook", sorted(MINE))
+def test_a_hostile_name_is_one_group_and_runs_nothing(runbook, script, cluster, hostile, tmp_path):
+    """Only the group named is touched."""
+    name, topic, neighbours = hostile
+    folder = tmp_path / "-kept $(touch pwned)"
+    folder.mkdir()
+    there = {(topic, 0): 3}
+    arguments, code, left = {
+        "after-rollout.sh": ([name, "0"], 7, there),
+        "blue-green.sh": ([name, f"{name}-v2", str(folder)], 0, there),
+        "delete-stale-groups.sh": ([glob.escape(name), "1ms", str(folder)], 0, {}),
+        "lag-alert.sh": ([name, "5m", "http://127.0.0.1:1/"], 0, there),
+        "replay-since.sh": ([name, topic, "PT2H30M", "-why $(touch pwned)"], 0, {(topic, 0): 1}),
+    }[runbook]
+    done = script(runbook, *arguments, WAIT="50ms" if code else "30s")
+    assert done.returncode == code, done.stderr + done.stdout
+    assert offsets(cluster, name) == left
+    assert [offsets(cluster, other) for other in neighbours] == [there] * len(neighbours)
+    assert not list(tmp_path.rglob("pwned"))
+    kept = {"blue-green.sh": 1, "delete-stale-groups.sh": 1}.get(runbook, 0)
+    assert len(list(folder.glob("*.json"))) == kept
+    if runbook == "blue-green.sh":
+        assert offsets(cluster, f"{name}-v2") == there
+        cluster.admin.delete_groups([f"{name}-v2"])
+    cluster.admin.delete_groups([name, *neighbours])
+
+
+def test_a_stale_group_does_not_take_the_words_of_its_name_with_it(script, cluster, group, tmp_path):
+    """`'a b*' 20s` with a stale `a b c` and a live `a` deleted `a`: names were split, the age was dropped."""
+    commit_fully(cluster, f"{group} b c", group, {0: (3, 0, "mine")})
+    done = script("delete-stale-groups.sh", f"{group} b*", "1ms", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert offsets(cluster, f"{group} b c") == {}
+    assert offsets(cluster, group) == {(group, 0): 3}
+
+
+@pytest.mark.parametrize("runbook", sorted(MINE))
+def test_without_arguments_a_runbook_says_how_it_is_used(runbook, script):
+    done = script(runbook, KGROUP_BOOTSTRAP_SERVER="127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"usage: {runbook} ")
+
+
 def test_every_runbook_says_what_it_is_for_and_is_tested():
-    assert {path.name for path in EXAMPLES.glob("*.sh")} >= MINE
+    assert {path.name for path in EXAMPLES.glob("*.sh")} == MINE
     for name in MINE:
         path = EXAMPLES / name
         lines = path.read_text().splitlines()
