@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 # typer vendors click; these classes have no public name there.
-from typer._click.exceptions import ClickException, NoArgsIsHelpError
+from typer._click.exceptions import ClickException, NoArgsIsHelpError, UsageError
 from typer.core import TyperOption
 from typer.exceptions import Abort, Exit
 
@@ -62,7 +62,8 @@ def root() -> RootGroup:
 def expand_local(argv: Sequence[str]) -> list[str]:
     """Give `--local` its optional DIR: the next word if it looks like a path, else the default folder.
 
-    Without this rule `kgroup list --local 'pay*'` would take the glob for a folder.
+    Without this rule `kgroup list --local 'pay*'` would take the glob for a folder. UsageError for a word
+    without a slash that is the folder of a cluster: it may mean either.
     """
     out: list[str] = []
     words = list(argv)
@@ -73,8 +74,25 @@ def expand_local(argv: Sequence[str]) -> list[str]:
         out.append(word)
         if word == "--local":
             takes = bool(words) and (words[0] == "." or words[0].startswith("~") or "/" in words[0])
+            if words and not takes:
+                _refuse_a_folder(words[0])
             out.append(words.pop(0) if takes else "")
     return out
+
+
+def _refuse_a_folder(word: str) -> None:
+    from pathlib import Path
+
+    from kgroup.log.directory import holds_cluster
+
+    try:
+        if word.startswith("-") or not holds_cluster(Path(word)):
+            return
+    except OSError:
+        return
+    raise UsageError(
+        f"--local {word}: there is a cluster in the folder {word}; did you mean --local ./{word}?"
+    )
 
 
 def run(argv: Sequence[str]) -> int:

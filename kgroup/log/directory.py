@@ -164,6 +164,11 @@ class DataDirectory:
         replace_file(self.path / META_FILE, text)
 
 
+def holds_cluster(path: Path) -> bool:
+    """Return whether the folder is that of a cluster, a damaged one too; OSError if unreadable."""
+    return not {META_FILE, CATALOG}.isdisjoint(os.listdir(path))
+
+
 def owner_of(path: Path) -> Owner | None:
     """The process that holds the data folder now, None if none does or the folder does not exist.
 

@@ -113,6 +113,7 @@ def test_without_an_authorizer_there_are_no_rules(on_cluster: Kgroup) -> None:
 
 def test_a_folder_that_nobody_serves(kgroup: Kgroup, tmp_path: Path) -> None:
     folder = tmp_path / "data"
+    Cluster(folder).close()
     told = kgroup("cluster", "acl", "add", *RULE, "--topic", "t", "--local", str(folder))
     assert (told.code, "SECURITY_DISABLED" in told.err) == (ExitCode.FAILED, True)
     Cluster(folder, config=ON).close()

@@ -85,9 +85,12 @@ BEFORE = {
     "kgroup cluster user remove alice --local ./data": [
         "kgroup cluster user add alice --password-file alice.txt --local ./data"
     ],
-    "kgroup cluster user remove alice --local": [
-        "kgroup cluster user add alice --password-file alice.txt --local"
-    ],
+    **{
+        f"kgroup cluster user {verb} --local": [
+            "kgroup cluster user add alice --password-file alice.txt --local"
+        ]
+        for verb in ("list", "remove alice")
+    },
     "kgroup cluster user remove alice --mechanism": [
         "kgroup cluster user add alice --password-file alice.txt --mechanism SCRAM-SHA-256 -b broker:9092"
     ],

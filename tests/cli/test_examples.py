@@ -152,13 +152,13 @@ def test_after_rollout(script, cluster, group):
     assert script("after-rollout.sh", f"{group}-b", "1").returncode == 8
 
 
-HOSTILE = ("-{n} a b*[y]?", "{n} it's \"$(touch pwned)\" `id`\nb;c", "../{n}/%2F")
-"""Names that Kafka takes: with blanks, wildcards, a dash in front, quotes, what a shell runs, lines, a path."""
+HOSTILE = ("-{n} a b*[y]?", '{n} it\'s "$(touch pwned)" `id`\nb;c', "../{n}/%2F")
+"""Names that Kafka takes: with wildcards, a dash in front, quotes, what a shell runs, two lines, a path."""
 
 
 @pytest.fixture(params=HOSTILE)
 def hostile(request, cluster):
-    """A group of such a name at 3 of 3 records, the topic it reads, and neighbours a careless script would hit."""
+    """A group of such a name at 3 of 3 records, the topic it reads, and neighbours of like names."""
     number = next(_numbers)
     name, topic = request.param.format(n=f"n{number}"), f"-t{number}"
     cluster.create_topic(topic, 1)

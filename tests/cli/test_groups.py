@@ -229,7 +229,7 @@ class TestLocal:
         assert listed["cluster"] == {"id": created["cluster"]["id"], "bootstrap": None}
 
     def test_default_is_the_data_folder(self, kgroup, tmp_path):
-        assert kgroup("list", "--local", "").code == 0
+        assert kgroup("cluster", "create-topic", "pay", "--local").code == 0
         assert (tmp_path / "data" / "kgroup" / "cluster").is_dir()
         ran = kgroup("list")
         assert ran.code == 0

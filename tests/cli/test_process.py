@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kgroup.runtime.cluster import Cluster
 from tests import own_home
 
 KGROUP = (sys.executable, "-m", "kgroup.cli.app")
@@ -149,6 +150,7 @@ def test_metrics_of_a_served_folder(tmp_path, kgroup):
     def named(found):
         return {m["name"]: m["value"] for m in found["metrics"] if not m["tags"]}
 
+    Cluster(Path(folder)).close()
     in_process = named(status())
     assert in_process["NumGroups"] == 0 and in_process["offset-commit-rate"] is None
     with served(folder, "--metrics", "0") as lines:
@@ -203,6 +205,7 @@ def test_ctrl_c_ends_with_130(tmp_path):
 def test_what_a_data_folder_lost_is_said_at_the_start_and_by_every_command(tmp_path, damage):
     """A torn tail is cut and kept, and all is whole then. A damaged partition is refused: exit code 5."""
     folder = tmp_path / "data"
+    Cluster(folder).close()
     assert run("list", "--local", folder).returncode == 0
     path = folder / "__consumer_offsets-1" / f"{0:020d}.log"
     if damage == "damaged":

@@ -149,7 +149,7 @@ def create_topic(
     settings = dict(text.partition("=")[::2] for text in config or ())
     if "" in settings:
         raise ConfigError("--config takes KEY=VALUE", "for example --config retention.ms=3600000")
-    with open_admin(env) as admin:
+    with open_admin(env, makes=True) as admin:
         topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
         where = identity(admin, env)
     text = f"{topic.name} created with {len(topic.partitions)} partition(s)"

@@ -58,7 +58,7 @@ def add(
 
     password = _password(name, password_file, password_env)
     mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
-    with open_admin(env) as admin:
+    with open_admin(env, makes=True) as admin:
         known, _ = Users(admin.view).list([name])
         Users(admin.view).set(name, password, mechanisms, iterations)
         where = identity(admin, env)

@@ -21,14 +21,15 @@ LEAST_S = 1.0
 
 
 @contextmanager
-def open_admin(env: Env, *, within_s: float = float("inf")) -> Iterator["Admin"]:
+def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False) -> Iterator["Admin"]:
     """An Admin of the cluster that `env` names; a KgroupError when it cannot be used.
 
-    Whatever is asked of it ends within `within_s` seconds and `LEAST_S`, answered or not.
+    An embedded cluster has to be there, unless the command `makes` one by what it does. Whatever is asked
+    of it ends within `within_s` seconds and `LEAST_S`, answered or not.
     """
     from kgroup.admin.admin import Admin
 
-    with closing(_transport(env, within_s + LEAST_S)) as transport:
+    with closing(_transport(env, within_s + LEAST_S, makes)) as transport:
         yield Admin(transport, timeout_s=env.settings().timeout_s())
 
 
@@ -45,8 +46,11 @@ def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
     return {"id": admin.cluster_id(ask=ask), "bootstrap": bootstrap}
 
 
-def connection_of(env: Env) -> "ConnectionSettings | Path":
-    """How to reach the cluster over the network; the folder of an embedded one that nobody serves."""
+def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Path":
+    """How to reach the cluster over the network; the folder of an embedded one that nobody serves.
+
+    ConfigError for a folder without a cluster, unless the command `makes` one.
+    """
     target = env.target()
     if not isinstance(target, LocalTarget):
         if target.connection.security.protocol != "PLAINTEXT":
@@ -57,6 +61,8 @@ def connection_of(env: Env) -> "ConnectionSettings | Path":
         return target.connection
     if not env.settings().names_cluster:
         _say_that_no_kafka_is_asked(env, target.directory)
+    if not makes:
+        _refuse_without_cluster(target.directory)
     served = _served_at(target.directory)
     if served is None:
         return target.directory
@@ -71,8 +77,8 @@ def connection_of(env: Env) -> "ConnectionSettings | Path":
     return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())
 
 
-def _transport(env: Env, within_s: float) -> "Transport":
-    connection = connection_of(env)
+def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
+    connection = connection_of(env, makes=makes)
     if isinstance(connection, Path):
         return _embedded(connection)
     from kgroup.client.transport import SocketTransport
@@ -87,9 +93,58 @@ def _say_that_no_kafka_is_asked(env: Env, directory: Path) -> None:
     how = "name one with -b HOST:PORT, KGROUP_BOOTSTRAP_SERVER or a context"
     if not directory.is_dir():
         raise ConfigError(
-            "no cluster is named, and there is no embedded one yet", f"{how}; --local makes an embedded one"
+            "no cluster is named, and there is no embedded one yet",
+            f"{how}; kgroup serve makes an embedded one",
         )
     env.note(f"no cluster is named: the embedded one in {directory} answers, no Kafka is asked ({how})")
+
+
+def _refuse_without_cluster(directory: Path) -> None:
+    """ConfigError where there is no embedded cluster: whoever only asks does not make one by a slip."""
+    from kgroup.log.directory import holds_cluster
+
+    try:
+        if holds_cluster(directory):
+            return
+        why = f"there is no embedded cluster in {directory}"
+    except FileNotFoundError:
+        why = f"there is no folder {directory}, so no embedded cluster"
+    except OSError as error:
+        why = f"{directory} is no folder of an embedded cluster: {error.strerror}"
+    how = "kgroup serve and kgroup cluster create-topic make one"
+    near = _meant(directory)
+    raise ConfigError(why, f"did you mean --local {near}? {how}" if near else how)
+
+
+def _meant(directory: Path) -> str | None:
+    """What may have been meant by a folder without a cluster, as it is typed; None where nothing is near."""
+    from contextlib import suppress
+    from difflib import get_close_matches
+
+    from kgroup.cli.env.config import default_local_directory
+    from kgroup.log.directory import holds_cluster
+    from kgroup.shell import word
+
+    if directory == default_local_directory():
+        name = _first_name()
+        return None if name is None else word(f"./{name}")
+    found = []
+    with suppress(OSError):
+        found = [each.name for each in directory.parent.iterdir() if each.is_dir() and holds_cluster(each)]
+    near = get_close_matches(directory.name, found, n=1)
+    return word(f"{directory.parent}/{near[0]}") if near else None
+
+
+def _first_name() -> str | None:
+    """The first argument of the command that runs: perhaps a folder typed without its slash."""
+    from typer._click.globals import get_current_context
+
+    context = get_current_context(silent=True)
+    for parameter in context.command.params if context else ():
+        found = context.params.get(parameter.name or "") if context else None
+        if found and parameter.param_type_name == "argument":
+            return str(found[0] if isinstance(found, list | tuple) else found)
+    return None
 
 
 def _served_at(directory: Path) -> str | None:
