@@ -212,7 +212,7 @@ class Admin:
         group = remove_members.check_fresh(self._cluster, plan)
         named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in plan.items]
         document = remove_members.plan_document(plan)
-        with self._change("remove-members", document, asdict(group), named) as entry:
+        with self.change("remove-members", document, asdict(group), named) as entry:
             items = remove_members.execute(self._cluster, plan)
             entry.results += map(asdict, items)
         return Execution(plan, items, entry.id)
@@ -392,7 +392,11 @@ class Admin:
             self._journal = Journal.default()
         return self._journal
 
-    def _change(
+    def change(
         self, command: str, plan: JsonObject, before: JsonObject, items: Sequence[JsonObject]
     ) -> AbstractContextManager[Change]:
+        """Bracket the requests of a change, so that it is recorded (Journal.change)."""
+        from kgroup.admin.change.offset_plans import actor
+
+        plan = {"actor": actor(), **plan}
         return self.journal.change(command, self._cluster.cluster_id(), plan, before, items)

@@ -47,6 +47,11 @@ def refusal_of(seen: Seen) -> KgroupError | None:
     return BrokerRefused(code, f"{name}: whether it is read is not known: {first.message}", hint=first.hint)
 
 
+def may_be_left_over(seen: Seen) -> bool:
+    """Return whether owners are the one sign of readers: no reason not to read the offsets."""
+    return seen.state == UNKNOWN and bool(seen.nodes.owners) and seen.nodes.told is None
+
+
 def planned(group_id: str, seen: Seen | KgroupError) -> GroupResult:
     """What deleting a group would do."""
     error = seen if isinstance(seen, KgroupError) else refusal_of(seen)

@@ -15,7 +15,7 @@ from kgroup.admin.models import (
     ItemError,
     Listing,
 )
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import code_name, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.zkgroups import nodes as tree
@@ -88,15 +88,20 @@ class Groups:
         return report_of(self.describe(wanted), first, time.monotonic() - began)
 
     def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
-        """The committed offsets of groups that nobody reads with; an error in those that are read, or may be.
+        """The committed offsets of groups; an error in those that are read, or of which that is not told.
 
-        And what of the committed offsets could not be read, or is told in two places, each time otherwise.
+        Owners alone, which may be left over, hide no offset: `unseen` says that the group may be read. And
+        what of the committed offsets could not be read, or is told in two places, each time otherwise.
         """
         from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
-        from kgroup.zkgroups.deleting import refusal_of
+        from kgroup.zkgroups.deleting import may_be_left_over, refusal_of
 
         found = self._read(group_ids, all_topics=True)
-        quiet = [seen for seen in found.values() if isinstance(seen, Seen) and refusal_of(seen) is None]
+        quiet = [
+            seen
+            for seen in found.values()
+            if isinstance(seen, Seen) and (refusal_of(seen) is None or may_be_left_over(seen))
+        ]
         stored = offsets(quiet, self._logs_of_brokers(), anywhere=True) if quiet else {}
         now = {}
         for group_id, seen in found.items():
@@ -138,13 +143,15 @@ class Groups:
             for name, known in ((name, now.committed) for name, now in self.look(group_ids)[0].items())
         }
         plan = {"groups": list(group_ids), "actor": actor(), "reason": reason}
-        entry = journal.begin("delete --zookeeper", self.cluster_id(), plan, {"offsets": before})
+        named = [{"group_id": group_id} for group_id in group_ids]
         items = []
-        for group_id, seen in self._read(group_ids).items():
-            item = planned(group_id, seen)
-            items.append(delete(self._ask, transact, group_id) if item.planned else item)
-        journal.end(entry, [asdict(item) for item in items])
-        return Deletion(tuple(items), entry)
+        image = {"offsets": before}
+        with journal.change("delete --zookeeper", self.cluster_id(), plan, image, named) as entry:
+            for group_id, seen in self._read(group_ids).items():
+                item = planned(group_id, seen)
+                items.append(delete(self._ask, transact, group_id) if item.planned else item)
+                entry.results.append(asdict(items[-1]))
+        return Deletion(tuple(items), entry.id)
 
     def cluster_id(self) -> str | None:
         """The cluster's id; None before Kafka 0.10.1."""
@@ -195,10 +202,14 @@ def _is_absent(error: KgroupError) -> bool:
 def _now(seen: Seen, refusal: KgroupError | None, stored: CommittedOffsets | None) -> GroupNow:
     from kgroup.admin.change.offset_plans import CommittedOffset, GroupNow
     from kgroup.admin.models import ZOOKEEPER
+    from kgroup.zkgroups.deleting import may_be_left_over
 
     known = {p: CommittedOffset(at.offset, -1, at.metadata) for p, at in stored.all.items()} if stored else {}
     name = seen.nodes.group_id
-    return GroupNow(name, ZOOKEEPER, seen.state, seen.member_count, known, 0, refusal, None)
+    unseen = None
+    if refusal is not None and may_be_left_over(seen):
+        unseen, refusal = item_error(name, refusal), None
+    return GroupNow(name, ZOOKEEPER, seen.state, seen.member_count, known, 0, refusal, unseen)
 
 
 def _doubts(seen: Seen, stored: CommittedOffsets) -> Iterable[ItemError]:

@@ -9,11 +9,18 @@ import pytest
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.env import session
+from kgroup.protocol.codec import Message
 from tests.own_home import move_in
 from tests.ran import Ran, ran
 from tests.walk.world import World
 
 Ask = Callable[..., Ran]
+CHANGING = frozenset({8, 13, 19, 20, 21, 23, 28, 30, 31, 33, 37, 42, 44, 47, 51, 57, 91, 92})
+"""The APIs by which an operator changes something, by key."""
+
+
+def _changes(message: Message) -> bool:
+    return message.API in CHANGING and not getattr(message, "validate_only", False)
 
 
 @pytest.fixture
@@ -29,6 +36,11 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
         monkeypatch.setattr(session, "open_admin", open_admin)
         form = () if "-o" in argv else ("-o", "json")
-        return ran(capsys, *argv, *form, "-b", "fake:9092")
+        sent, recorded = len(world.fake.sent), len(Journal(tmp_path / "journal.jsonl").entries())
+        told = ran(capsys, *argv, *form, "-b", "fake:9092")
+        changes = [message for _, message, _ in world.fake.sent[sent:] if _changes(message)]
+        entries = Journal(tmp_path / "journal.jsonl").entries()[recorded:]
+        assert not changes or (entries and all(entry.results is not None for entry in entries))
+        return told
 
     return call

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
@@ -114,7 +115,8 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
     before = _offsets(cluster, group_id)
     listed = [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(before.items())]
     name, image = f"{direction} execute", {"offsets": listed}
-    with journal.change(name, cluster.cluster_id(), asdict(plan), image) as entry:
+    document = {"actor": actor(), **asdict(plan)}
+    with journal.change(name, cluster.cluster_id(), document, image) as entry:
         _join_and_leave(cluster, group_id, direction)
         after = _offsets(cluster, group_id)
         group = _described(cluster, group_id)

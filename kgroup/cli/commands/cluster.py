@@ -144,16 +144,21 @@ def create_topic(
     ] = None,
 ) -> ExitCode:
     """Create a topic."""
+    from kgroup.admin.models import ChangeStatus
     from kgroup.cli.env.session import identity, open_admin
 
     settings = dict(text.partition("=")[::2] for text in config or ())
     if "" in settings:
         raise ConfigError("--config takes KEY=VALUE", "for example --config retention.ms=3600000")
     with open_admin(env, makes=True) as admin:
-        topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
+        asked = {"partitions": partitions, "replication_factor": replication_factor, "configs": settings}
+        made = {"topic": name}
+        with admin.change("cluster create-topic", {**made, **asked}, {}, [made]) as entry:
+            topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
+            entry.results.append({**made, "result": ChangeStatus.DONE})
         where = identity(admin, env)
     text = f"{topic.name} created with {len(topic.partitions)} partition(s)"
-    data = {"topic": asdict(topic)}
+    data = {"topic": asdict(topic), "journal_id": entry.id}
     return show(env, Result(data, (text,), names=[topic.name], cluster=where))
 
 

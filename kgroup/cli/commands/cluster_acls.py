@@ -11,6 +11,7 @@ from kgroup.cli.options import command as make
 from kgroup.cli.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -91,17 +92,21 @@ def add(
     A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe.
     """
     from kgroup.admin.acls import Acls, ListedAcl
+    from kgroup.admin.models import ChangeStatus
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     wanted = new_acls(resources, Terms(principal or (), host or (), operation or (), pattern, deny))
     with open_admin(env) as admin:
-        Acls(admin.view).add(wanted)
+        rows: list[Document] = [{**ListedAcl.of(acl).words} for acl in wanted]
+        with admin.change("cluster acl add", {"acls": rows}, {}, rows) as entry:
+            Acls(admin.view).add(wanted)
+            entry.results += [{**row, "result": ChangeStatus.DONE} for row in rows]
         where = identity(admin, env)
-    rows = [ListedAcl.of(acl).words for acl in wanted]
     text = f"{len(rows)} access rule(s) hold:"
-    return show(env, Result({"acls": rows}, (text, Table(_COLUMNS, rows)), items="acls", cluster=where))
+    data = {"acls": rows, "journal_id": entry.id}
+    return show(env, Result(data, (text, Table(_COLUMNS, rows)), items="acls", cluster=where))
 
 
 @make(
@@ -184,16 +189,22 @@ def remove(
     with open_admin(env) as admin:
         found = Acls(admin.view).list(filters(resources, terms))
         gone: tuple[ListedAcl, ...] = ()
+        journal_id = None
         if execute and found:
             Consent(execute, yes).ask(f"remove {len(found)} access rule(s)?")
-            gone = Acls(admin.view).remove(found)
+            named = [acl.words for acl in found]
+            with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
+                gone = Acls(admin.view).remove(found)
+                entry.results += [{**acl.words, "result": _result(acl, execute, gone)} for acl in found]
+            journal_id = entry.id
         where = identity(admin, env)
     rows = [{**acl.words, "result": _result(acl, execute, gone)} for acl in found]
     text = f"{len(gone)} access rule(s) removed" if execute else "nothing removed: --execute does it"
     if not found:
         text = "no such access rule"
     table = Table((*_COLUMNS, Column("result")), rows)
-    return show(env, Result({"acls": rows}, (text, table), items="acls", cluster=where))
+    data = {"acls": rows, "journal_id": journal_id}
+    return show(env, Result(data, (text, table), items="acls", cluster=where))
 
 
 def _result(acl: "ListedAcl", execute: bool, gone: "tuple[ListedAcl, ...]") -> str:

@@ -2,9 +2,10 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +15,11 @@ from kgroup.cli.options import command as make
 from kgroup.cli.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.domain import Document
 from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.users import ScramUser
 
 DEFAULT = "SCRAM-SHA-512"
 _COLUMNS = (Column("user"), Column("mechanism"), Column("iterations", right=True))
@@ -53,6 +58,7 @@ def add(
     Asks for the password unless --password-file or --password-env says where it is. It is no option itself:
     other users of the machine could see it there. Brokers are sent a salted hash.
     """
+    from kgroup.admin.models import ChangeStatus
     from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
 
@@ -60,10 +66,15 @@ def add(
     mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
     with open_admin(env, makes=True) as admin:
         known, _ = Users(admin.view).list([name])
-        Users(admin.view).set(name, password, mechanisms, iterations)
+        entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
+        plan = {"user": name, "mechanisms": entries}
+        with admin.change("cluster user add", plan, _before(known), entries) as entry:
+            # One after the other, so that the journal tells which are set where a later one is refused.
+            for each in entries:
+                Users(admin.view).set(name, password, [str(each["mechanism"])], iterations)
+                entry.results.append({**each, "result": ChangeStatus.DONE})
         where = identity(admin, env)
-    entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
-    data = {"user": name, "mechanisms": entries, "existed": bool(known)}
+    data = {**plan, "existed": bool(known), "journal_id": entry.id}
     had = {entry.mechanism for user in known for entry in user.mechanisms}
     texts = [f"user {name}: {'new password' if each in had else 'added'} for {each}" for each in mechanisms]
     return show(env, Result(data, tuple(texts), names=[name], cluster=where))
@@ -118,10 +129,20 @@ def remove(
     from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
-        gone = Users(admin.view).remove(name, mechanism or ())
+        known, _ = Users(admin.view).list([name])
+        plan = {"user": name, "mechanisms": mechanism or [e.mechanism for u in known for e in u.mechanisms]}
+        with admin.change("cluster user remove", plan, _before(known), [{"user": name}]) as entry:
+            gone = Users(admin.view).remove(name, mechanism or ())
+            entry.results += [{"user": name, "mechanism": each, "result": "removed"} for each in gone]
         where = identity(admin, env)
     text = f"user {name} removed for {', '.join(gone)}"
-    return show(env, Result({"user": name, "mechanisms": list(gone)}, (text,), names=[name], cluster=where))
+    data = {"user": name, "mechanisms": list(gone), "journal_id": entry.id}
+    return show(env, Result(data, (text,), names=[name], cluster=where))
+
+
+def _before(known: "Iterable[ScramUser]") -> Document:
+    """The mechanisms that there were; brokers tell nothing of a password."""
+    return {"mechanisms": [asdict(entry) for user in known for entry in user.mechanisms]}
 
 
 def _password(user: str, file: str | None, variable: str | None) -> str:

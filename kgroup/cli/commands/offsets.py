@@ -44,8 +44,8 @@ def export(
 
     Brokers leave out offsets of topics that the principal may not describe: an export that may lack some
     says so and exits with 6, or with 5 if not all groups can be seen. A group in ZooKeeper that has live
-    consumers is refused: they would go on committing there. A name with * ? [ is a pattern; '[*]' is the
-    group called *.
+    consumers is refused: they would go on committing there. Owners that may be left over give a warning.
+    A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import expand
@@ -59,6 +59,9 @@ def export(
             now, doubts = opened.groups.look(named.groups)
             unseen = [*named.unseen, *doubts]
             where = opened.identity()
+        for found in now.values():
+            if found.unseen is not None:
+                env.note(f"warning: {found.unseen.message}: offsets may move after this export")
     else:
         with open_admin(env) as admin:
             named = expand(admin, group)
@@ -103,7 +106,8 @@ def import_(
 
     scope = scope_of(topic, topic is None)
     wanted = {
-        name: _within(rows, scope) for name, rows in parse_offsets(read_text(file), to or [], file).items()
+        name: _within(rows, scope)
+        for name, rows in parse_offsets(read_text(file), to or [], file, "--to GROUP names it").items()
     }
     with open_admin(env) as admin:
         return run(

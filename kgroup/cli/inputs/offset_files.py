@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 ONE, SEVERAL = ("topic", "partition", "offset"), ("group", "topic", "partition", "offset")
 
 
-def parse_csv(text: str, groups: Sequence[str], name: str) -> dict[str, dict[TopicPartition, int]]:
+def parse_csv(
+    text: str, groups: Sequence[str], name: str, how: str = "name the group on the command line"
+) -> dict[str, dict[TopicPartition, int]]:
     """Offsets by group from Kafka's CSV; rows without a group are for each of `groups`.
 
     Below a header line a program has written the names, so their blanks belong to them; else blanks around
@@ -37,7 +39,7 @@ def parse_csv(text: str, groups: Sequence[str], name: str) -> dict[str, dict[Top
                 f"{where} has {len(row)} cells", f"rows are {','.join(ONE)} or {','.join(SEVERAL)}"
             )
         if len(row) == 3 and not groups:
-            raise ConfigError(f"{where} names no group", "name the group on the command line")
+            raise ConfigError(f"{where} names no group", how)
         partition, offset = (_number(cell, where) for cell in row[-2:])
         for group in [row[0]] if len(row) == 4 else groups:
             found.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
@@ -97,16 +99,17 @@ def offsets_document(
 
 
 def parse_offsets(
-    text: str, groups: Sequence[str], name: str
+    text: str, groups: Sequence[str], name: str, how: str = "name the group on the command line"
 ) -> dict[str, dict[TopicPartition, "CommittedOffset"]]:
     """Committed offsets by group from an export: the JSON document, its `data`, ndjson, or Kafka's CSV.
 
-    With `groups`, only those of a file that names groups. ConfigError for anything else.
+    With `groups`, only those of a file that names groups. ConfigError for anything else; `how` tells where to
+    name the group of a file that names none.
     """
     from kgroup.admin.change.offset_plans import CommittedOffset
 
     if not text.lstrip().startswith(("{", "[")):
-        rows = parse_csv(text, groups, name)
+        rows = parse_csv(text, groups, name, how)
         found = {
             group: {p: CommittedOffset(offset) for p, offset in by_p.items()} for group, by_p in rows.items()
         }

@@ -208,15 +208,16 @@ GROUPS: Mapping[str, Schema] = {
         metrics_note=nullable(STRING),
     ),
     "cluster topics": record(topics=array(TOPIC)),
-    "cluster create-topic": record(topic=TOPIC),
-    "cluster acl add": record(acls=array(record(**_ACL))),
+    "cluster create-topic": record(topic=TOPIC, journal_id=STRING),
+    "cluster acl add": record(acls=array(record(**_ACL)), journal_id=STRING),
     "cluster acl list": record(acls=array(record(**_ACL))),
     "cluster acl remove": record(
-        acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before")))
+        acls=array(record(**_ACL, result=one_of("planned", "removed", "gone-before"))),
+        journal_id=nullable(STRING),
     ),
-    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN),
+    "cluster user add": record(user=STRING, mechanisms=array(_SCRAM), existed=BOOLEAN, journal_id=STRING),
     "cluster user list": record(users=array(record(user=STRING, mechanisms=array(_SCRAM)))),
-    "cluster user remove": record(user=STRING, mechanisms=array(STRING)),
+    "cluster user remove": record(user=STRING, mechanisms=array(STRING), journal_id=STRING),
     "coordinator": record(
         groups=array(record(group_id=STRING, offsets_partition=nullable(INTEGER), coordinator=nullable(NODE)))
     ),

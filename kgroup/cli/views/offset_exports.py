@@ -62,15 +62,18 @@ def result(
                 )
             )
             codes.append(ExitCode.NOT_FOUND)
+    some = bool(groups) or not errors
     return Result(
         {"groups": told},
-        (Table(full, rows),),
+        (Table(full, rows),) if some else (),
         items="groups",
         names=[str(group["group_id"]) for group in groups],
         errors=[*errors, *shown_errors(unseen)],
         exit_code=of_seen(of_batch(codes, bool(groups)), unseen),
         cluster=where,
-        main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows),
+        main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows)
+        if some
+        else None,
     )
 
 

@@ -60,10 +60,13 @@ def test_an_export_of_a_live_group_is_refused(old, broker):
 
 
 @pytest.mark.parametrize("lasting", [True, False])
-def test_owners_alone_are_reason_enough_to_refuse(old, broker, lasting):
+def test_owners_alone_keep_a_group_from_being_deleted_and_not_from_being_read(old, broker, lasting):
     old.owner("og", "t1", 0, "og_c", lasting=lasting)
     now, _ = broker.groups(old).look(["og"])
-    assert now["og"].error.code == ErrorCode.NON_EMPTY_GROUP
+    assert now["og"].error is None and now["og"].committed
+    assert (now["og"].unseen.code, "not known" in now["og"].unseen.message) == ("NON_EMPTY_GROUP", True)
+    (planned,) = broker.groups(old).plan_delete(["og"])
+    assert (planned.result, planned.error_code) == ("failed", "NON_EMPTY_GROUP")
 
 
 def test_registrations_that_may_not_be_read_refuse_for_lack_of_rights(old, broker):
@@ -156,6 +159,19 @@ def test_what_may_not_be_deleted_leaves_everything(old):
     item = deleting.delete(old.ask, transact(old), "og")
     assert (item.result, item.error_code) == ("failed", "GROUP_AUTHORIZATION_FAILED")
     assert old.paths() == before
+
+
+def test_a_deletion_that_is_cut_off_is_ended_in_the_journal(old, broker, tmp_path):
+    journal = Journal(tmp_path / "journal.jsonl")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        broker.groups(old).delete(["og"], interrupted, journal, None)
+    (entry,) = journal.entries()
+    assert entry.results is not None and entry.before["offsets"]["og"]
+    assert [(r["group_id"], r["error_code"]) for r in entry.results] == [("og", "INTERRUPTED")]
 
 
 def test_an_outcome_that_nobody_knows_is_told_as_that(old):

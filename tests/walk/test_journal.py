@@ -1,0 +1,136 @@
+"""Every command that changes a cluster is in the journal, with a begin and an end, also when it fails.
+
+A new command has to be in CHANGES or in READS. tests/walk/conftest.py holds the other half: in no walk does a
+command send a request that changes something without an entry.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kgroup.admin.change.journal import Journal
+from kgroup.cli.lazy import walk
+from kgroup.runtime.cluster import Cluster
+from kgroup.runtime.settings import STANDARD_AUTHORIZER
+from tests.cli.live import Client, served
+from tests.own_home import move_in
+from tests.ran import ran
+
+PASSWORD = "correct horse battery"
+RULE = "--principal User:al --operation Read --topic orders"
+CHANGES = {
+    "cluster create-topic": "new",
+    "cluster acl add": RULE,
+    "cluster acl remove": "--topic orders --execute --yes",
+    "cluster user add": "al --password-env SECRET",
+    "cluster user remove": "al",
+    "config set": "idle consumer.session.timeout.ms=50000 --execute --yes",
+    "member register": "idle --instance-id a --execute --yes",
+    "member unregister": "idle --instance-id a --execute --yes",
+    "reset-offsets": "idle --topic orders --to-earliest --execute --yes",
+    "offsets import": "offsets.csv --execute --yes",
+    "offsets clone": "idle other --execute --yes",
+    "offsets delete": "other --all-topics --execute --yes",
+    "upgrade execute": "empty --yes",
+    "downgrade execute": "empty --yes",
+    "remove-members": "live --all --execute --yes",
+    "delete": "idle --execute --yes",
+}
+"""In the order in which they are typed, one after the other."""
+READS = {
+    "a cluster or its log": {
+        "list",
+        "describe",
+        "lag",
+        "watch",
+        "wait",
+        "doctor",
+        "coordinator",
+        "replay-log",
+    }
+    | {
+        "blame",
+        "capture",
+        "regex check",
+        "upgrade plan",
+        "upgrade watch",
+        "downgrade plan",
+        "downgrade watch",
+    }
+    | {"offsets export", "offsets-topic stats", "offsets-topic top", "offsets-topic decode", "config get"}
+    | {"cluster status", "cluster topics", "cluster acl list", "cluster user list", "simulate"},
+    "files, tables and settings of this machine": {"explain", "journal list", "journal show", "schema"}
+    | {"completion", "config show", "context list", "context use", "context show"}
+    | {f"pipeline {n}" for n in ("run", "query", "sql", "events", "plot", "vacuum", "convert", "package")},
+    "a cluster of its own": {"demo", "serve", "upgrade rehearse"},
+    "as a consumer does: a member, no operator": {"member run"},
+}
+
+
+def test_every_command_changes_or_reads() -> None:
+    reads = set().union(*READS.values())
+    assert {command.path for command in walk()} == CHANGES.keys() | reads
+    assert not CHANGES.keys() & reads
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """A data folder, by flag, in a home of its own."""
+    move_in(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SECRET", PASSWORD)
+    (tmp_path / "offsets.csv").write_text("idle,orders,0,1\n")
+    return ("--local", "./data")
+
+
+def _prepare() -> Cluster:
+    config = {
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    return Cluster(Path("data"), config=config, offsets_partitions=2)
+
+
+def test_each_change_has_a_begin_and_an_end(
+    where: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with served(_prepare()) as bootstrap:
+        client = Client(bootstrap)
+        client.create_topic("orders", 2)
+        for group in ("idle", "empty"):
+            client.commit(group, "orders", {0: 0})
+        client.classic_group("live", "orders", {"i-0": [0, 1]})
+        client.close()
+        for path, words in CHANGES.items():
+            before = len(Journal.default().entries())
+            told = ran(capsys, *path.split(), *words.split(), "-b", bootstrap, "-o", "json")
+            assert told.code == 0, (path, told.err)
+            *_, entry = Journal.default().entries()
+            assert len(Journal.default().entries()) == before + 1, path
+            assert entry.command.startswith(path), path
+            assert entry.results, path
+            assert entry.plan["actor"]
+            assert told.data["journal_id"] == entry.id
+    assert PASSWORD not in Journal.default().path.read_text()
+    assert "salt" not in Journal.default().path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("cluster create-topic orders", "TOPIC_ALREADY_EXISTS"),
+        ("cluster create-topic a/b", "INVALID_TOPIC_EXCEPTION"),
+        (f"cluster acl add {RULE}", "SECURITY_DISABLED"),
+        ("cluster user remove nobody", "RESOURCE_NOT_FOUND"),
+    ],
+)
+def test_a_change_that_fails_ends_in_the_journal_too(
+    where: tuple[str, ...], capsys: pytest.CaptureFixture[str], line: str, code: str
+) -> None:
+    Cluster(Path("data")).close()
+    assert ran(capsys, "cluster", "create-topic", "orders", *where).code == 0
+    assert ran(capsys, *line.split(), *where).code != 0
+    *_, entry = Journal.default().entries()
+    assert entry.command == " ".join(line.split()[:3]) or entry.command == " ".join(line.split()[:2])
+    assert [result["error_code"] for result in entry.results or ()] == [code]
