@@ -12,7 +12,7 @@ import time
 
 from kgroup.simulation.__main__ import collect_seldom, summary_of
 from kgroup.simulation.play.planning import Size, play
-from kgroup.simulation.play.scenario import Scenario, Step
+from kgroup.simulation.play.scenario import Scenario, ScenarioStep
 
 SEEDS = range(100, 180)
 KINDS = (("classic", False), ("classic", True), ("consumer", False), ("consumer", True))
@@ -21,7 +21,7 @@ KINDS = (("classic", False), ("classic", True), ("consumer", False), ("consumer"
 def main(sizes: list[int]) -> None:
     print(f"{'members':>8} {'group':<18} {'events':>10} {'CPU s':>8} {'us/event':>9} {'rebalances':>10}")
     for members in sizes:
-        steps = (Step("wait", wait_ms=60_000), Step("restart", share=10 / members))
+        steps = (ScenarioStep("wait", wait_ms=60_000), ScenarioStep("restart", share=10 / members))
         scenario = Scenario("ten restarts", steps)
         for protocol, static in KINDS:
             began = time.process_time()

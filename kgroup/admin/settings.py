@@ -66,6 +66,34 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
     return tuple(sorted(found, key=lambda s: (s.name not in GROUP_SETTINGS, s.name)))
 
 
+def once_applied(
+    cluster: ClusterView, group_id: str, changes: Mapping[str, str | None], within_s: float
+) -> tuple[tuple[Setting, ...], tuple[str, ...]]:
+    """Return the settings as soon as they show the changes, or when time is up, and the names that do not.
+
+    Brokers answer once the controller has a change, and apply it a moment later.
+    """
+    now: tuple[Setting, ...] = ()
+    late: tuple[str, ...] = ()
+    for _ in cluster.retry.looks(0.1, within_s):
+        now = group_settings(cluster, group_id)
+        own = {setting.name: setting.value for setting in now if setting.origin == _ORIGINS[8]}
+        late = tuple(name for name, value in changes.items() if not _equal(own.get(name), value))
+        if not late:
+            break
+    return now, late
+
+
+def _equal(told: str | None, wanted: str | None) -> bool:
+    """Whether a broker tells what was asked for, perhaps written in its own way: 60000 for 060000."""
+    if told is None or wanted is None:
+        return told is wanted
+    written = [[part.strip() for part in text.split(",")] for text in (told, wanted)]
+    return written[0] == written[1] or (
+        told.strip().isdigit() and wanted.strip().isdigit() and int(told) == int(wanted)
+    )
+
+
 def settings_of_groups(
     cluster: ClusterView, group_ids: Sequence[str], names: tuple[str, ...]
 ) -> Answers[dict[str, str]]:

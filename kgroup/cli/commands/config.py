@@ -9,10 +9,11 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.options import command as make
-from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
+from kgroup.shell import command as command_line
 
 if TYPE_CHECKING:
     from typer._click import Command
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from kgroup.admin.settings import Setting
 
+APPLIED_WITHIN_S = 5.0
+"""How long `config set` waits to see what it set."""
 _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
 
 
@@ -126,7 +129,9 @@ def set_(
     """Change the settings of a group on the broker, all or none; nothing without --execute.
 
     Without --execute, asks the broker whether it would accept the values. The old values are journalled.
+    Waits up to 5 s until the broker returns the new ones; exit code 5 if it does not by then.
     """
+    from kgroup.admin.settings import once_applied
     from kgroup.cli.changes import Consent
     from kgroup.cli.env.session import identity, open_admin
 
@@ -137,17 +142,42 @@ def set_(
         before = {setting.name: setting for setting in admin.group_settings(group)}
         admin.check_settings(group, changes)
         journal_id = None
+        now: dict[str, Setting] = {}
+        late: tuple[str, ...] = ()
         if execute:
             Consent(execute, yes).ask(f"change {len(changes)} setting(s) of {group}?")
             journal_id = admin.change_settings(group, changes, before.values(), reason)
-        now = {setting.name: setting for setting in admin.group_settings(group)}
+            applied, late = once_applied(admin.view, group, changes, APPLIED_WITHIN_S)
+            now = {setting.name: setting for setting in applied}
         where = identity(admin, env)
     rows = [_changed(name, value, before, now if execute else None) for name, value in changes.items()]
     data = {"group_id": group, "executed": execute, "journal_id": journal_id, "settings": rows}
     columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
     last = f"journal {journal_id}" if execute else "The broker would take it. Nothing changed. Add --execute."
     blocks = (Table(columns, rows), last)
-    return show(env, Result(data, blocks, items="settings", names=list(changes), cluster=where))
+    errors = [_not_yet(group, name, now.get(name)) for name in late]
+    return show(
+        env,
+        Result(
+            data,
+            blocks,
+            items="settings",
+            names=list(changes),
+            errors=errors,
+            exit_code=ExitCode.PARTIAL if errors else ExitCode.OK,
+            cluster=where,
+        ),
+    )
+
+
+def _not_yet(group: str, name: str, now: "Setting | None") -> ShownError:
+    value = "no such setting" if now is None else now.value
+    return ShownError(
+        code="NOT_SEEN",
+        message=f"{name}: the change was accepted and is not seen yet: the broker still returns {value}",
+        hint=command_line("config get", group, name),
+        item=name,
+    )
 
 
 def _pairs(texts: list[str]) -> dict[str, str]:
