@@ -23,6 +23,7 @@ import pytest
 from typer import Context
 
 from kgroup.cli.lazy import CONTEXT_SETTINGS, walk
+from kgroup.cli.registry import COMMANDS
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster
@@ -82,8 +83,14 @@ BEFORE = {
         f"kgroup cluster user add {user} --password-file alice.txt -b broker:9092"
         for user in ("alice", "bob")
     ],
-    "kgroup cluster user remove alice --local ./data": [
-        "kgroup cluster user add alice --password-file alice.txt --local ./data"
+    **{
+        f"kgroup cluster user {verb} --local ./data": [
+            "kgroup cluster user add alice --password-file alice.txt --local ./data"
+        ]
+        for verb in ("list", "remove alice")
+    },
+    "kgroup member unregister orders --instance-id orders-5": [
+        "kgroup member register orders --instance-id orders-4,orders-5 --execute"
     ],
     **{
         f"kgroup cluster user {verb} --local": [
@@ -97,9 +104,6 @@ BEFORE = {
     "kgroup cluster acl remove --principal User:bob --topic": [
         "kgroup cluster acl add --principal User:bob --operation Read --topic orders -b broker:9092"
     ],
-    "kgroup cluster acl remove --principal User:bob --local": [
-        "kgroup cluster acl add --principal User:bob --operation Read --topic orders --local"
-    ],
     "kgroup cluster status --local ./data": ["kgroup cluster create-topic t --local ./data"],
     "kgroup cluster status --local": ["kgroup cluster create-topic t --local"],
 }
@@ -112,13 +116,16 @@ ALONE = re.compile(
 
 
 def lines_of_pages() -> Iterator[str]:
-    """The commands of the blocks of docs/: of a shell block as a whole, else line by line."""
+    """The commands of the blocks of docs/, indented ones too: of a shell block as a whole, else by line."""
+    names = "|".join(COMMANDS)
     for page in sorted((ROOT / "docs").glob("*.md")):
-        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+        text = page.read_text("utf-8")
+        yield from (line.strip() for line in re.findall(rf"^ {{4}}(kgroup (?:{names}) .*)$", text, re.M))
+        for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
             if language == "sh":
-                yield text.strip()
+                yield block.strip()
             elif not language:
-                yield from (line for line in text.splitlines() if line.startswith("kgroup "))
+                yield from (line for line in block.splitlines() if line.startswith("kgroup "))
 
 
 def lines_of_runbooks() -> Iterator[str]:
@@ -202,7 +209,8 @@ class World:
         if "--legacy " in line:
             line = line.replace(OWN, self.bootstrap).replace(LEGACY, self.legacy)
         line = line.replace("pwgen 20 1", "echo alice-secret")
-        line = line.replace(SAID, self.bootstrap).replace("https://hooks.local/kafka", DEAD_HOOK)
+        line = line.replace(SAID, self.bootstrap).replace("HOST:PORT", self.bootstrap)
+        line = line.replace("https://hooks.local/kafka", DEAD_HOOK)
         # Neither fish nor the time for a large group is at hand.
         line = line.replace("fish | source", "fish | cat").replace(
             "--members 200 --partitions 400", "--members 8"
@@ -230,7 +238,6 @@ def made(folder: Path, *, members: bool, legacy: bool = False, rules: bool = Fal
     settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.migration.policy": "bidirectional"}
     if rules:
         settings |= {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
-        Cluster(folder / "data" / "kgroup" / "cluster", config=settings, offsets_partitions=1).close()
     cluster = Cluster(config=settings, offsets_partitions=4)
     with ExitStack() as stack:
         where: tuple[str, str]
@@ -261,7 +268,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     line: str = request.getfixturevalue("line")
     if CHANGES.search(line) or ENDLESS.match(line):
         members = not ALONE.search(line) and not line.startswith("kgroup watch")
-        legacy, rules = "--legacy 127" in line, "cluster acl" in line
+        # A broker that is asked for its rules has some; the folder that a reader makes has none.
+        legacy, rules = "--legacy 127" in line, "cluster acl" in line and "--local" not in line
         world = made(tmp_path, members=members, legacy=legacy, rules=rules)
     else:
         world = iter([request.getfixturevalue("idle" if ALONE.search(line) else "shared")])

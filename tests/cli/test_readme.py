@@ -104,5 +104,15 @@ def test_script(script: str, shell: dict[str, str], bootstrap: str, tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
+def test_where_serve_cannot_start_no_script_waits_for_ever(shell: dict[str, str], tmp_path: Path) -> None:
+    """What a reader types goes on line by line: the loop has to end by itself."""
+    (script,) = (script for script in SCRIPTS if "kgroup serve" in script)
+    (tmp_path / "data").write_text("a file, so no folder of a cluster")
+    done = subprocess.run(
+        ["bash", "-c", script], env=shell, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0 and "Traceback" not in done.stderr
+
+
 def test_the_two_commands_come_first() -> None:
     assert [script.strip() for script in SCRIPTS[:2]] == ["make demo", "make test"]

@@ -1,8 +1,11 @@
 """House rules of the code: sizes, who may import what, nothing of this machine."""
 
 import ast
+import importlib
+import importlib.util
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -181,3 +184,14 @@ def test_test_modules_have_names_of_their_own():
         if not (path.parent / "__init__.py").exists()
     ]
     assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "bench").glob("*.py")), ids=lambda path: path.name)
+def test_a_benchmark_imports_what_there_is(path: Path) -> None:
+    """Benchmarks are run by hand, so a name that moved is found when a reader types the page's command."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kgroup"):
+            module = importlib.import_module(str(node.module))
+            for name in node.names:
+                there = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+                assert there, f"{node.module} has no {name.name}"

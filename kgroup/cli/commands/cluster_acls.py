@@ -60,15 +60,15 @@ Pattern = Annotated[
     "cluster acl add",
     examples=(
         (
-            "kgroup cluster acl add --principal User:al --operation Read --group pay --topic orders --local",
+            "kgroup cluster acl add --principal User:al --operation Read --group pay --topic orders",
             "may consume",
         ),
         (
-            "kgroup cluster acl add --principal User:al --operation All --topic a --pattern prefixed --local",
+            "kgroup cluster acl add --principal User:al --operation All --topic a --pattern prefixed",
             "all topics with that prefix",
         ),
         (
-            "kgroup cluster acl add --principal User:bob --operation Delete --group '*' --deny --local",
+            "kgroup cluster acl add --principal User:bob --operation Delete --group '*' --deny",
             "never, whatever else is allowed",
         ),
     ),
@@ -89,7 +89,8 @@ def add(
 ) -> ExitCode:
     """Add access rules (ACLs): each operation on each resource, for each principal.
 
-    A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe.
+    A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe. Brokers without
+    an authorizer (authorizer.class.name) refuse.
     """
     from kgroup.admin.acls import Acls, ListedAcl
     from kgroup.admin.models import ChangeStatus
@@ -112,7 +113,7 @@ def add(
 @make(
     "cluster acl list",
     examples=(
-        ("kgroup cluster acl list --local", "every rule"),
+        ("kgroup cluster acl list -b broker:9092", "every rule"),
         (
             "kgroup cluster acl list --topic orders --pattern match -b broker:9092",
             "all rules about this topic, wildcards and prefixes too",
@@ -151,7 +152,7 @@ def list_(
 @make(
     "cluster acl remove",
     examples=(
-        ("kgroup cluster acl remove --principal User:bob --local", "show what would go"),
+        ("kgroup cluster acl remove --principal User:bob -b broker:9092", "show what would go"),
         (
             "kgroup cluster acl remove --principal User:bob --topic orders --execute --yes -b broker:9092",
             "these are gone",

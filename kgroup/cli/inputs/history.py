@@ -360,7 +360,7 @@ def foreign(story: "Story") -> set[int]:
 def unseen(story: "Story", selection: Selection) -> list[ShownError]:
     """An error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
-    hint = "a deleted group is gone from a compacted log; kgroup list shows which groups there are"
+    hint = "a deleted group is gone from a compacted log; kgroup offsets-topic top shows which are in it"
     if any(covered.failure is not None for covered in story.coverage):
         hint = "not all was read, so it may be there"
     return [
