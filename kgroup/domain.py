@@ -151,6 +151,13 @@ class Topic:
     racks: tuple[tuple[str, ...], ...] = ()
 
 
+class TopicChanges(NamedTuple):
+    """The names of the topics that are other than before, and those topics that are gone, as they were."""
+
+    names: frozenset[str]
+    gone: Mapping[str, Topic]
+
+
 @value
 class TopicImage:
     """All topics of the cluster at one moment; `version` grows with every change.
@@ -160,8 +167,12 @@ class TopicImage:
 
     version: int = 0
     created_version: int = 0
-    by_name: Mapping[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
-    by_id: Mapping[bytes, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    by_name: MappingProxyType[str, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    by_id: MappingProxyType[bytes, Topic] = field(default_factory=lambda: MappingProxyType({}))
+    made_from: tuple[Mapping[str, Topic], TopicChanges] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """The topics of the image before, if this was made by `changed`, and what differs."""
 
     @classmethod
     def of(cls, topics: Iterable[Topic], version: int = 1, created_version: int = 1) -> "TopicImage":
@@ -173,6 +184,37 @@ class TopicImage:
             MappingProxyType({t.topic_id: t for t in known}),
         )
 
+    def changed(self, topics: Mapping[str, Topic | None]) -> "TopicImage":
+        """The next image: the same but for these topics, by name; None for one that is gone."""
+        topics = {name: topic for name, topic in topics.items() if self.by_name.get(name) != topic}
+        by_name, by_id = self.by_name.copy(), self.by_id.copy()
+        for name in topics:
+            before = by_name.get(name)
+            if before is not None:
+                del by_id[before.topic_id]
+        for name, topic in topics.items():
+            if topic is None:
+                del by_name[name]
+            else:
+                by_name[name] = by_id[topic.topic_id] = topic
+        changes = _changes(self.by_name, by_name, by_id, topics)
+        version = self.version + 1
+        created = not topics.keys() <= self.by_name.keys()
+        return TopicImage(
+            version,
+            version if created else self.created_version,
+            MappingProxyType(by_name),
+            MappingProxyType(by_id),
+            (self.by_name, changes),
+        )
+
+    def changes_since(self, before: "TopicImage") -> TopicChanges:
+        """What differs from an earlier image; known already if this was made from that."""
+        if self.made_from is not None and self.made_from[0] is before.by_name:
+            return self.made_from[1]
+        names = before.by_name.keys() | self.by_name.keys()
+        return _changes(before.by_name, self.by_name, self.by_id, names)
+
     def name_of(self, topic_id: bytes) -> str | None:
         topic = self.by_id.get(topic_id)
         return topic.name if topic else None
@@ -180,6 +222,17 @@ class TopicImage:
     def id_of(self, name: str) -> bytes | None:
         topic = self.by_name.get(name)
         return topic.topic_id if topic else None
+
+
+def _changes(
+    before: Mapping[str, Topic],
+    after: Mapping[str, Topic],
+    ids_after: Mapping[bytes, Topic],
+    names: Iterable[str],
+) -> TopicChanges:
+    changed = frozenset(name for name in names if before.get(name) != after.get(name))
+    gone = {name: before[name] for name in changed & before.keys() if before[name].topic_id not in ids_after}
+    return TopicChanges(changed, gone)
 
 
 @cache

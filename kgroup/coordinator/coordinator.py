@@ -183,19 +183,14 @@ class Coordinator:
     def topics_changed(self, image: TopicImage, now_ms: int) -> Outcome:
         """Take over a new topic image; offsets of deleted topics go."""
         before, self.state.image = self.state.image, image
-        changed = {
-            name
-            for name in before.by_name.keys() | image.by_name.keys()
-            if before.by_name.get(name) != image.by_name.get(name)
-        }
+        changes = image.changes_since(before)
         for group in self.state.groups.values():
             # A classic group's members look at their topics themselves.
-            if not isinstance(group, ClassicGroup) and not changed.isdisjoint(group.looked_at_topics()):
+            if not isinstance(group, ClassicGroup) and not changes.names.isdisjoint(group.looked_at_topics()):
                 group.refresh_deadline_ms = 0
         step = Step(self.state, now_ms)
-        gone = {t.name: t for t in before.by_name.values() if t.topic_id not in image.by_id}
-        if gone:
-            expiry.topics_deleted(step, gone)
+        if changes.gone:
+            expiry.topics_deleted(step, changes.gone)
         step.commit()
         return _outcome(step)
 

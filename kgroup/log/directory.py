@@ -13,7 +13,7 @@ from kgroup.domain import uuid_text
 from kgroup.errors import StorageError
 from kgroup.log.files import CATALOG, replace_file
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 LOCK_FILE = ".lock"
 META_FILE = "meta.properties"
 
@@ -121,7 +121,8 @@ class DataDirectory:
             if (self.path / CATALOG).exists():
                 raise StorageError(
                     f"{path} is missing: it tells which cluster the folder belongs to",
-                    hint="restore it from a backup; or write it anew with the lines layout.version=1 and"
+                    hint="restore it from a backup; or write it anew with the lines"
+                    f" layout.version={LAYOUT_VERSION} and"
                     f" cluster.id=…, the id being that in {CATALOG}",
                 )
             self.created = True
@@ -141,6 +142,12 @@ class DataDirectory:
             raise StorageError(
                 f"{self.path} has layout version {version}, this kgroup knows up to {LAYOUT_VERSION}",
                 hint="open it with the version of kgroup that wrote it, or a newer one",
+            )
+        if version < LAYOUT_VERSION:
+            raise StorageError(
+                f"{self.path} has layout version {version}, this kgroup reads {LAYOUT_VERSION}",
+                hint=f"open it with the kgroup that wrote it; or delete {path}: the partitions are then taken"
+                " over, without the ids and settings of their topics and the settings of groups",
             )
         if wanted is not None and wanted != found:
             raise StorageError(

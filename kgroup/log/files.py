@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kgroup.errors import StorageError
 
 INDEX_SUFFIXES = (".index", ".timeindex")
-CATALOG = "catalog.json"
+CATALOG = "catalog"
 """Of a data folder: what the cluster remembers besides its logs."""
 ACLS = "acls.json"
 """Of a data folder: the access rules, once an authorizer was switched on."""
@@ -55,16 +55,17 @@ def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
             yield path, name, int(number)
 
 
-def remove_partitions(folder: Path | None, topics: Container[str]) -> None:
-    """Delete the folders of all partitions of these topics, also those a crash left behind.
+def remove_partitions(folder: Path | None, partitions: Iterable[tuple[str, int]]) -> None:
+    """Delete the folders of these partitions, named by topic and number, where there are any.
 
     Raises StorageError for the first that cannot be deleted, when all have been tried.
     """
-    if folder is None or not topics:
+    if folder is None:
         return
     failed: StorageError | None = None
-    for path, name, _ in partition_folders(folder):
-        if name not in topics:
+    for name, number in partitions:
+        path = folder / f"{name}-{number}"
+        if not os.path.lexists(path):
             continue
         try:
             shutil.rmtree(path)
@@ -108,6 +109,22 @@ def replace_file(path: Path, content: str | bytes, *, durable: bool = True, priv
     draft.replace(path)
     if durable:
         sync_folder(path.parent)
+
+
+def keep_rest(path: Path, position: int, name: str) -> Path:
+    """Copy the bytes from `position` on into a new file in the same folder, durable on return.
+
+    The file is `name`, with a number behind it if that is taken.
+    """
+    taken = sum(known.startswith(name) for known in os.listdir(path.parent))
+    kept = path.with_name(f"{name}-{taken + 1}" if taken else name)
+    with path.open("rb") as source, kept.open("xb") as target:
+        source.seek(position)
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
+    sync_folder(path.parent)
+    return kept
 
 
 def read_checkpoint(folder: Path, name: str) -> int | None:

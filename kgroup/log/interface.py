@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple, Protocol, Unpack
 
 from kgroup.errors import DecodeError, StorageError
@@ -24,6 +25,25 @@ class DamagedLog(StorageError):
 
 class OffsetOutOfRange(StorageError):
     """An offset before the log's start or behind its end was asked for."""
+
+
+class TornTail(NamedTuple):
+    """What opening a file cut off: the rest of an append that a kill or power loss interrupted.
+
+    `kept` is the file the bytes are in now.
+    """
+
+    path: Path
+    position: int
+    bytes_cut: int
+    reason: str
+    kept: Path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} ended in {self.bytes_cut} bytes that are no whole append ({self.reason});"
+            f" they were cut at byte {self.position} and are kept in {self.kept}"
+        )
 
 
 class Log(Protocol):

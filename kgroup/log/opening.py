@@ -8,7 +8,6 @@ file is touched.
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,38 +18,19 @@ from kgroup.log.files import (
     START_OFFSET,
     SWAP,
     finish_swap,
+    keep_rest,
     read_checkpoint,
     remove_segment,
     segment_bases,
     segment_file,
-    sync_folder,
 )
-from kgroup.log.interface import DamagedLog
+from kgroup.log.interface import DamagedLog, TornTail
 from kgroup.log.manifest import MANIFEST, Listed, Manifest, read_manifest, write_manifest
 from kgroup.log.segment import Segment, Write
 from kgroup.log.tail import valid_batch_after
 
 KAFKAS_CLEAN_STOP = ".kafka_cleanshutdown"
 """Beside the partitions of a Kafka that was stopped cleanly; removed by its next start."""
-
-
-class TornTail(NamedTuple):
-    """What opening a log cut off: the rest of an append that a kill or power loss interrupted.
-
-    `kept` is the file the bytes are in now.
-    """
-
-    path: Path
-    position: int
-    bytes_cut: int
-    reason: str
-    kept: Path
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path} ended in {self.bytes_cut} bytes that are no whole append ({self.reason});"
-            f" they were cut at byte {self.position} and are kept in {self.kept}"
-        )
 
 
 class Opened(NamedTuple):
@@ -107,25 +87,12 @@ def _recover(segment: Segment, listed: Listed | None, stopped_cleanly: bool) -> 
 
 def _cut(segment: Segment, size: int, damage: Damage) -> TornTail:
     """Move what follows a segment's last whole batch into a file that nobody takes for one of the log's."""
-    kept = _keep(segment, damage.position)
+    name = f"cut-from-{segment.base_offset:020d}-at-byte-{damage.position}"
+    kept = keep_rest(segment.path, damage.position, name)
     os.truncate(segment.path, damage.position)
     for suffix in INDEX_SUFFIXES:
         segment_file(segment.folder, segment.base_offset, suffix).unlink(missing_ok=True)
     return TornTail(segment.path, damage.position, size - damage.position, damage.reason, kept)
-
-
-def _keep(segment: Segment, position: int) -> Path:
-    """Copy the bytes from `position` on into a new file, durable on return."""
-    stem = f"cut-from-{segment.base_offset:020d}-at-byte-{position}"
-    taken = sum(name.startswith(stem) for name in os.listdir(segment.folder))
-    kept = segment.folder / (f"{stem}-{taken + 1}" if taken else stem)
-    with segment.path.open("rb") as source, kept.open("xb") as target:
-        source.seek(position)
-        shutil.copyfileobj(source, target)
-        target.flush()
-        os.fsync(target.fileno())
-    sync_folder(segment.folder)
-    return kept
 
 
 def finish_interrupted(folder: Path) -> None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_text
 from kgroup.errors import StorageError
-from kgroup.log.files import CATALOG, partition_folders, replace_file
+from kgroup.log.files import CATALOG, partition_folders
+from kgroup.log.interface import TornTail
+from kgroup.runtime.change_file import ChangeFile
 from kgroup.runtime.metadata_features import Features
 from kgroup.runtime.placement import Noted, Placement
 
-FORMAT = 1
+FORMAT = 2
 PRODUCER_ID_BLOCK = 1000
+ONLY = "all"
+"""The name of the one entry that a table has."""
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +43,118 @@ class CatalogTopic:
         return self.name in INTERNAL_TOPICS
 
 
+class _Table(Generic[V]):
+    """One kind of entries by name; what was changed since the last `done` can be undone."""
+
+    def __init__(self, written: Callable[[V], object], read: Callable[[Any], V]) -> None:
+        self.entries: dict[str, V] = {}
+        self._written, self._read = written, read
+        self._before: dict[str, V | None] = {}
+
+    def put(self, name: str, entry: V | None) -> None:
+        """Give a name another entry; None takes it away."""
+        self._before.setdefault(name, self.entries.get(name))
+        self._set(name, entry)
+
+    def changed(self) -> dict[str, tuple[V | None, V | None]]:
+        """The entries before and now that differ, by name."""
+        found = {name: (before, self.entries.get(name)) for name, before in self._before.items()}
+        return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+
+    def done(self, *, undo: bool = False) -> None:
+        """Let the changes be, or take them back."""
+        if undo:
+            for name, before in self._before.items():
+                self._set(name, before)
+        self._before.clear()
+
+    def changes(self) -> dict[str, object]:
+        """What changed, as it is written."""
+        changed = self.changed().items()
+        return {name: None if now is None else self._written(now) for name, (_, now) in changed}
+
+    def everything(self) -> dict[str, object]:
+        return {name: self._written(entry) for name, entry in self.entries.items()}
+
+    def apply(self, found: Mapping[str, Any]) -> None:
+        """Take over what `changes` or `everything` wrote."""
+        for name, entry in found.items():
+            self._set(name, None if entry is None else self._read(entry))
+
+    def _set(self, name: str, entry: V | None) -> None:
+        if entry is None:
+            self.entries.pop(name, None)
+        else:
+            self.entries[name] = entry
+
+
 class Catalog:
     """The durable list of topics; every change is on disk when the call returns.
 
     Without a folder it lives in memory. StorageError for a file that cannot be read or written, is damaged,
-    belongs to another cluster than `cluster_id`, or is gone from a folder that is not `new`.
+    belongs to another cluster than `cluster_id`, or is gone from a folder that is not `new`. `torn_tail` is
+    what had to be cut off a change that a kill or power loss interrupted, or None.
     """
 
     def __init__(self, folder: Path | None, cluster_id: str = "", *, new: bool = True) -> None:
-        self._path = folder / CATALOG if folder else None
+        self._file = ChangeFile(folder / CATALOG) if folder else None
         self._cluster_id = cluster_id
-        self._saved_producer_id = 0
         self._next_producer_id = 0
         self._changing = False
-        self._alike: dict[str, str] = {}  # of all topics, or empty: not looked at yet
-        self.topics: dict[str, CatalogTopic] = {}
-        self.group_configs: dict[str, dict[str, str]] = {}
-        self.broker_configs: dict[str, dict[str, str]] = {}
-        self.features = Features()
-        self.settled: frozenset[str] = frozenset()
-        """What was there once, so that one that is missing now was taken away: topics of state whose
-        partitions all had a folder, and ACLS."""
+        self._alike: dict[str, set[str]] = {}
+        self._topics = _Table(_written, _topic)
+        self._groups = _Table[dict[str, str]](dict, dict)
+        self._brokers = _Table[dict[str, str]](dict, dict)
+        self._features = _Table[Features](asdict, _features)
+        self._settled = _Table(bool, bool)
+        self._producer_ids = _Table(int, int)
+        self._tables: dict[str, _Table[Any]] = {
+            "topics": self._topics,
+            "group_configs": self._groups,
+            "broker_configs": self._brokers,
+            "features": self._features,
+            "settled": self._settled,
+            "producer_ids": self._producer_ids,
+        }
+        self._features.entries[ONLY] = Features()
         self.image = TopicImage()
-        if self._path and self._path.exists():
-            self._read(self._path)
-        elif self._path and not new and any(partition_folders(self._path.parent)):
+        if self._file and self._file.path.exists():
+            self._read(self._file)
+        elif folder and not new and any(partition_folders(folder)):
             raise StorageError(
-                f"{self._path} is missing: it holds the topics, their ids and settings, and those of groups",
+                f"{folder / CATALOG} is missing: it holds the topics, their ids and settings, and those of"
+                " groups",
                 hint="restore it from a backup; or delete meta.properties: the folder is then taken over as a"
                 " new one, topics as its partitions' names tell",
             )
         else:
-            self._save()
+            self._write(lambda file: file.rewrite(self._everything()))
+
+    @property
+    def topics(self) -> Mapping[str, CatalogTopic]:
+        return self._topics.entries
+
+    @property
+    def group_configs(self) -> Mapping[str, dict[str, str]]:
+        return self._groups.entries
+
+    @property
+    def broker_configs(self) -> Mapping[str, dict[str, str]]:
+        return self._brokers.entries
+
+    @property
+    def features(self) -> Features:
+        return self._features.entries[ONLY]
+
+    @property
+    def settled(self) -> Container[str]:
+        """What was there once, so that one that is missing now was taken away: topics of state whose
+        partitions all had a folder, and ACLS."""
+        return self._settled.entries
+
+    @property
+    def torn_tail(self) -> TornTail | None:
+        return self._file.torn_tail if self._file else None
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -78,44 +162,50 @@ class Catalog:
         if self._changing:
             yield
             return
-        before = self.topics, self.image, self.group_configs, self.broker_configs, self.features
-        self.topics, self.group_configs = dict(self.topics), dict(self.group_configs)
-        self.broker_configs = dict(self.broker_configs)
         self._changing = True
+        image = self.image
         try:
             yield
-            if self.topics != before[0]:
-                version = self.image.version + 1
-                created = not self.topics.keys() <= before[0].keys()
-                self._set_image(version, version if created else self.image.created_version)
-            if (self.topics, self.group_configs) != (before[0], before[2]) or (
-                (self.broker_configs, self.features) != before[3:]
-            ):
-                self._save()
+            self._keep()
         except BaseException:
-            self.topics, self.image, self.group_configs, self.broker_configs, self.features = before
-            self._alike = {}
+            self.image, self._alike = image, {}
+            for table in self._tables.values():
+                table.done(undo=True)
             raise
         finally:
             self._changing = False
+        for table in self._tables.values():
+            table.done()
+
+    def _keep(self) -> None:
+        topics = self._topics.changed()
+        if topics:
+            seen = {name: _seen(now) if now else None for name, (_, now) in topics.items()}
+            self.image = self.image.changed(seen)
+        change: Noted = {what: found for what, table in self._tables.items() if (found := table.changes())}
+        if change:
+            change["version"] = self.image.version
+            self._write(lambda file: file.append(change, self._everything))
 
     def add(self, topic: CatalogTopic) -> None:
         """Create a topic, or replace the one of the same name."""
         with self.together():
-            self.topics[topic.name] = topic
+            self._topics.put(topic.name, topic)
             if self._alike:
-                self._alike[_confusable(topic.name)] = topic.name
+                self._alike.setdefault(_confusable(topic.name), set()).add(topic.name)
 
     def remove(self, name: str) -> None:
         with self.together():
-            del self.topics[name]
-            self._alike = {}
+            self._topics.put(name, None)
+            if self._alike:
+                self._alike[_confusable(name)].discard(name)
 
     def alike(self, name: str) -> str | None:
-        """The topic whose name differs from this one at most in '.' and '_'."""
+        """A topic whose name differs from this one at most in '.' and '_'."""
         if not self._alike:
-            self._alike = {_confusable(known): known for known in self.topics}
-        return self._alike.get(_confusable(name))
+            for known in self.topics:
+                self._alike.setdefault(_confusable(known), set()).add(known)
+        return next(iter(self._alike.get(_confusable(name), ())), None)
 
     def grow(self, name: str, partitions: int, placements: Mapping[int, Placement]) -> None:
         """Give a topic more partitions; those in `placements` lie where that says."""
@@ -129,27 +219,22 @@ class Catalog:
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
         """Replace a group's dynamic settings; none removes the entry. The group need not exist."""
         with self.together():
-            self.group_configs.pop(group_id, None)
-            if settings:
-                self.group_configs[group_id] = settings
+            self._groups.put(group_id, settings or None)
 
     def configure_broker(self, broker: str, settings: dict[str, str]) -> None:
         """Replace the dynamic settings of a broker, by its id, or of all ("")."""
         with self.together():
-            self.broker_configs.pop(broker, None)
-            if settings:
-                self.broker_configs[broker] = settings
+            self._brokers.put(broker, settings or None)
 
     def finalize_features(self, levels: Mapping[str, int]) -> None:
         """Set the finalized levels of the cluster's features."""
         with self.together():
-            self.features = Features(dict(levels), self.features.epoch + 1)
+            self._features.put(ONLY, Features(dict(levels), self.features.epoch + 1))
 
     def settle(self, name: str) -> None:
         """Remember that every partition of a topic of state has its folder, or that there is a file."""
-        if name not in self.settled:
-            self.settled |= {name}
-            self._save()
+        with self.together():
+            self._settled.put(name, True)
 
     def new_topic_id(self) -> bytes:
         """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
@@ -160,7 +245,7 @@ class Catalog:
 
     def allocate_producer_id(self) -> int:
         """An id never given out before, also across restarts (a crash may skip some)."""
-        if self._next_producer_id >= self._saved_producer_id:
+        if self._next_producer_id >= self._reserved:
             self._reserve(self._next_producer_id + PRODUCER_ID_BLOCK)
         self._next_producer_id += 1
         return self._next_producer_id - 1
@@ -171,68 +256,52 @@ class Catalog:
             self._reserve(below)
             self._next_producer_id = below
 
+    def close(self) -> None:
+        """Bring the file into the form in which any damage to it is noticed; safe to call twice."""
+        if self._file is not None:
+            with suppress(OSError):  # what is there is whole: a full disk must not fail a shutdown
+                self._file.shorten(self._everything)
+
+    @property
+    def _reserved(self) -> int:
+        return self._producer_ids.entries.get(ONLY, 0)
+
     def _reserve(self, below: int) -> None:
-        before, self._saved_producer_id = self._saved_producer_id, below
-        try:
-            self._save()
-        except StorageError:
-            self._saved_producer_id = before  # nobody may be given what the next start gives again
-            raise
+        with self.together():
+            self._producer_ids.put(ONLY, below)
 
-    def _set_image(self, version: int, created_version: int) -> None:
-        topics = (Topic(t.name, t.topic_id, t.partitions) for t in self.topics.values())
-        self.image = TopicImage.of(topics, version, created_version)
-
-    def _read(self, path: Path) -> None:
+    def _read(self, file: ChangeFile) -> None:
         try:
-            found = json.loads(path.read_bytes())
-            if found["format"] != FORMAT:
-                raise ValueError(f"its format is {found['format']}, this kgroup reads {FORMAT}")
-            self._check(found)
-            version = int(found["version"])
-            self._next_producer_id = self._saved_producer_id = int(found["next_producer_id"])
-            self.topics = {t.name: t for t in _topics(found["topics"])}
-            self.group_configs = {str(k): dict(v) for k, v in found["group_configs"].items()}
-            self.broker_configs = {str(k): dict(v) for k, v in found.get("broker_configs", {}).items()}
-            self.settled = frozenset(str(name) for name in found.get("settled", ()))
-            if "features" in found:
-                levels = {str(k): int(v) for k, v in found["features"]["levels"].items()}
-                self.features = Features(levels, int(found["features"]["epoch"]))
+            first, *changes = file.read()
+            if first["format"] != FORMAT:
+                raise ValueError(f"its format is {first['format']}, this kgroup reads {FORMAT}")
+            if first["cluster_id"] != self._cluster_id:
+                raise ValueError(f"it belongs to cluster {first['cluster_id']}, not {self._cluster_id}")
+            for line in (first, *changes):
+                for name, table in self._tables.items():
+                    table.apply(line.get(name, {}))
+            version = int((changes or [first])[-1]["version"])
         except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}") from None
+            raise StorageError(f"cannot read {file.path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageError(
-                f"{path} is not a kgroup catalog: {error}", hint="restore it from a backup"
+                f"{file.path} is not a kgroup catalog: {error}", hint="restore it from a backup"
             ) from None
-        self._set_image(version, version)
+        self._next_producer_id = self._reserved
+        self.image = TopicImage.of(map(_seen, self.topics.values()), version, version)
+        self.close()
 
-    def _check(self, found: Noted) -> None:
-        """ValueError for a file that is not as it was written; those of older kgroups cannot be checked."""
-        checksum = found.pop("checksum", None)
-        if checksum is not None and checksum != _checksum(found):
-            raise ValueError("its checksum is wrong")
-        if found.get("cluster_id", self._cluster_id) != self._cluster_id:
-            raise ValueError(f"it belongs to cluster {found['cluster_id']}, not {self._cluster_id}")
+    def _everything(self) -> Noted:
+        tables = {name: table.everything() for name, table in self._tables.items()}
+        return {"format": FORMAT, "cluster_id": self._cluster_id, "version": self.image.version, **tables}
 
-    def _save(self) -> None:
-        if self._path is None:
+    def _write(self, act: Callable[[ChangeFile], None]) -> None:
+        if self._file is None:
             return
-        content: Noted = {
-            "format": FORMAT,
-            "cluster_id": self._cluster_id,
-            "version": self.image.version,
-            "next_producer_id": self._saved_producer_id,
-            "group_configs": self.group_configs,
-            "broker_configs": self.broker_configs,
-            "settled": sorted(self.settled),
-            "features": asdict(self.features),
-            "topics": [_written(topic) for topic in self.topics.values()],
-        }
-        content["checksum"] = _checksum(content)
         try:
-            replace_file(self._path, json.dumps(content, indent=1) + "\n")
+            act(self._file)
         except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from None
+            raise StorageError(f"cannot write {self._file.path}: {error.strerror}") from None
 
 
 def _confusable(name: str) -> str:
@@ -240,21 +309,31 @@ def _confusable(name: str) -> str:
     return name.replace(".", "_")
 
 
-def _checksum(content: Noted) -> int:
-    return zlib.crc32(json.dumps(content).encode())
+def _seen(topic: CatalogTopic) -> Topic:
+    return Topic(topic.name, topic.topic_id, topic.partitions)
 
 
-def _topics(found: Iterable[Noted]) -> Iterable[CatalogTopic]:
-    for entry in found:
-        placements = {int(p): Placement.read(each) for p, each in entry.pop("placements", {}).items()}
-        yield CatalogTopic(**{**entry, "topic_id": uuid_bytes(entry["topic_id"]), "placements": placements})
+def _topic(found: Noted) -> CatalogTopic:
+    placements = {int(p): Placement.read(each) for p, each in found.get("placements", {}).items()}
+    return CatalogTopic(**{**found, "topic_id": uuid_bytes(found["topic_id"]), "placements": placements})
 
 
 def _written(topic: CatalogTopic) -> Noted:
-    found = {**asdict(topic), "topic_id": uuid_text(topic.topic_id)}
-    if not topic.placements:
-        del found["placements"]  # an older kgroup reads the rest
+    found: Noted = {
+        "name": topic.name,
+        "topic_id": uuid_text(topic.topic_id),
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+    }
+    if topic.config:
+        found["config"] = dict(topic.config)
+    if topic.placements:
+        found["placements"] = {p: asdict(each) for p, each in topic.placements.items()}
     return found
+
+
+def _features(found: Noted) -> Features:
+    return Features({str(k): int(v) for k, v in found["levels"].items()}, int(found["epoch"]))
 
 
 def adopt_topics(folder: Path, catalog: Catalog) -> None:

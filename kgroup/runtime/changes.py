@@ -9,9 +9,9 @@ from kgroup.coordinator.outcome import Reply
 
 @dataclass(slots=True)
 class Changes:
-    """Topics created, deleted (with their partitions), configured and placed, settings, and the replies."""
+    """Partitions created, topics deleted, configured and placed, settings, and the replies."""
 
-    created: set[str] = field(default_factory=set)
+    created: list[tuple[str, int]] = field(default_factory=list)  # partitions
     deleted: dict[str, int] = field(default_factory=dict)  # name → partitions
     settings: set[str] = field(default_factory=set)
     of_brokers: bool = False

@@ -14,7 +14,7 @@ from kgroup.coordinator.outcome import Reply
 from kgroup.domain import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTION_TOPIC, offsets_partition_of, uuid_text
 from kgroup.errors import ConfigError
 from kgroup.log.files import adopt_start_offsets, remove_partitions
-from kgroup.log.interface import DamagedLog, Log
+from kgroup.log.interface import DamagedLog, Log, TornTail
 from kgroup.log.memory import MemoryLog
 from kgroup.runtime.acl_store import access_rules
 from kgroup.runtime.broker_settings import BrokerConfigs
@@ -88,13 +88,14 @@ class Cluster:
         try:
             new = self._directory is None or self._directory.created
             self.catalog = Catalog(self.folder, self.cluster_id, new=new)
+            self._tell_torn(self.catalog.torn_tail)
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, self.nodes)
             self.acls = access_rules(self.folder, self.cluster_id, self.catalog, static)
             self._open(config or {}, offsets_partitions)
         except BaseException:
-            self.close()
+            self._release()
             raise
 
     @property
@@ -205,7 +206,7 @@ class Cluster:
         """Create a topic that is not there yet; replies to answers that waited for it."""
         with self._change() as changes:
             self.catalog.add(topic)
-            changes.created.add(topic.name)
+            changes.created += ((topic.name, partition) for partition in range(topic.partitions))
             changes.settings.add(topic.name)
             changes.placed.add(topic.name)
             changes.of_topics = True
@@ -222,6 +223,7 @@ class Cluster:
             first = self.catalog.topics[name].partitions
             placed = {first + i: Placement.at(brokers) for i, brokers in enumerate(replicas)}
             self.catalog.grow(name, partitions, placed)
+            changes.created += ((name, partition) for partition in range(first, partitions))
             changes.placed.add(name)
             changes.of_topics = True
         return changes.replies
@@ -288,6 +290,11 @@ class Cluster:
 
     def close(self) -> None:
         """Close the logs and release the folder; safe to call twice."""
+        if self._directory is not None:
+            self.catalog.close()
+        self._release()
+
+    def _release(self) -> None:
         for opened in self._logs.values():
             opened.close()
         self._logs.clear()
@@ -366,10 +373,13 @@ class Cluster:
             if topic not in INTERNAL_TOPICS:  # of these, those who load them say so
                 log.error("%s-%d is not served: %s", topic, partition, told(error))
             raise
-        if opened.torn_tail is not None:
-            self.torn_tails += 1
-            log.warning("%s", opened.torn_tail)
+        self._tell_torn(opened.torn_tail)
         return opened
+
+    def _tell_torn(self, torn: TornTail | None) -> None:
+        if torn is not None:
+            self.torn_tails += 1
+            log.warning("%s", torn)
 
     def _place(self, topic: CatalogTopic) -> None:
         for partition in topic.placements:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,11 @@ def all_there(data: Path, topic: CatalogTopic) -> bool:
     return all((data / f"{topic.name}-{number}").is_dir() for number in range(topic.partitions))
 
 
-def discard(data: Path | None, topics: Container[str]) -> None:
-    """Delete the partitions of topics that are no more; one that cannot be deleted is said."""
+def discard(data: Path | None, topics: Mapping[str, int]) -> None:
+    """Delete all partitions of topics that are no more, given with their number; log one that stays."""
+    gone = ((name, number) for name, partitions in topics.items() for number in range(partitions))
     try:
-        remove_partitions(data, topics)
+        remove_partitions(data, gone)
     except StorageError as error:
         log.error("%s", told(error))
 

@@ -103,7 +103,7 @@ def test_logs_load_without_a_complaint(
         if path.is_dir() and path.name.startswith((*INTERNAL, "out", "tx")):
             shutil.copytree(path, folder / path.name)
     if isinstance(server, KgroupServer):
-        for name in ("catalog.json", "meta.properties"):
+        for name in ("catalog", "meta.properties"):
             shutil.copy(server.data_dir / name, folder)
     with caplog.at_level(logging.WARNING):
         cluster = Cluster(folder)

@@ -1,10 +1,13 @@
-"""What dataclasses that share their methods compare, hash and show: as `dataclass` itself has it."""
+"""Dataclasses that share their methods behave as Python's; images of topics, made one of another."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kgroup.domain import value
+from kgroup.domain import Topic, TopicImage, value
 
 
 @value
@@ -34,3 +37,30 @@ def test_what_is_not_to_be_compared_is_not(made: type) -> None:
 
 def test_another_class_of_the_same_fields_is_another() -> None:
     assert Ours("a", "b") != Pythons("a", "b")
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from("abcd"), st.none() | st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=4
+        ),
+        max_size=6,
+    )
+)
+def test_an_image_made_from_the_one_before_is_as_one_made_of_all(steps: list[dict[str, Any]]) -> None:
+    """And what differs is the same, whether it is remembered or found by comparing."""
+    image, topics = TopicImage(), dict[str, Topic]()
+    for step in steps:
+        changed = {
+            name: entry and Topic(name, f"{name}{entry[0]}".encode(), entry[1])
+            for name, entry in step.items()
+            if entry or name in topics
+        }
+        before, topics = topics, {name: topic for name, topic in {**topics, **changed}.items() if topic}
+        following = image.changed(changed)
+        created = following.version if changed.keys() - before.keys() else image.created_version
+        whole = TopicImage.of(topics.values(), image.version + 1, created)
+        assert following == whole
+        assert following.changes_since(image) == whole.changes_since(image)
+        assert following.changes_since(TopicImage()) == whole.changes_since(TopicImage())
+        image = following

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import TypeAlias
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
@@ -91,7 +91,7 @@ def _since_empty(group: ClassicGroup) -> BaseTime:
     return _commit_time if since < 0 else lambda _: since
 
 
-def topics_deleted(step: Step, deleted: dict[str, Topic]) -> None:
+def topics_deleted(step: Step, deleted: Mapping[str, Topic]) -> None:
     """Tombstones for every offset of deleted topics, pending ones too; another topic's id keeps an offset."""
     offsets = step.state.offsets
     for group_id in list(offsets.groups()):

@@ -121,8 +121,8 @@ def test_a_copy_of_kafkas_folder_is_taken_over(tmp_path: Path) -> None:
 
 def test_a_damaged_catalog_is_told(tmp_path: Path) -> None:
     opened(tmp_path, offsets_partitions=1).close()
-    (tmp_path / "catalog.json").write_text("{")
-    with pytest.raises(StorageError, match=r"catalog.json is not a kgroup catalog"):
+    (tmp_path / "catalog").write_text("{")
+    with pytest.raises(StorageError, match=r"catalog is not a kgroup catalog"):
         opened(tmp_path)
 
 
@@ -318,7 +318,7 @@ def test_a_damaged_offsets_partition_is_offline_and_the_others_serve(
     again.close()
 
 
-@pytest.mark.parametrize("gone", ["catalog.json", "meta.properties"])
+@pytest.mark.parametrize("gone", ["catalog", "meta.properties"])
 def test_a_folder_that_lost_what_it_knows_of_itself_is_not_taken_for_a_new_one(
     tmp_path: Path, gone: str
 ) -> None:
@@ -335,9 +335,11 @@ def test_a_flipped_bit_in_the_catalog_is_noticed(tmp_path: Path) -> None:
     transport = EmbeddedTransport(opened(tmp_path, offsets_partitions=1))
     create_topic(transport, "t", 4)
     transport.close()
-    path = tmp_path / "catalog.json"
-    path.write_text(path.read_text().replace('"partitions": 4', '"partitions": 5'))
-    with pytest.raises(StorageError, match="its checksum is wrong"):
+    path = tmp_path / "catalog"
+    changed = path.read_text().replace('"partitions":4', '"partitions":5')
+    assert changed != path.read_text()
+    path.write_text(changed)
+    with pytest.raises(StorageError, match="the checksum of the line at byte 0 is wrong"):
         opened(tmp_path)
 
 

@@ -85,7 +85,8 @@ def test_a_folder_keeps_the_id_of_its_broker(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("layout.version=2\ncluster.id=a\n", "has layout version 2, this kgroup knows up to 1"),
+        ("layout.version=3\ncluster.id=a\n", "has layout version 3, this kgroup knows up to 2"),
+        ("layout.version=1\ncluster.id=a\n", "has layout version 1, this kgroup reads 2"),
         ("cluster.id=a\n", "lacks a layout.version or cluster.id"),
         ("layout.version=x\ncluster.id=a\n", "lacks a layout.version or cluster.id"),
         ("layout.version=1\ncluster.id=a\nnode.id=x\n", "a node.id that is none"),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup import domain
+from kgroup.domain import OFFSETS_TOPIC, Topic
 from kgroup.errors import StorageError
-from kgroup.log.files import replace_file
+from kgroup.log.files import CATALOG
 from kgroup.log.interface import Log
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord
-from kgroup.runtime import catalog
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 
@@ -33,7 +35,7 @@ def log_of(cluster: Cluster, topic: str) -> Log:
     return found
 
 
-@pytest.mark.parametrize("last", [1, 2, 3])
+@pytest.mark.parametrize("last", [0, 1, 2])
 def test_a_copy_of_kafkas_folder_is_taken_over_whole_or_not_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
@@ -44,14 +46,15 @@ def test_a_copy_of_kafkas_folder_is_taken_over_whole_or_not_yet(
         log.close()
     left = last
 
-    def killed_at_last(path: Path, content: str | bytes) -> None:
+    def killed_at_last(fd: int, content: bytes) -> int:
         nonlocal left
-        left -= 1
+        left -= os.readlink(f"/proc/self/fd/{fd}") == str(tmp_path / CATALOG)
         if left < 0:
             raise KeyboardInterrupt
-        replace_file(path, content)
+        return write(fd, content)
 
-    monkeypatch.setattr(catalog, "replace_file", killed_at_last)
+    write = os.write
+    monkeypatch.setattr(os, "write", killed_at_last)
     with pytest.raises(KeyboardInterrupt):
         opened(tmp_path)
     monkeypatch.undo()
@@ -86,6 +89,51 @@ def test_a_topic_whose_records_cannot_be_deleted_never_comes_back_with_them(
     cluster.close()
 
 
+def test_a_topic_finds_no_records_of_one_that_a_crash_left(tmp_path: Path) -> None:
+    """Not in its first partitions, nor in those it is given later."""
+    for partition in range(4):
+        left = PartitionLog(tmp_path / f"t-{partition}")
+        left.append([LogRecord(b"k", b"v")])
+        left.close()
+    (tmp_path / "aside").mkdir()
+    for partition in range(4):
+        (tmp_path / f"t-{partition}").rename(tmp_path / "aside" / f"t-{partition}")
+    cluster = opened(tmp_path)
+    for partition in range(4):
+        (tmp_path / "aside" / f"t-{partition}").rename(tmp_path / f"t-{partition}")
+    cluster.create_topic(CatalogTopic("t", cluster.catalog.new_topic_id(), 2))
+    log_of(cluster, "t").append([LogRecord(b"k", b"v")])
+    cluster.add_partitions("t", 4)
+    logs = [cluster.log("t", partition) for partition in range(4)]
+    assert [log.end_offset for log in logs if log is not None] == [1, 0, 0, 0]
+    cluster.close()
+
+
+def test_a_topic_is_created_without_a_look_at_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder was listed, and all topics were compared in each of 50 shards."""
+    compared: list[int] = []
+    compare = domain._changes
+
+    def counted(before: Mapping[str, Topic], *rest: Any) -> domain.TopicChanges:
+        compared.append(len(rest[-1]))
+        return compare(before, *rest)
+
+    cluster = Cluster(tmp_path, offsets_partitions=50)
+    for number in range(20):
+        create(cluster, f"t{number}")
+    monkeypatch.setattr(domain, "_changes", counted)
+    monkeypatch.setattr(os, "listdir", None)
+    monkeypatch.setattr(os, "scandir", None)
+    create(cluster, "t")
+    cluster.delete_topic("t0")
+    assert compared == [1, 1]
+    assert {len(shard.coordinator.state.image.by_name) for shard in cluster.live_shards()} == {21}
+    monkeypatch.undo()
+    cluster.close()
+
+
 def test_what_is_deleted_is_not_brought_to_disk_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,5 +148,5 @@ def test_what_is_deleted_is_not_brought_to_disk_first(
 
     monkeypatch.setattr(os, "fsync", noted)
     cluster.delete_topic("t")
-    assert synced == [str(tmp_path / "catalog.json.tmp"), str(tmp_path)]
+    assert synced == [str(tmp_path / CATALOG)]
     cluster.close()
