@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kgroup.broker.newcomers import Newcomers
+from kgroup.log.open_files import file_limit, spare_files
 from kgroup.runtime.complaints import Complaints
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 
 BACKLOG = 1024
 AT_ONCE = 16  # accepted before the loop does something else
-SPARE_FILES = 64  # descriptors that connections leave to the logs
 RETRY_S = 1.0
 TLS_GOODBYE_S = 3.0  # for the peer to agree that a connection is closed
 
@@ -88,7 +87,7 @@ class Listener:
                 self._loop.remove_reader(self._socket)
                 self._retry = self._loop.call_later(RETRY_S, self._listen)
                 return
-            if accepted.fileno() >= highest_file():
+            if accepted.fileno() >= file_limit() - spare_files():
                 accepted.close()
                 self._complain("closes new connections: nearly all file descriptors (ulimit -n) are in use")
                 continue
@@ -149,11 +148,3 @@ def _bound(host: str, port: int) -> socket.socket:
             (host, port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
         )
     return socket.create_server((host, port), backlog=BACKLOG)
-
-
-def highest_file() -> int:
-    """Descriptors from this number on are not for connections; the system gives out the lowest free one."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return 1 << 31
-    return limit - min(SPARE_FILES, limit // 4)

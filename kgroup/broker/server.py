@@ -26,6 +26,8 @@ from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
 from kgroup.errors import KgroupError
+from kgroup.log.open_files import raise_file_limit
+from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -225,7 +227,7 @@ class Server:
         assert self._loop is not None
         seconds = self.cluster.settings.cleaner_backoff_ms / 1000
         self._cleaner_timer = self._loop.call_later(seconds, self._keep_logs_short)
-        self.cluster.compact_one()
+        compact_one(self.cluster)
 
 
 def serve(
@@ -241,8 +243,10 @@ def serve(
 
     `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` gives each broker a
     coordinator of the ZooKeeper era beside its own. `say` is given the lines that tell where the metrics and
-    those coordinators are and, last, that clients may come. KgroupError for a port in use.
+    those coordinators are and, last, that clients may come. KgroupError for a port in use. The soft limit on
+    open files is raised to the hard one.
     """
+    raise_file_limit()
     try:
         server = partial(Server, cluster, listeners=listeners)
         asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print))

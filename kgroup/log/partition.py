@@ -20,6 +20,7 @@ from kgroup.log.files import (
 )
 from kgroup.log.interface import Placed, out_of_range, place_batches, place_records
 from kgroup.log.manifest import MANIFEST, Manifest, draft_manifest, write_manifest
+from kgroup.log.open_files import OpenFiles
 from kgroup.log.opening import open_segments
 from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, SyncFailed, Write
 from kgroup.log.transactions import Transactions
@@ -36,7 +37,7 @@ class PartitionLog:
     prefix of its batches. With `fsync`, an append also survives a power loss. `torn_tail` tells what
     opening had to cut, None for a clean log. Raises StorageError for a folder that cannot be used, or where
     something that was stored is missing or damaged.
-    `write` is the system call; tests replace it.
+    `write` is the system call; tests replace it. `files` may close the active segment's file between appends.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class PartitionLog:
         segment_bytes: int = SEGMENT_BYTES,
         fsync: bool = False,
         write: Write = os.write,
+        files: OpenFiles | None = None,
     ) -> None:
         self.folder = folder
         self.segment_bytes = segment_bytes
@@ -55,6 +57,8 @@ class PartitionLog:
         self._transactions = Transactions()
         self._seen_to = 0  # of `_transactions`
         self.leader_epoch = 0
+        self._files = OpenFiles() if files is None else files
+        self._segments: list[Segment] = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
             opened = open_segments(folder, write)
@@ -63,12 +67,15 @@ class PartitionLog:
             self._start = min(opened.start_offset, self._active.end_offset)
             created = not self._active.path.exists()
             self._active.open_for_append()
+            self._files.use(self._active)
             if created:
                 self._noted = Manifest(self._start, (self._active.listed,))
                 write_manifest(folder, self._noted, durable=False)
                 sync_folder(folder)
             self._note()
         except OSError as error:
+            for segment in self._segments:
+                self._close(segment)
             raise _os_error(folder, "opened", error) from None
 
     @property
@@ -123,6 +130,10 @@ class PartitionLog:
             self.roll()
             active = self._active
         try:
+            self._files.use(active)
+        except OSError as error:
+            raise _os_error(active.path, "opened", error) from None
+        try:
             active.append(raw, placed, sync=self._fsync)
         except SyncFailed as error:
             # The kernel may have dropped the pages: what is on disk is unknown until it is read again.
@@ -156,7 +167,8 @@ class PartitionLog:
             with contextlib.suppress(OSError):
                 fresh.path.unlink(missing_ok=True)
             raise _os_error(fresh.path, "created", error) from None
-        sealed.close()
+        self._close(sealed)
+        self._files.use(fresh)
         self._segments.append(fresh)
         self._active, self._noted = fresh, noted
 
@@ -260,7 +272,11 @@ class PartitionLog:
             with contextlib.suppress(OSError):
                 self._active.write_indexes()
                 self._note()
-        self._active.close()
+        self._close(self._active)
+
+    def _close(self, segment: Segment) -> None:
+        self._files.forget(segment)
+        segment.close()
 
 
 _REOPEN = "free the disk or repair it, then restart: opening the log brings back all that was acknowledged"

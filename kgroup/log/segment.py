@@ -6,6 +6,7 @@ whenever they are missing or not sane; between, the indexes live in memory only.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from array import array
@@ -88,6 +89,20 @@ class Segment:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._fd = os.open(self.path, flags, 0o644)
 
+    def reopen(self) -> int:
+        """Open the log file again if it is closed; its descriptor.
+
+        Raises OSError, also for a file that is not as long as it was left: nothing may be appended to that.
+        """
+        if self._fd is None:
+            fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            size = os.fstat(fd).st_size
+            if size != self.size:
+                os.close(fd)
+                raise OSError(errno.EIO, f"it was left with {self.size} bytes and has {size}")
+            self._fd = fd
+        return self._fd
+
     def append(self, raw: bytes, placed: Iterable[Placed], sync: bool = False) -> None:
         """Write batches with one write; raises OSError, with some bytes perhaps written, or SyncFailed."""
         assert self._fd is not None
@@ -108,8 +123,13 @@ class Segment:
         os.ftruncate(self._fd, self.size)
 
     def sync(self) -> None:
-        assert self._fd is not None
-        os.fsync(self._fd)
+        """Bring to disk what was appended, also if the file was closed since; raises OSError."""
+        was_closed = self._fd is None
+        try:
+            os.fsync(self.reopen())
+        finally:
+            if was_closed:
+                self.close()
 
     def index(self, head: bytes, size: int, last_offset: int, max_timestamp: int) -> None:
         """Account for a batch of `size` bytes at the segment's end (Kafka: LogSegment.append)."""

@@ -6,8 +6,11 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
+from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kgroup.errors import StorageError
 from kgroup.log.interface import Log
+from kgroup.runtime.catalog import Catalog
+from kgroup.runtime.clock import Clock
 from kgroup.runtime.complaints import Complaints, told
 from kgroup.runtime.topic_settings import TopicSettings
 
@@ -19,12 +22,27 @@ class Logs(Protocol):
 
     folder: Path | None
     complaints: Complaints
+    catalog: Catalog
+    clock: Clock
 
     def log(self, topic: str, partition: int) -> Log | None: ...
 
     def leader_of(self, topic: str, partition: int) -> int: ...
 
     def topic_settings(self, name: str, node: int | None = None) -> TopicSettings: ...
+
+
+def compact_one(cluster: Logs) -> bool:
+    """Compact the first log of state that has more history than state; whether there was one.
+
+    A pass reads the whole log while everybody waits: at most one per call, with time between two calls.
+    """
+    now_ms = cluster.clock.now_ms()
+    for topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
+        known = cluster.catalog.topics.get(topic)
+        if any(clean(cluster, topic, p, now_ms) for p in range(known.partitions if known else 0)):
+            return True
+    return False
 
 
 def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:

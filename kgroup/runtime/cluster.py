@@ -16,6 +16,7 @@ from kgroup.errors import ConfigError
 from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log, TornTail
 from kgroup.log.memory import MemoryLog
+from kgroup.log.open_files import OpenFiles
 from kgroup.runtime.acl_store import access_rules
 from kgroup.runtime.broker_settings import BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
@@ -68,6 +69,7 @@ class Cluster:
         self._seed = secrets.randbits(63) if seed is None else seed
         self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
         self._logs: dict[tuple[str, int], Log] = {}
+        self._files = OpenFiles()
         self._placed: dict[tuple[str, int], Placement] = {}
         self._changes: Changes | None = None
         self._damaged: dict[tuple[str, int], DamagedLog] = {}
@@ -334,19 +336,6 @@ class Cluster:
             if self.folder is not None and all_there(self.folder, self.catalog.topics[name]):
                 self.catalog.settle(name)
 
-    def compact_one(self) -> bool:
-        """Compact the first log of state that has more history than state; whether there was one.
-
-        A pass reads the whole log while everybody waits: at most one a call, and the host leaves time
-        between two.
-        """
-        now_ms = self.clock.now_ms()
-        for topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
-            known = self.catalog.topics.get(topic)
-            if any(clean(self, topic, p, now_ms) for p in range(known.partitions if known else 0)):
-                return True
-        return False
-
     def _topics_changed(self) -> list[Reply]:
         now_ms = self.clock.now_ms()
         replies: list[Reply] = []
@@ -367,7 +356,8 @@ class Cluster:
         settings = self.topic_settings(topic, self.leader_of(topic, partition))
         try:
             there = topic in self.catalog.settled
-            opened = open_partition(self.folder / f"{topic}-{partition}", settings, was_there=there)
+            folder = self.folder / f"{topic}-{partition}"
+            opened = open_partition(folder, settings, self._files, was_there=there)
         except DamagedLog as error:
             self._damaged[topic, partition] = error
             if topic not in INTERNAL_TOPICS:  # of these, those who load them say so

@@ -13,6 +13,7 @@ from kgroup.log.interface import DamagedLog
 from kgroup.runtime.complaints import told
 
 if TYPE_CHECKING:
+    from kgroup.log.open_files import OpenFiles
     from kgroup.log.partition import PartitionLog
     from kgroup.runtime.catalog import CatalogTopic
     from kgroup.runtime.topic_settings import TopicSettings
@@ -34,7 +35,9 @@ def discard(data: Path | None, topics: Mapping[str, int]) -> None:
         log.error("%s", told(error))
 
 
-def open_partition(folder: Path, settings: TopicSettings, *, was_there: bool) -> PartitionLog:
+def open_partition(
+    folder: Path, settings: TopicSettings, files: OpenFiles, *, was_there: bool
+) -> PartitionLog:
     """The log in `folder`, which is made unless it `was_there` once.
 
     DamagedLog for one that somebody took away: an empty log in its place would lose what it held in silence.
@@ -46,4 +49,4 @@ def open_partition(folder: Path, settings: TopicSettings, *, was_there: bool) ->
             f"{folder} is missing: what the partition held is gone",
             hint="restore it from a backup; or, to give it up, make an empty folder of that name",
         )
-    return PartitionLog(folder, segment_bytes=settings.segment_bytes, fsync=settings.fsync)
+    return PartitionLog(folder, segment_bytes=settings.segment_bytes, fsync=settings.fsync, files=files)

@@ -17,6 +17,7 @@ from kgroup.protocol.messages import offset_commit as o
 from kgroup.protocol.messages import produce as p
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.list_transactions import ListTransactionsRequest
+from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 
@@ -84,7 +85,7 @@ def main() -> None:
         except (BrokerRefused, Unreachable):
             continue
     transport.run_until(clock.now_ms() + 700_000)
-    transport.cluster.compact_one()
+    compact_one(transport.cluster)
     print(*sorted(set(sys.modules) - before), sep="\n")
     transport.close()
 

@@ -1,0 +1,80 @@
+"""Descriptors: how many a process may have, and which logs keep theirs.
+
+Connections and logs share what the system allows (`ulimit -n`). A few stay free for what is opened for an
+instant: sealed segments, manifests, the catalog. Of the rest, logs have at most half.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from collections import OrderedDict
+from typing import Protocol
+
+SPARE_FILES = 64
+
+
+class Closable(Protocol):
+    """A file that can be closed, and is opened again when it is used."""
+
+    def close(self) -> None: ...
+
+    def reopen(self) -> int:
+        """Open it again; its descriptor. Raises OSError."""
+        ...
+
+
+class OpenFiles:
+    """The files of logs that are open: above `most_files`, the one used longest ago is closed."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[Closable, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def use(self, file: Closable) -> None:
+        """Have a file open and count it as the one used last; OSError if it cannot be opened."""
+        if file in self._open:
+            self._open.move_to_end(file)
+            return
+        while len(self._open) >= most_files():
+            self._close_oldest()
+        # Connections may have taken all that is theirs: then logs make do with the numbers kept for them.
+        while file.reopen() >= file_limit() - spare_files() // 2 and self._open:
+            self._close_oldest()
+            file.close()
+        self._open[file] = None
+
+    def _close_oldest(self) -> None:
+        oldest, _ = self._open.popitem(last=False)
+        oldest.close()
+
+    def forget(self, file: Closable) -> None:
+        """A file was closed for good."""
+        self._open.pop(file, None)
+
+
+def raise_file_limit() -> None:
+    """Let this process open as many files as the system allows it (the hard limit), as Java does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # some systems refuse what they call their hard limit
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def file_limit() -> int:
+    """How many descriptors this process may have; they are numbered from 0, the lowest free one is next."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 31 if limit == resource.RLIM_INFINITY else limit
+
+
+def spare_files() -> int:
+    """The last descriptors, which are not for connections: half of them logs may keep, half stay free."""
+    return min(SPARE_FILES, file_limit() // 4)
+
+
+def most_files() -> int:
+    """How many files of logs may stay open."""
+    return max((file_limit() - spare_files()) // 2, 1)
