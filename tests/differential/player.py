@@ -82,6 +82,7 @@ class Player:
         self.patterns_seen = self.two_instances = False
         self.refused_at = -1
         self.stale_timers: dict[str, int] = {}
+        self.postponed: dict[str, tuple[int, int]] = {}
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
         self.theirs: list[tuple[list[Pair], int, bool | None]] = []

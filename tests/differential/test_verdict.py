@@ -34,6 +34,14 @@ def program(*ops: dict[str, Any]) -> dict[str, Any]:
     return {"seed": 1, "setup": SETUP, "ops": list(ops)}
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_program_says_all_that_its_clients_did(kafka: Kafka, streams: bool) -> None:
+    """Played again, a made-up program goes the same way."""
+    for seed in range(1, 21):
+        trace = kafka.invent(seed, 60, streams=streams)
+        assert kafka.play(json.loads(trace.splitlines()[0])) == trace, seed
+
+
 def test_behind_an_allowed_difference_both_begin_again(kafka: Kafka) -> None:
     """A refused commit leaves a group in Kafka's memory: a restart is put behind it, and the rest is seen."""
     verdict = judge(kafka.play(program(TOO_LONG, LATE, COMMIT)), kafka.play)

@@ -18,12 +18,19 @@ final class MemberLines {
 
     ObjectNode next(Player player, Persona persona) {
         Client client = player.client(persona.name);
+        boolean forgets = false;
         if (mixed && dice.chance(0.04)) {
             persona.consumer = !persona.consumer;
-            if (dice.chance(0.7)) {
-                client.forget();
-            }
+            forgets = dice.chance(0.7);
         }
+        if (forgets) {
+            client.forget();
+        }
+        ObjectNode op = next(player, client, persona);
+        return forgets ? op.put("forgets", true) : op;
+    }
+
+    private ObjectNode next(Player player, Client client, Persona persona) {
         if (dice.chance(0.04)) {
             persona.reconsider();
         }

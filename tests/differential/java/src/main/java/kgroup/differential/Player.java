@@ -83,6 +83,9 @@ final class Player {
         String what = op.get("do").asText();
         ObjectNode event = trace.begin(what, kafka.time.milliseconds());
         event.set("op", op);
+        if (op.path("forgets").asBoolean()) {
+            client(op.get("as").asText()).forget();
+        }
         switch (what) {
             case "join", "sync", "heartbeat", "leave" -> classic.play(op);
             case "consumer_heartbeat" -> consumer.heartbeat(op);
