@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 import threading
+import time
 from typing import Any
 
 from .member import Member, code_of
@@ -34,6 +35,8 @@ class Service:
             return member.ask(lambda: member.commit(request["offsets"]))
         if op == "committed":
             return member.ask(lambda: member.committed(request["partitions"]))
+        if op == "freeze":
+            return member.ask(lambda: time.sleep(request["seconds"]))
         if op == "close":
             member.stop(request["leave"])
             del self.members[request["name"]]

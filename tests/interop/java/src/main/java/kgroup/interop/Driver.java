@@ -80,6 +80,12 @@ public final class Driver {
                 return member(name).commit(request.path("offsets"));
             case "committed":
                 return member(name).committed(request.get("partitions"));
+            case "freeze":
+                long ms = 1000 * request.get("seconds").asLong();
+                return member(name).ask(() -> {
+                    Thread.sleep(ms);
+                    return null;
+                });
             case "close":
                 member(name).close(request.path("leave"));
                 return members.remove(name) == null;

@@ -1,0 +1,10 @@
+"""The exam: incidents with real clients whose truth is written down, and what each command says of them.
+
+`truth.py` is how a truth is written, `scene.py` what can happen in an incident, one module per family holds the
+incidents, `playing.py` plays them and marks the answers; `known.py` names the answers that are not right yet.
+"""
+
+import os
+
+HOW = os.environ.get("KGROUP_INCIDENTS", "")
+"""Empty for the sample, full for all incidents, record to keep what was seen as well."""

@@ -1,0 +1,184 @@
+"""Plays incidents on a broker, several at once, asks every command about each, and marks the answers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import traceback
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.interop.coordinating import coordinates
+from tests.interop.kafka import RealKafka
+from tests.interop.kgroup_server import KgroupServer
+from tests.interop.server import Server
+from tests.ran import Ran
+
+from .scene import Scene
+from .truth import COMMANDS, MISSING, RIGHT, WRONG, Mark, Next, Truth, at, marked
+
+KINDS: dict[str, type[RealKafka] | type[KgroupServer]] = {"kafka": RealKafka, "kgroup": KgroupServer}
+AT_ONCE = int(os.environ.get("KGROUP_INCIDENTS_AT_ONCE", "5"))
+COMMON = {
+    "group.consumer.session.timeout.ms": "5000",
+    "group.consumer.assignment.interval.ms": "0",
+}
+BROKERS: dict[str, dict[str, str]] = {
+    "common": COMMON,
+    "small": {
+        **COMMON,
+        "group.max.size": "3",
+        "offsets.retention.minutes": "1",
+        "offsets.retention.check.interval.ms": "2000",
+    },
+    "restarted": COMMON,
+}
+"""Brokers by the settings that incidents need; those of one broker are played together."""
+CHANGES = r"kgroup (?:remove-members|reset-offsets|offsets delete|delete|config set) "
+READS = r"kgroup (?:blame|replay-log|describe|lag|explain) \S+(?: --[a-z-]+(?: [^\s;,-][^\s;,]*)?)*"
+
+Script = Callable[[Scene], Truth]
+
+
+@dataclass(frozen=True)
+class Incident:
+    """A script that brings the incident about and returns its truth, at the moment to ask about it."""
+
+    number: int
+    name: str
+    script: Script
+    broker: str
+    sample: bool
+    kinds: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The script's first line."""
+        return (self.script.__doc__ or "").partition("\n")[0]
+
+
+INCIDENTS: dict[str, Incident] = {}
+
+
+def incident(
+    number: int, *, broker: str = "common", sample: bool = False, kinds: tuple[str, ...] = tuple(KINDS)
+) -> Callable[[Script], Script]:
+    """Enter a script into the exam; `sample` has `make interop` play it too."""
+
+    def entered(script: Script) -> Script:
+        name = script.__name__.replace("_", "-")
+        INCIDENTS[name] = Incident(number, name, script, broker, sample, kinds)
+        return script
+
+    return entered
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of an incident: its truth, a mark for each cell, and what was said."""
+
+    truth: Truth
+    marks: dict[str, Mark]
+    answers: dict[str, Ran]
+
+
+def play(incident: Incident, server: Server, folder: Path, number: int) -> Played:
+    """Bring the incident about, ask, mark, take the next step and see what it does."""
+    with Scene(server, f"i{number}-{incident.name}", folder / incident.name) as scene:
+        truth = incident.script(scene)
+        answers = {command: scene.asked(command) for command in COMMANDS}
+        marks = {command: marked(command, answers[command], truth.says(command)) for command in COMMANDS}
+        marks["cause"] = _cause(scene, truth.cause, answers["doctor"])
+        marks["next"] = _next(scene, truth.next, answers["doctor"])
+    return Played(truth, marks, answers)
+
+
+def _cause(scene: Scene, cause: str, doctor: Ran) -> Mark:
+    """Whether doctor, and after it one command that it proposes, name the cause."""
+    said, tried = [doctor.out], []
+    if doctor.out and not re.search(cause, doctor.out, re.S):
+        for command in dict.fromkeys(re.findall(READS, _hints(doctor))):
+            tried.append(command)
+            said.append(scene.kgroup(*shlex.split(command)[1:]).out)
+    if any(re.search(cause, each, re.S) for each in said):
+        return Mark(RIGHT)
+    after = f", nor {', '.join(tried)}" if tried else " and proposes no command"
+    return Mark(MISSING, f"doctor does not name {cause}{after}")
+
+
+def _hints(doctor: Ran) -> str:
+    found = at("groups.findings").found(doctor.data)
+    return "\n".join(f"{each['hint'] or ''}\n{each['message']}" for each in found)
+
+
+def _next(scene: Scene, step: Next | None, doctor: Ran) -> Mark:
+    """Carry out the next step that doctor proposes; whether the state afterwards is what was promised."""
+    hints = _hints(doctor)
+    if step is None:
+        proposed = re.search(CHANGES, hints)
+        return (
+            Mark(WRONG, f"proposes {proposed[0]}where there is nothing to mend") if proposed else Mark(RIGHT)
+        )
+    proposed = re.search(step.proposed, hints, re.S)
+    if not proposed:
+        return Mark(MISSING, f"doctor does not propose {step.proposed}")
+    if step.by_hand:
+        step.by_hand(scene)
+    elif failed := _carried_out(scene, proposed[0]):
+        return Mark(WRONG, failed)
+    try:
+        step.promised(scene)
+    except AssertionError as broken:
+        return Mark(WRONG, f"after {proposed[0]}: {broken}")
+    return Mark(RIGHT)
+
+
+def _carried_out(scene: Scene, command: str) -> str:
+    """Run a command, one that changes something first as a plan; what went wrong."""
+    words = shlex.split(command)[1:]
+    runs = [words, [*words, "--execute", "--yes"]] if re.match(CHANGES, command) else [words]
+    for run in runs:
+        done = scene.kgroup(*run)
+        if done.code:
+            return f"kgroup {' '.join(run)} ended with {done.code}: {done.out[-300:]} {done.err[-300:]}"
+    return ""
+
+
+@dataclass
+class Theatre:
+    """Plays incidents on brokers of one kind; each broker is started when its first incident is due."""
+
+    kind: str
+    folder: Path
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    def play(self, incidents: Iterable[Incident]) -> dict[str, Future[Played]]:
+        """All of these, a broker of each settings after the other; the futures end as the incidents do."""
+        futures: dict[str, Future[Played]] = {each.name: Future() for each in incidents}
+        for broker in BROKERS:
+            chosen = [INCIDENTS[name] for name in futures if INCIDENTS[name].broker == broker]
+            if chosen:
+                self._on(broker, chosen, futures)
+        return futures
+
+    def _on(self, broker: str, chosen: list[Incident], futures: dict[str, Future[Played]]) -> None:
+        base = self.folder / broker
+        base.mkdir()
+        with KINDS[self.kind](BROKERS[broker], base=base) as server, ThreadPoolExecutor(AT_ONCE) as pool:
+            coordinates(server)
+
+            def one(incident: Incident) -> None:
+                try:
+                    futures[incident.name].set_result(
+                        play(incident, server, self.folder, next(self._numbers))
+                    )
+                except BaseException as failed:
+                    failed.add_note(traceback.format_exc(limit=-6))
+                    futures[incident.name].set_exception(failed)
+
+            list(pool.map(one, chosen))

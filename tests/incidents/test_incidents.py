@@ -1,0 +1,59 @@
+"""Each incident, each command, each broker: what is said is right, or says why it cannot be told.
+
+`make incidents` plays all of them and prints the table; `make interop` plays a sample.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.interop.conftest import ASKED
+
+from . import HOW, everything  # noqa: F401
+from .known import reason
+from .playing import INCIDENTS, Played
+from .truth import CANNOT, CELLS, RIGHT
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(3600)]
+
+
+def _cells() -> list[object]:
+    rows: list[object] = []
+    for kind in ASKED:
+        for name, each in INCIDENTS.items():
+            if kind not in each.kinds or not (HOW or each.sample):
+                continue
+            for cell in CELLS:
+                why = reason(name, cell, kind)
+                known = [pytest.mark.xfail(strict=True, reason=why)] if why else []
+                marks = [pytest.mark.xdist_group(f"incidents-{kind}"), *known]
+                rows.append(pytest.param(kind, name, cell, marks=marks, id=f"{kind}-{name}-{cell}"))
+    return rows
+
+
+@pytest.mark.parametrize(("kind", "incident", "cell"), _cells())
+def test_cell(
+    played: Callable[[str, str], Played],
+    record_property: Callable[[str, object], None],
+    kind: str,
+    incident: str,
+    cell: str,
+) -> None:
+    script, seen = INCIDENTS[incident], played(kind, incident)
+    mark, truth = seen.marks[cell], seen.truth
+    row = {"number": script.number, "incident": incident, "title": script.title, "kind": kind, "cell": cell}
+    row |= {"verdict": mark.verdict, "why": mark.why}
+    row |= {"truth": [truth.who, truth.what, truth.when, truth.why]}
+    record_property("cell", row)
+    said = seen.answers.get(cell, seen.answers["doctor"])
+    assert mark.verdict in (RIGHT, CANNOT), f"{mark.why}\n{_shown(said.out)}\n{said.err[:1000]}"
+
+
+def _shown(out: str) -> str:
+    try:
+        return json.dumps(json.loads(out)["data"], indent=1, ensure_ascii=False)[:8000]
+    except ValueError:
+        return out[:8000]
