@@ -1,4 +1,4 @@
-"""Play some incidents by hand: `python -m tests.incidents kafka|kgroup NAME…` prints the marks, and every answer.
+"""Play incidents by hand: `python -m tests.incidents kafka|kgroup NAME…` prints marks and answers.
 
 A name stands for all incidents that begin with it.
 """

@@ -1,5 +1,5 @@
 """Every family of incidents, so that all of them are entered."""
 
-from . import static_members
+from . import offsets, protocols, rebalances, stalled, static_members, topics, transactions
 
-__all__ = ["static_members"]
+__all__ = ["offsets", "protocols", "rebalances", "stalled", "static_members", "topics", "transactions"]

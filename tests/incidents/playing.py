@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shlex
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.interop.coordinating import coordinates
 from tests.interop.kafka import RealKafka
@@ -20,7 +17,7 @@ from tests.interop.server import Server
 from tests.ran import Ran
 
 from .scene import Scene
-from .truth import COMMANDS, MISSING, RIGHT, WRONG, Mark, Next, Truth, at, marked
+from .truth import COMMANDS, MISSING, NONE, RIGHT, WRONG, Mark, Next, Truth, at, marked
 
 KINDS: dict[str, type[RealKafka] | type[KgroupServer]] = {"kafka": RealKafka, "kgroup": KgroupServer}
 AT_ONCE = int(os.environ.get("KGROUP_INCIDENTS_AT_ONCE", "5"))
@@ -39,7 +36,7 @@ BROKERS: dict[str, dict[str, str]] = {
     "restarted": COMMON,
 }
 """Brokers by the settings that incidents need; those of one broker are played together."""
-CHANGES = r"kgroup (?:remove-members|reset-offsets|offsets delete|delete|config set) "
+CHANGES = r"kgroup (?:remove-members|reset-offsets|offsets delete|delete|config set)\b"
 READS = r"kgroup (?:blame|replay-log|describe|lag|explain) \S+(?: --[a-z-]+(?: [^\s;,-][^\s;,]*)?)*"
 
 Script = Callable[[Scene], Truth]
@@ -87,19 +84,28 @@ class Played:
     answers: dict[str, Ran]
 
 
-def play(incident: Incident, server: Server, folder: Path, number: int) -> Played:
+def play(incident: Incident, server: Server, folder: Path) -> Played:
     """Bring the incident about, ask, mark, take the next step and see what it does."""
-    with Scene(server, f"i{number}-{incident.name}", folder / incident.name) as scene:
+    # A name that none of the words of a truth is part of.
+    name = f"app{list(INCIDENTS).index(incident.name):02}"
+    with Scene(server, name, folder / incident.name) as scene:
         truth = incident.script(scene)
-        answers = {command: scene.asked(command) for command in COMMANDS}
-        marks = {command: marked(command, answers[command], truth.says(command)) for command in COMMANDS}
+        answers, marks = {}, {}
+        for cell in COMMANDS:
+            for says in truth.says(cell):
+                answers[cell] = scene.asked(cell, says.argv)
+                marks[cell] = marked(cell, answers[cell], says)
+                if marks[cell].verdict in (WRONG, MISSING):
+                    break
         marks["cause"] = _cause(scene, truth.cause, answers["doctor"])
         marks["next"] = _next(scene, truth.next, answers["doctor"])
     return Played(truth, marks, answers)
 
 
-def _cause(scene: Scene, cause: str, doctor: Ran) -> Mark:
+def _cause(scene: Scene, cause: str | None, doctor: Ran) -> Mark:
     """Whether doctor, and after it one command that it proposes, name the cause."""
+    if cause is None:
+        return Mark(NONE)
     said, tried = [doctor.out], []
     if doctor.out and not re.search(cause, doctor.out, re.S):
         for command in dict.fromkeys(re.findall(READS, _hints(doctor))):
@@ -155,7 +161,6 @@ class Theatre:
 
     kind: str
     folder: Path
-    _numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def play(self, incidents: Iterable[Incident]) -> dict[str, Future[Played]]:
         """All of these, a broker of each settings after the other; the futures end as the incidents do."""
@@ -174,11 +179,8 @@ class Theatre:
 
             def one(incident: Incident) -> None:
                 try:
-                    futures[incident.name].set_result(
-                        play(incident, server, self.folder, next(self._numbers))
-                    )
+                    futures[incident.name].set_result(play(incident, server, self.folder))
                 except BaseException as failed:
-                    failed.add_note(traceback.format_exc(limit=-6))
                     futures[incident.name].set_exception(failed)
 
             list(pool.map(one, chosen))

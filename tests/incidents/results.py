@@ -12,7 +12,7 @@ from .truth import CELLS
 
 RESULTS = Path(__file__).with_name("results.json")
 Row = dict[str, Any]
-"""A cell of the table: number, incident, title, kind, cell, verdict, why; who, what, when and because of the truth."""
+"""A cell: number, incident, title, kind, cell, verdict, why, and the truth as who, what, when, why."""
 
 
 def lines(rows: Iterable[Row]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What can happen in an incident: readers that are killed, frozen and started, topics that change, records that flow.
+"""What can happen in an incident: readers that are killed, frozen and started, topics that change, records.
 
 A reader is a process of its own, so that it dies as processes do. Everything a scene starts ends with it.
 """
@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from tests.interop import toolchain
 from tests.interop.driver import Driver, Member, Partition, settle
@@ -48,9 +48,9 @@ class Reader(Member):
         self.driver.process.kill()
         self.driver.process.wait(30)
 
-    def freeze(self) -> None:
-        """Its poll loop hangs from now on; the process lives, and its background threads go on."""
-        self.driver.begin("freeze", name=self.name, seconds=600)
+    def freeze(self, seconds: int = 600) -> None:
+        """Its poll loop hangs for so long; the process lives, and its background threads go on."""
+        self.driver.begin("freeze", name=self.name, seconds=seconds)
 
     def close(self, leave: bool | None = None) -> None:
         """A clean end, as an application does it."""
@@ -97,9 +97,9 @@ class Scene:
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.server.bootstrap})
 
-    def topic(self, partitions: int = 4, name: str = "", **config: str) -> str:
+    def topic(self, partitions: int = 4, name: str = "data", **config: str) -> str:
         """Make a topic."""
-        topic = f"{self.name}{name}"
+        topic = f"{self.name}-{name}"
         made = self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)])
         made[topic].result(30)
         return topic
@@ -118,41 +118,55 @@ class Scene:
         for each in self.admin.delete_records(wanted).values():
             each.result(30)
 
-    def produce(self, topic: str, each: int, partitions: int | range = 4) -> None:
-        """So many records into each of these partitions."""
+    def ends(self, topic: str) -> dict[int, int]:
+        """Where the topic's logs end."""
+        numbers = self.admin.list_topics(topic, 10).topics[topic].partitions
+        asked = self.admin.list_offsets({TopicPartition(topic, n): OffsetSpec.latest() for n in numbers})
+        return {place.partition: future.result(20).offset for place, future in asked.items()}
+
+    def produce(self, topic: str, each: int, partitions: int | range = 4, at_ms: int | None = None) -> None:
+        """So many records into each of these partitions; `at_ms` is the time their producer gives them."""
         producer = Producer({"bootstrap.servers": self.server.bootstrap, "linger.ms": 5})
         numbers = range(partitions) if isinstance(partitions, int) else partitions
 
-        def sent() -> bool:
-            for number in numbers:
-                for value in range(each):
-                    producer.produce(topic, f"v{value}".encode(), partition=number)
-            assert producer.flush(30) == 0
-            return True
-
         eventually(lambda: len(self.admin.list_topics(topic, 10).topics[topic].partitions) > max(numbers))
-        sent()
+        given = {} if at_ms is None else {"timestamp": at_ms}
+        for number in numbers:
+            for value in range(each):
+                producer.produce(topic, f"v{value}".encode(), partition=number, **given)
+        assert producer.flush(30) == 0
 
     @contextlib.contextmanager
-    def _flowing(self, topic: str, partitions: int, every: float) -> Iterator[None]:
-        producer, stopped = Producer({"bootstrap.servers": self.server.bootstrap}), threading.Event()
+    def _repeating(self, what: Callable[[], Any], every: float) -> Iterator[None]:
+        stopped = threading.Event()
 
-        def feed() -> None:
+        def go() -> None:
             while not stopped.wait(every):
-                for number in range(partitions):
-                    producer.produce(topic, b"flow", partition=number)
-                producer.poll(0)
+                what()
 
-        thread = threading.Thread(target=feed)
+        thread = threading.Thread(target=go)
         thread.start()
-        yield
-        stopped.set()
-        thread.join()
-        producer.flush(10)
+        try:
+            yield
+        finally:
+            stopped.set()
+            thread.join()
+
+    def repeat(self, what: Callable[[], Any], every: float = 0.5) -> None:
+        """Do this again and again, until the scene ends."""
+        self._ending.enter_context(self._repeating(what, every))
 
     def flow(self, topic: str, partitions: int = 4, every: float = 0.5) -> None:
         """A record into each partition again and again, until the scene ends."""
-        self._ending.enter_context(self._flowing(topic, partitions, every))
+        producer = Producer({"bootstrap.servers": self.server.bootstrap})
+
+        def feed() -> None:
+            for number in range(partitions):
+                producer.produce(topic, b"flow", partition=number)
+            producer.poll(0)
+
+        self._ending.callback(producer.flush, 10)
+        self.repeat(feed, every)
 
     # readers
 
@@ -170,15 +184,14 @@ class Scene:
         group: str | None = None,
         **config: str,
     ) -> Reader:
-        """Start a consumer whose client id is `label`, in a process of its own; with `commits` it commits as it reads."""
-        java_client = client == "java"
-        if java_client:
+        """Start a consumer in a process of its own, client id `label`, that commits as it reads or not."""
+        if client == "java":
             command = java("kgroup.interop.Driver", jvm=LIGHT_JVM, classpath=toolchain.driver_classpath())
         else:
             command = [sys.executable, "-m", "tests.interop.python_driver"]
-            if commits:
-                config = {"enable.auto.commit": "true", "auto.commit.interval.ms": "300", **config}
-        driver = Driver(command, self.folder / f"{label}-{len(self.readers)}.log")
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        if commits:
+            settings = {"enable.auto.commit": "true", "auto.commit.interval.ms": "300", **settings}
         request = {
             "client": client,
             "name": label,
@@ -190,39 +203,41 @@ class Scene:
             "protocol": protocol,
             "assignor": assignor or ("range" if protocol == "classic" else None),
             "session_ms": session_ms,
-            "commits": commits,
-            "config": {key.replace("_", "."): value for key, value in config.items()},
+            "config": settings,
         }
-        reader = Reader(driver, label, request)
+        return self._started(command, request)
+
+    def crowd(self, label: str, topic: str, count: int) -> list[Reader]:
+        """Start so many Java consumers in one process, client ids `label`-0 and so on."""
+        first = self.reader(f"{label}-0", topic, client="java", session_ms=LONG_MS)
+        rest = []
+        for number in range(1, count):
+            request = {**first.request, "name": f"{label}-{number}"}
+            first.driver.call("start", **request)
+            rest.append(Reader(first.driver, request["name"], request))
+        return [first, *rest]
+
+    def again(self, reader: Reader, **changed: Any) -> Reader:
+        """Start the reader's program once more, with the settings it had but for these."""
+        return self._started(list(reader.driver.process.args), {**reader.request, **changed})  # type: ignore[arg-type]
+
+    def _started(self, command: list[str], request: dict[str, Any]) -> Reader:
+        driver = Driver(command, self.folder / f"{request['name']}-{len(self.readers)}.log")
+        reader = Reader(driver, request["name"], request)
         self.readers.append(reader)
         driver.call("start", **request)
         return reader
-
-    def again(self, reader: Reader) -> Reader:
-        """Start the reader's program once more, with the settings it had."""
-        driver = Driver(
-            list(reader.driver.process.args), self.folder / f"{reader.name}-{len(self.readers)}.log"
-        )  # type: ignore[arg-type]
-        fresh = Reader(driver, reader.name, reader.request)
-        self.readers.append(fresh)
-        driver.call("start", **reader.request)
-        return fresh
 
     def settled(self, topic: str, partitions: int, *readers: Reader, each: int = 1) -> None:
         """Wait until these readers share the topic's partitions."""
         settle(list(readers), {(topic, number) for number in range(partitions)}, each)
 
     def committed(self, group: str | None = None) -> dict[Partition, int]:
-        """The group's committed offsets as kgroup's neighbour, Kafka's own client, sees them."""
-        from confluent_kafka import ConsumerGroupTopicPartitions
-
+        """The group's committed offsets, as a client that is not kgroup sees them."""
         group = group or self.group
-        found = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(
-            20
-        )
-        return {
-            (each.topic, each.partition): each.offset for each in found.topic_partitions if each.offset >= 0
-        }
+        asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        rows = asked[group].result(20).topic_partitions
+        return {(each.topic, each.partition): each.offset for each in rows if each.offset >= 0}
 
     def until_read(self, topic: str, offsets: dict[int, int], group: str | None = None) -> None:
         """Wait until at least these offsets are committed."""
@@ -233,6 +248,16 @@ class Scene:
             return True
 
         eventually(done, 60, f"{offsets} committed", every=0.3)
+
+    def until_exactly(self, topic: str, offsets: dict[int, int]) -> None:
+        """Wait until these, lower than before perhaps, are the topic's committed offsets."""
+
+        def same() -> bool:
+            seen = {number: offset for (name, number), offset in self.committed().items() if name == topic}
+            assert seen == offsets, seen
+            return True
+
+        eventually(same, 60, f"{offsets} committed", every=0.3)
 
     def until(self, what: Callable[[], Any], why: str, timeout: float = 60) -> Any:
         return eventually(what, timeout, why, every=0.3)
@@ -258,10 +283,10 @@ class Scene:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def asked(self, command: str) -> Ran:
-        """What one of the exam's commands says of the group."""
-        options = ("replay-log", "--verify") if command == "verify" else (command,)
-        return self.kgroup(options[0], self.group, *options[1:])
+    def asked(self, cell: str, argv: tuple[str, ...] = ()) -> Ran:
+        """What one of the exam's commands, or this one, says of the group."""
+        words = argv or (("replay-log", "--verify") if cell == "verify" else (cell,))
+        return self.kgroup(words[0], self.group, *words[1:])
 
     def members(self) -> list[dict[str, Any]]:
         """The members as `describe` has them."""

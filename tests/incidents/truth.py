@@ -1,7 +1,7 @@
 """How the truth of an incident is written, and how an answer is marked against it.
 
-Patterns are regular expressions that are searched for: in fields of the JSON answer first, in its whole text where
-no field holds it. An answer is missing something that it must say, wrong where it says what it must not.
+Patterns are regular expressions, searched for in fields of the JSON answer, or in all of it where no field
+holds what is meant. An answer is missing something that it must say, wrong where it says what it must not.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from tests.ran import Ran
 if TYPE_CHECKING:
     from .scene import Scene
 
-RIGHT, WRONG, MISSING, CANNOT = "right", "wrong", "missing", "cannot be told"
+RIGHT, WRONG, MISSING, CANNOT, NONE = "right", "wrong", "missing", "cannot be told", "-"
 COMMANDS = ("describe", "lag", "doctor", "blame", "replay-log", "verify")
 CELLS = (*COMMANDS, "cause", "next")
-"""`cause`: doctor, then a command it proposes, name the cause. `next`: the next step was carried out and helped."""
+"""`cause`: doctor, and after it one command that it proposes, name the cause.
+`next`: the next step that doctor proposes was carried out, helped and harmed nothing."""
 
 
 @dataclass(frozen=True)
 class At:
-    """Something at a path of the answer's data (lists are walked through) whose fields match these patterns."""
+    """Something at a path of the answer's data whose fields match; lists on the way are walked through."""
 
     path: str
     fields: tuple[tuple[str, str], ...]
@@ -42,7 +43,7 @@ class At:
 
 
 def at(path: str, **fields: str) -> At:
-    """Something at `path` with these fields; a name with underscores between fields, as a__b, joins their texts."""
+    """Something at `path` with these fields; a__b stands for the texts of both fields together."""
     return At(path, tuple(fields.items()))
 
 
@@ -83,30 +84,37 @@ def _text(each: Any, names: str) -> str:
 class Says:
     """What a command must say and must not; a plain string is searched for in all of the answer.
 
-    `cannot` says why neither a record nor an answer of the broker can tell: then the command must say so itself.
+    `cannot` says why no record and no answer of the broker can tell; `must` then makes it say that.
+    `argv` is the command where it is another than the cell's own; the group's name is put after its first word.
     """
 
     must: tuple[At | str, ...] = ()
     never: tuple[At | str, ...] = ()
     code: int = 0
     cannot: str = ""
+    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Next:
     """The next step that doctor proposes: a command to run, or an advice that is carried out by hand.
 
-    `proposed` is searched for in hints; of a command it matches all its words. `promised` checks the state afterwards.
+    `proposed` is searched for in hints; of a command it matches all its words. `promised` checks the state
+    afterwards.
     """
 
     proposed: str
     promised: Callable[[Scene], None]
-    by_hand: Callable[[Scene], None] | None = None
+    by_hand: Callable[[Scene], object] | None = None
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Of one incident: who, what, when and why; what each command must say; the cause; the next step."""
+    """Of one incident: who, what, when and why; what each command must say; the cause; the next step.
+
+    Without a `cause` nobody asks for one; without a `next` doctor must propose no change. `also` are more
+    commands, by the cell that they count for.
+    """
 
     who: str
     what: str
@@ -117,13 +125,15 @@ class Truth:
     doctor: Says
     blame: Says
     replay_log: Says
-    cause: str
-    next: Next | None
+    cause: str | None = None
+    next: Next | None = None
+    also: tuple[tuple[str, Says], ...] = ()
     verify: Says = field(default_factory=lambda: Says((at("groups", verdict="^same$"),)))
 
-    def says(self, command: str) -> Says:
-        said: Says = getattr(self, command.replace("-", "_"))
-        return said
+    def says(self, cell: str) -> list[Says]:
+        """What counts for a cell, its own command first."""
+        own: Says = getattr(self, cell.replace("-", "_"))
+        return [own, *(says for name, says in self.also if name == cell)]
 
 
 @dataclass(frozen=True)
@@ -157,3 +167,6 @@ def _found(each: At | str, data: Any, ran: Ran) -> bool:
     if isinstance(each, At):
         return bool(each.found(data))
     return bool(re.search(each, f"{ran.out}\n{ran.err}", re.S))
+
+
+HEALTHY = Says((verdict("healthy"),))

@@ -1,0 +1,42 @@
+"""Groups of other protocols: half upgraded, and share groups."""
+
+from __future__ import annotations
+
+from .playing import incident
+from .scene import Scene
+from .truth import Next, Says, Truth, at, blamed, event, finding, verdict
+
+
+@incident(18, sample=True)
+def upgrade_half_way(scene: Scene) -> Truth:
+    """Two of three members speak the consumer protocol; one old client is left."""
+    topic = scene.topic(6)
+    scene.flow(topic, 6)
+    old = scene.reader("seat-old", topic)
+    scene.settled(topic, 6, old)
+    fresh = [scene.reader(f"seat-{number}", topic, protocol="consumer") for number in range(2)]
+    scene.settled(topic, 6, old, *fresh, each=2)
+    scene.until_read(topic, scene.ends(topic))
+
+    def upgraded(_: Scene) -> None:
+        old.close()
+        last = scene.again(old, protocol="consumer", assignor=None)
+        scene.settled(topic, 6, last, *fresh, each=2)
+        codes = [each["code"] for each in scene.asked("doctor").group(scene.group)["findings"]]
+        assert "KG201" not in codes, codes
+
+    return Truth(
+        who="seat-old, one of three members",
+        what="speaks the classic protocol in a group that was converted",
+        when="since the first new client joined",
+        why="its deployment is not done",
+        describe=Says(
+            (at("groups", type="consumer", state="Stable"), at("groups.findings", message="seat-old"))
+        ),
+        lag=Says((at("groups", total_lag=r"^\d\d?$", unknown_partitions="^0$"),)),
+        doctor=Says((verdict("healthy"), finding("info", "seat-old"))),
+        blame=Says((blamed("conversion", "seat-[01]"), blamed("rebalance", "joined"))),
+        replay_log=Says((event("upgraded"),)),
+        cause='seat-old[^"]*|classic protocol: [^"]*seat-old',
+        next=Next(r"kgroup upgrade watch \S+", upgraded, by_hand=lambda _: None),
+    )
