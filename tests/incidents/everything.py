@@ -1,5 +1,27 @@
 """Every family of incidents, so that all of them are entered."""
 
-from . import offsets, protocols, rebalances, stalled, static_members, topics, transactions
+from . import (
+    applications,
+    clusters,
+    healthy,
+    offsets,
+    protocols,
+    rebalances,
+    stalled,
+    static_members,
+    topics,
+    transactions,
+)
 
-__all__ = ["offsets", "protocols", "rebalances", "stalled", "static_members", "topics", "transactions"]
+__all__ = [
+    "applications",
+    "clusters",
+    "healthy",
+    "offsets",
+    "protocols",
+    "rebalances",
+    "stalled",
+    "static_members",
+    "topics",
+    "transactions",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -11,19 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.coordinating import coordinates
-from tests.interop.kafka import RealKafka
+from tests.interop.kafka import AUTHORIZED, RealKafka
 from tests.interop.kgroup_server import KgroupServer
+from tests.interop.security.servers import LockedKafka, LockedKgroup
 from tests.interop.server import Server
+from tests.interop.streams_incident import STREAMS_BROKER
 from tests.ran import Ran
 
 from .scene import Scene
 from .truth import COMMANDS, MISSING, NONE, RIGHT, WRONG, Mark, Next, Truth, at, marked
 
-KINDS: dict[str, type[RealKafka] | type[KgroupServer]] = {"kafka": RealKafka, "kgroup": KgroupServer}
+KINDS = ("kafka", "kgroup")
 AT_ONCE = int(os.environ.get("KGROUP_INCIDENTS_AT_ONCE", "5"))
 COMMON = {
     "group.consumer.session.timeout.ms": "5000",
     "group.consumer.assignment.interval.ms": "0",
+    **{key: str(value) for key, value in STREAMS_BROKER.items()},
 }
 BROKERS: dict[str, dict[str, str]] = {
     "common": COMMON,
@@ -34,6 +38,7 @@ BROKERS: dict[str, dict[str, str]] = {
         "offsets.retention.check.interval.ms": "2000",
     },
     "restarted": COMMON,
+    "locked": {**COMMON, **AUTHORIZED},
 }
 """Brokers by the settings that incidents need; those of one broker are played together."""
 CHANGES = r"kgroup (?:remove-members|reset-offsets|offsets delete|delete|config set)\b"
@@ -63,7 +68,7 @@ INCIDENTS: dict[str, Incident] = {}
 
 
 def incident(
-    number: int, *, broker: str = "common", sample: bool = False, kinds: tuple[str, ...] = tuple(KINDS)
+    number: int, *, broker: str = "common", sample: bool = False, kinds: tuple[str, ...] = KINDS
 ) -> Callable[[Script], Script]:
     """Enter a script into the exam; `sample` has `make interop` play it too."""
 
@@ -93,7 +98,7 @@ def play(incident: Incident, server: Server, folder: Path) -> Played:
         answers, marks = {}, {}
         for cell in COMMANDS:
             for says in truth.says(cell):
-                answers[cell] = scene.asked(cell, says.argv)
+                answers[cell] = says.answer or scene.asked(cell, says.argv)
                 marks[cell] = marked(cell, answers[cell], says)
                 if marks[cell].verdict in (WRONG, MISSING):
                     break
@@ -162,9 +167,14 @@ class Theatre:
     kind: str
     folder: Path
 
-    def play(self, incidents: Iterable[Incident]) -> dict[str, Future[Played]]:
-        """All of these, a broker of each settings after the other; the futures end as the incidents do."""
-        futures: dict[str, Future[Played]] = {each.name: Future() for each in incidents}
+    def play(
+        self, incidents: Iterable[Incident], ended: Callable[[str, Future[Played]], None] = lambda *_: None
+    ) -> dict[str, Future[Played]]:
+        """All of these, a broker of each settings after the other; `ended` is called as each one ends."""
+        futures: dict[str, Future[Played]] = {}
+        for each in incidents:
+            future = futures[each.name] = Future()
+            future.add_done_callback(functools.partial(ended, each.name))
         for broker in BROKERS:
             chosen = [INCIDENTS[name] for name in futures if INCIDENTS[name].broker == broker]
             if chosen:
@@ -174,7 +184,7 @@ class Theatre:
     def _on(self, broker: str, chosen: list[Incident], futures: dict[str, Future[Played]]) -> None:
         base = self.folder / broker
         base.mkdir()
-        with KINDS[self.kind](BROKERS[broker], base=base) as server, ThreadPoolExecutor(AT_ONCE) as pool:
+        with self._server(broker, base) as server, ThreadPoolExecutor(AT_ONCE) as pool:
             coordinates(server)
 
             def one(incident: Incident) -> None:
@@ -184,3 +194,9 @@ class Theatre:
                     futures[incident.name].set_exception(failed)
 
             list(pool.map(one, chosen))
+
+    def _server(self, broker: str, base: Path) -> Server:
+        if broker == "locked":
+            locked = LockedKafka if self.kind == "kafka" else LockedKgroup
+            return locked(base, BROKERS[broker])
+        return (RealKafka if self.kind == "kafka" else KgroupServer)(BROKERS[broker], base=base)

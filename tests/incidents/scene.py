@@ -6,7 +6,7 @@ A reader is a process of its own, so that it dies as processes do. Everything a 
 from __future__ import annotations
 
 import contextlib
-import os
+import itertools
 import signal
 import subprocess
 import sys
@@ -22,7 +22,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartiti
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from tests.interop import toolchain
-from tests.interop.driver import Driver, Member, Partition, settle
+from tests.interop.driver import ROOT, Driver, Member, Partition, settle
 from tests.interop.jvm import LIGHT_JVM, java
 from tests.interop.server import Server
 from tests.interop.waiting import eventually
@@ -39,6 +39,7 @@ class Reader(Member):
     """A consumer in a process of its own."""
 
     request: dict[str, Any] = field(default_factory=dict)
+    alone: bool = True
 
     def signal(self, number: int) -> None:
         self.driver.process.send_signal(number)
@@ -55,17 +56,19 @@ class Reader(Member):
     def close(self, leave: bool | None = None) -> None:
         """A clean end, as an application does it."""
         super().close(leave)
-        self.driver.close()
+        if self.alone:
+            self.driver.close()
 
-    def end(self) -> None:
-        """Whatever state it is in, the process goes."""
-        if self.driver.process.poll() is None:
-            self.signal(signal.SIGCONT)
-            self.driver.process.kill()
-            self.driver.process.wait(30)
-        for pipe in (self.driver.process.stdin, self.driver.process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
+
+def _ended(driver: Driver) -> None:
+    """Whatever state it is in, the process goes."""
+    if driver.process.poll() is None:
+        driver.process.send_signal(signal.SIGCONT)
+        driver.process.kill()
+        driver.process.wait(30)
+    for pipe in (driver.process.stdin, driver.process.stdout):
+        with contextlib.suppress(OSError):
+            pipe.close()  # type: ignore[union-attr]
 
 
 @dataclass
@@ -76,16 +79,18 @@ class Scene:
     name: str
     folder: Path
     readers: list[Reader] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    _processes: Iterator[int] = field(default_factory=itertools.count)
+    _halted: threading.Event = field(default_factory=threading.Event)
     _ending: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True)
+        self.groups = self.groups or [self.group]
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ending.close()
-        for reader in self.readers:
-            reader.end()
 
     @property
     def group(self) -> str:
@@ -142,7 +147,8 @@ class Scene:
 
         def go() -> None:
             while not stopped.wait(every):
-                what()
+                if not self._halted.is_set():
+                    what()
 
         thread = threading.Thread(target=go)
         thread.start()
@@ -151,6 +157,14 @@ class Scene:
         finally:
             stopped.set()
             thread.join()
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Nothing is written meanwhile: what is compared with the cluster may not move."""
+        self._halted.set()
+        self.sleep(1.5)
+        yield
+        self._halted.clear()
 
     def repeat(self, what: Callable[[], Any], every: float = 0.5) -> None:
         """Do this again and again, until the scene ends."""
@@ -168,6 +182,19 @@ class Scene:
         self._ending.callback(producer.flush, 10)
         self.repeat(feed, every)
 
+    def allow(self, user: str, topic: str) -> None:
+        """The user may read the topic, in the incident's group."""
+        self._acl("--add", user, "--topic", topic)
+        self._acl("--add", user, "--group", self.group)
+
+    def forbid(self, user: str, topic: str) -> None:
+        """The user may read the topic no more; what is allowed on the group stays."""
+        self._acl("--remove", user, "--topic", topic, "--force")
+
+    def _acl(self, how: str, user: str, *what: str) -> None:
+        rule = ("--allow-principal", f"User:{user}", "--operation", "READ", *what)
+        self.server.tool("kafka-acls", how, *rule)
+
     # readers
 
     def reader(
@@ -177,25 +204,25 @@ class Scene:
         *,
         client: str = "librdkafka",
         instance: str | None = None,
-        session_ms: int = 3_000,
+        session_ms: int = 6_000,
         protocol: str = "classic",
         assignor: str | None = None,
         commits: bool = True,
         group: str | None = None,
+        process: Driver | None = None,
         **config: str,
     ) -> Reader:
-        """Start a consumer in a process of its own, client id `label`, that commits as it reads or not."""
-        if client == "java":
-            command = java("kgroup.interop.Driver", jvm=LIGHT_JVM, classpath=toolchain.driver_classpath())
-        else:
-            command = [sys.executable, "-m", "tests.interop.python_driver"]
+        """Start a consumer, client id `label`; it commits as it reads, or not; in a process of its own or in this.
+
+        `config` is in the client's names, with underscores for dots.
+        """
         settings = {key.replace("_", "."): value for key, value in config.items()}
         if commits:
             settings = {"enable.auto.commit": "true", "auto.commit.interval.ms": "300", **settings}
         request = {
             "client": client,
             "name": label,
-            "bootstrap": self.server.bootstrap,
+            "bootstrap": settings.pop("bootstrap.servers", self.server.bootstrap),
             "group": group or self.group,
             "instance": instance,
             "topics": [topics] if isinstance(topics, str) else topics,
@@ -205,28 +232,43 @@ class Scene:
             "session_ms": session_ms,
             "config": settings,
         }
-        return self._started(command, request)
+        return self._started(request, process)
 
-    def crowd(self, label: str, topic: str, count: int) -> list[Reader]:
-        """Start so many Java consumers in one process, client ids `label`-0 and so on."""
-        first = self.reader(f"{label}-0", topic, client="java", session_ms=LONG_MS)
-        rest = []
-        for number in range(1, count):
-            request = {**first.request, "name": f"{label}-{number}"}
-            first.driver.call("start", **request)
-            rest.append(Reader(first.driver, request["name"], request))
-        return [first, *rest]
+    def seat(self, jvm: list[Reader], label: str, topic: str, **options: Any) -> Reader:
+        """A Java consumer in the process of the others in `jvm`, or the first one in a process of its own."""
+        if not jvm:
+            jvm.append(self.reader(f"{self.name}-{label}", topic, client="java", **options))
+            return jvm[0]
+        name = f"{label}.{next(self._seats)}"
+        request = {**jvm[0].request, **options, "topics": [topic], "name": name}
+        jvm[0].driver.call("start", **request)
+        return Reader(jvm[0].driver, name, options)
 
     def again(self, reader: Reader, **changed: Any) -> Reader:
         """Start the reader's program once more, with the settings it had but for these."""
-        return self._started(list(reader.driver.process.args), {**reader.request, **changed})  # type: ignore[arg-type]
+        return self._started({**reader.request, **changed}, None if reader.alone else reader.driver)
 
-    def _started(self, command: list[str], request: dict[str, Any]) -> Reader:
-        driver = Driver(command, self.folder / f"{request['name']}-{len(self.readers)}.log")
-        reader = Reader(driver, request["name"], request)
+    def _started(self, request: dict[str, Any], process: Driver | None) -> Reader:
+        driver = process or self.process(request["client"])
+        name = request["name"] if process is None else f"{request['name']}.{len(self.readers)}"
+        reader = Reader(driver, name, request, process is None)
         self.readers.append(reader)
-        driver.call("start", **request)
+        driver.call("start", **{**request, "name": name})
         return reader
+
+    def process(self, client: str) -> Driver:
+        """A process for consumers of this kind of client; it is ended with the scene."""
+        if client == "java":
+            command = java("kgroup.interop.Driver", jvm=LIGHT_JVM, classpath=toolchain.driver_classpath())
+        else:
+            command = [sys.executable, "-m", "tests.interop.python_driver"]
+        driver = Driver(command, self.folder / f"client-{next(self._processes)}.log")
+        self._ending.callback(_ended, driver)
+        return driver
+
+    def at_end(self, what: Callable[[], Any]) -> None:
+        """Do this when the scene ends."""
+        self._ending.callback(what)
 
     def settled(self, topic: str, partitions: int, *readers: Reader, each: int = 1) -> None:
         """Wait until these readers share the topic's partitions."""
@@ -268,25 +310,41 @@ class Scene:
 
     # kgroup
 
-    def kgroup(self, *argv: str, output: str = "json", stdin: str = "") -> Ran:
-        """Run a command as an operator does, in a process of its own without a terminal."""
-        where = [] if "-b" in argv else ["-b", self.server.bootstrap]
-        command = [str(KGROUP), *argv, *where, "-o", output]
-        done = subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
+    def kgroup(self, *argv: str, clock_s: int = 0) -> Ran:
+        """Run a command as an operator does, in a process of its own without a terminal.
+
+        With `clock_s` the operator's clock is wrong by so much.
+        """
+        return self.ended(self.begin(*argv, clock_s=clock_s))
+
+    def ended(self, command: subprocess.Popen[str]) -> Ran:
+        """What a command said, once it has ended."""
+        try:
+            out, err = command.communicate(timeout=150)
+        finally:
+            command.kill()
+        return Ran(command.returncode, out, err)
+
+    def begin(self, *argv: str, clock_s: int = 0) -> subprocess.Popen[str]:
+        """Start a command, which goes on beside the incident."""
+        where = () if "-b" in argv else ("-b", self.server.bootstrap)
+        wrong = [sys.executable, "-m", "tests.incidents.wrong_clock", str(clock_s)]
+        return subprocess.Popen(
+            [*(wrong if clock_s else [str(KGROUP)]), *argv, *where, "-o", "json"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=120,
-            check=False,
-            env=environment(self.folder) | {"PATH": os.environ["PATH"]},
+            env=environment(self.folder) | {"PYTHONPATH": str(ROOT)},
         )
-        return Ran(done.returncode, done.stdout, done.stderr)
 
     def asked(self, cell: str, argv: tuple[str, ...] = ()) -> Ran:
-        """What one of the exam's commands, or this one, says of the group."""
+        """What one of the exam's commands, or this one, says of the incident's groups."""
         words = argv or (("replay-log", "--verify") if cell == "verify" else (cell,))
-        return self.kgroup(words[0], self.group, *words[1:])
+        if cell != "verify":
+            return self.kgroup(words[0], *self.groups, *words[1:])
+        with self.quiet():
+            return self.kgroup(words[0], *self.groups, *words[1:])
 
     def members(self) -> list[dict[str, Any]]:
         """The members as `describe` has them."""

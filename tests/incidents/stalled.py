@@ -22,7 +22,7 @@ def reader_stalled(scene: Scene) -> Truth:
     ends = scene.ends(topic)
 
     def restart(_: Scene) -> None:
-        stalled.end()
+        stalled.kill()
         scene.again(stalled)
 
     return Truth(
@@ -55,7 +55,7 @@ def hung_in_poll_classic(scene: Scene) -> Truth:
     topic = scene.topic()
     scene.flow(topic)
     busy = scene.reader("ship-a", topic)
-    hung = scene.reader("ship-b", topic, max_poll_interval_ms="6000")
+    hung = scene.reader("ship-b", topic, session_ms=3000, max_poll_interval_ms="6000")
     scene.settled(topic, 4, busy, hung, each=2)
     scene.until_read(topic, dict.fromkeys(range(4), 5))
     hung.freeze()

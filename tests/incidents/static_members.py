@@ -95,7 +95,7 @@ def two_processes_one_instance_id_classic(scene: Scene) -> Truth:
         scene.settled(topic, 4, members[-1])
 
     def own_ids(_: Scene) -> None:
-        members[-2].end()
+        members[-2].kill()
         members.append(scene.again(members[-2], instance="pay-1"))
 
     def both_read(_: Scene) -> None:

@@ -84,8 +84,9 @@ def _text(each: Any, names: str) -> str:
 class Says:
     """What a command must say and must not; a plain string is searched for in all of the answer.
 
-    `cannot` says why no record and no answer of the broker can tell; `must` then makes it say that.
-    `argv` is the command where it is another than the cell's own; the group's name is put after its first word.
+    `cannot` says why no record and no answer of the broker can tell; `must` then makes it say so.
+    `argv` is the command where it is another than the cell's own; the group's name comes after its first word.
+    `answer` is what was said already, in the middle of the incident.
     """
 
     must: tuple[At | str, ...] = ()
@@ -93,6 +94,7 @@ class Says:
     code: int = 0
     cannot: str = ""
     argv: tuple[str, ...] = ()
+    answer: Ran | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def marked(command: str, ran: Ran, says: Says) -> Mark:
     """The answer's mark; any error that doctor finds and the truth does not name is wrong."""
     if "Traceback" in ran.err:
         return Mark(WRONG, f"traceback: {ran.err[-300:]}")
-    data = ran.data if ran.out else None
+    data = _data(ran)
     if lacking := [str(each) for each in says.must if not _found(each, data, ran)]:
         return Mark(MISSING, f"does not say {'; '.join(lacking)}")
     if said := [str(each) for each in says.never if _found(each, data, ran)]:
@@ -161,6 +163,14 @@ def marked(command: str, ran: Ran, says: Says) -> Mark:
     if ran.code != says.code:
         return Mark(WRONG, f"exit code {ran.code} instead of {says.code}")
     return Mark(CANNOT, says.cannot) if says.cannot else Mark(RIGHT)
+
+
+def _data(ran: Ran) -> Any:
+    """The answer's data; None of one that is not a single document."""
+    try:
+        return ran.data
+    except ValueError:
+        return None
 
 
 def _found(each: At | str, data: Any, ran: Ran) -> bool:

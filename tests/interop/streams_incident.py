@@ -30,8 +30,8 @@ PARTITIONS = 2
 class Application:
     """The instances of a word count, of one thread each."""
 
-    def __init__(self, server: Server, group: str, folder: Path) -> None:
-        self.server, self.group, self.folder = server, group, folder
+    def __init__(self, server: Server, group: str, folder: Path, protocol: str = "streams") -> None:
+        self.server, self.group, self.folder, self.protocol = server, group, folder, protocol
         self.instances: dict[str, Driver] = {}
 
     def start(self, name: str) -> None:
@@ -40,7 +40,7 @@ class Application:
             "bootstrap.servers": self.server.bootstrap,
             "client.id": name,
             "state.dir": str(self.folder / name),
-            "group.protocol": "streams",
+            "group.protocol": self.protocol,
             "replication.factor": "1",
             "commit.interval.ms": "200",
             "statestore.cache.max.bytes": "0",
