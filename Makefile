@@ -14,6 +14,8 @@ FIRST ?= 1
 SEED ?= 0
 PLACES ?= 40
 VERSIONS ?= full
+INCIDENTS ?= full
+HEALTHY ?= 3600
 
 .DEFAULT_GOAL := help
 
@@ -69,7 +71,7 @@ interop: setup kerberos ## The same cases on a real Kafka and on ours, with real
 	@$(BIN)/python -m tests.interop.foreign.builds
 	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3
 	@$(BIN)/python -m tests.interop.zookeeper.era
-	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential
+	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential tests/incidents
 
 # The extra has no wheel for Linux: where Kerberos's headers are missing, its tests are skipped and say so.
 .PHONY: kerberos
@@ -94,6 +96,16 @@ versions: setup ## Every command at brokers from 2.3 to 4.3; VERSIONS=record wri
 	@$(BIN)/python -m tests.interop.versions.broker
 	$(BIN)/pytest -q -m interop tests/interop/versions
 	$(BIN)/python docs/broker_versions.py
+
+# An hour of healthy deployments is one of them; the others take minutes.
+.PHONY: incidents
+incidents: export KGROUP_INCIDENTS = $(INCIDENTS)
+incidents: export KGROUP_INCIDENTS_HEALTHY_S = $(HEALTHY)
+incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=record writes docs/incidents.md of it
+	@$(BIN)/python -m tests.interop.toolchain
+	@$(BIN)/python -m tests.interop.foreign.builds
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
+	$(BIN)/python docs/incidents.py
 
 .PHONY: differential
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000 STREAMS=1
@@ -154,6 +166,7 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/requirements_coverage.py
 	$(BIN)/python docs/rights.py
 	$(BIN)/python docs/broker_versions.py
+	$(BIN)/python docs/incidents.py
 
 .PHONY: clean
 clean: ## Remove what the targets made

@@ -18,6 +18,7 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
         ("protocol_coverage.py", "protocol-coverage.md"),
         ("requirements_coverage.py", "requirements.md"),
         ("broker_versions.py", "broker-versions.md"),
+        ("incidents.py", "incidents.md"),
         ("rights.py", "rights.md"),
     ],
 )

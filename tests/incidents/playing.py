@@ -38,6 +38,12 @@ BROKERS: dict[str, dict[str, str]] = {
         "offsets.retention.check.interval.ms": "2000",
     },
     "restarted": COMMON,
+    "share": {
+        **COMMON,
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "2",
+    },
     "locked": {**COMMON, **AUTHORIZED},
 }
 """Brokers by the settings that incidents need; those of one broker are played together."""

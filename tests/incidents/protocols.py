@@ -40,3 +40,32 @@ def upgrade_half_way(scene: Scene) -> Truth:
         cause='seat-old[^"]*|classic protocol: [^"]*seat-old',
         next=Next(r"kgroup upgrade watch \S+", upgraded, by_hand=lambda _: None),
     )
+
+
+@incident(26, broker="share", kinds=("kafka",))
+def share_group(scene: Scene) -> Truth:
+    """A share group (KIP-932), whose records and offsets kgroup does not read."""
+    topic = scene.topic(2)
+    console = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+    where = ("--bootstrap-server", scene.server.bootstrap)
+    scene.program(console, *where, "--topic", topic, "--group", scene.group)
+    scene.until(
+        lambda: [m for m in scene.found_members() if m["assignment"]], "its member has partitions", 60
+    )
+    scene.produce(topic, 20, 2)
+    unseen = "what a share group has read is in records of a topic that kgroup does not read"
+    none = (at("groups", total_lag=r"^\d"), at("groups.offsets", lag=r"^\d"))
+    return Truth(
+        who="a share group with one member",
+        what="reads its topic",
+        when="since a few seconds",
+        why="its type keeps its offsets elsewhere",
+        describe=Says((at("groups", type="share", state="Stable"), "share"), none, cannot=unseen),
+        lag=Says(("share",), none, code=5, cannot=unseen),
+        doctor=Says((verdict("unknown"), "share"), (verdict("healthy"),), code=5, cannot=unseen),
+        blame=Says(("share",), cannot=unseen),
+        replay_log=Says(("share",), cannot=unseen),
+        verify=Says(
+            (at("groups", not_compared="share|members"),), (at("groups", verdict="differs"),), cannot=unseen
+        ),
+    )

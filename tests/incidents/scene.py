@@ -212,7 +212,7 @@ class Scene:
         process: Driver | None = None,
         **config: str,
     ) -> Reader:
-        """Start a consumer, client id `label`; it commits as it reads, or not; in a process of its own or in this.
+        """Start a consumer, client id `label`, that commits as it reads or not; it may share a process.
 
         `config` is in the client's names, with underscores for dots.
         """
@@ -265,6 +265,15 @@ class Scene:
         driver = Driver(command, self.folder / f"client-{next(self._processes)}.log")
         self._ending.callback(_ended, driver)
         return driver
+
+    def program(self, main: str, *arguments: str) -> None:
+        """Start a program of Kafka's own; it goes on until the scene ends."""
+        with (self.folder / f"program-{next(self._processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                java(main, *arguments), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self._ending.callback(process.wait, 30)
+        self._ending.callback(process.kill)
 
     def at_end(self, what: Callable[[], Any]) -> None:
         """Do this when the scene ends."""
@@ -345,6 +354,11 @@ class Scene:
             return self.kgroup(words[0], *self.groups, *words[1:])
         with self.quiet():
             return self.kgroup(words[0], *self.groups, *words[1:])
+
+    def found_members(self) -> list[dict[str, Any]]:
+        """The members, none as long as the group is not there."""
+        ran = self.asked("describe")
+        return [member for group in ran.data["groups"] for member in group["members"] or ()]
 
     def members(self) -> list[dict[str, Any]]:
         """The members as `describe` has them."""

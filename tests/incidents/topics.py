@@ -221,3 +221,48 @@ def commit_beyond_the_end(scene: Scene) -> Truth:
             ("lag", Says(code=7, argv=("wait", "--for", "lag=0", "--stop-after", "3s"))),
         ),
     )
+
+
+@incident(28)
+def member_with_a_deleted_topic(scene: Scene) -> Truth:
+    """A hanging consumer-protocol member keeps partitions of a topic that was deleted and recreated."""
+    topic = scene.topic()
+    scene.produce(topic, 20)
+    hung = scene.reader("stock-a", topic, protocol="consumer", max_poll_interval_ms="300000")
+    scene.settled(topic, 4, hung)
+    scene.until_read(topic, dict.fromkeys(range(4), 20))
+    hung.freeze()
+    scene.sleep(1)
+    scene.delete_topic(topic)
+    scene.topic()
+    scene.produce(topic, 10)
+    scene.sleep(15)
+
+    def restart(_: Scene) -> None:
+        hung.kill()
+        scene.again(hung)
+
+    return Truth(
+        who="stock-a, the only member",
+        what="holds four partitions of the topic's old id; nobody reads the new topic",
+        when="since the topic was recreated",
+        why="its poll loop hangs, so it does not give them up",
+        describe=Says((at("groups.members", client_id="stock-a"),)),
+        lag=Says((), (at("groups", total_lag="^0$"),)),
+        doctor=Says(
+            (
+                finding("warn|error", "stock-a"),
+                finding("warn|error", "deleted|recreated|old (topic )?id|give up"),
+            ),
+            code=8,
+        ),
+        blame=Says((blamed("rebalance", "topic"),)),
+        replay_log=Says((event("topics-changed|member-revoking"),)),
+        cause='stock-a[^"]*(give up|deleted|old)|(deleted|recreated)[^"]*stock-a',
+        next=Next(
+            "stock-a|its process",
+            lambda _: scene.until_read(topic, dict.fromkeys(range(4), 10)),
+            by_hand=restart,
+        ),
+        verify=Says((), (at("groups", verdict="differs"),)),
+    )

@@ -85,7 +85,7 @@ class Says:
     """What a command must say and must not; a plain string is searched for in all of the answer.
 
     `cannot` says why no record and no answer of the broker can tell; `must` then makes it say so.
-    `argv` is the command where it is another than the cell's own; the group's name comes after its first word.
+    `argv` is the command where it is another than the cell's own; the group comes after its first word.
     `answer` is what was said already, in the middle of the incident.
     """
 
