@@ -17,13 +17,13 @@ def today(cluster: ClusterView, node: int | None) -> Today:
 
     It only narrows causes down, so a refusal is no failure.
     """
-    topics: frozenset[str] | None = None
+    topics: dict[str, str] | None = None
     retention_ms: int | None = None
     with cluster.within(PATIENCE_S):
         try:
             if sees_every_topic(cluster):
                 found = cluster.topics(None)
-                topics = frozenset(name for name, told in found.items() if isinstance(told, TopicDescription))
+                topics = {n: told.topic_id for n, told in found.items() if isinstance(told, TopicDescription)}
             minutes = broker_setting(cluster, node, OFFSETS_RETENTION) if node is not None else None
             retention_ms = int(minutes) * 60_000 if minutes else None
         except KgroupError:

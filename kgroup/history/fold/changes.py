@@ -103,17 +103,13 @@ def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
     with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
-    # Expiry removes no offset younger than the shortest retention (KIP-211), an admin any.
-    if step.young:
-        cause = "deleted by an admin: its offsets were younger than the shortest retention"
-    else:
-        cause = "deleted by an admin, or expired when its last offset did: the records do not tell"
     step.tell(
         Kind.GROUP_DELETED,
         f"group removed{with_offsets}",
         partitions=step.removed,
         epoch=-1,
-        cause=cause,
+        # Expiry removes no offset younger than the retention (KIP-211), an admin any.
+        cause=step.today.cause_of_deletion(step.young),
         proven=step.young,
     )
 

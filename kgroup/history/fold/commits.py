@@ -184,7 +184,7 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
         text = (
             f"{place} begins again at {rewind.after}, {rewind.before} before: {rewind.topic} is a new topic"
         )
-        cause = f"{rewind.topic} was deleted and created again: its id was {was} and is {now}"
+        cause = f"{rewind.topic} was deleted and recreated: its id was {was} and is {now}"
         suspicious, proven = False, True
     # A reset needs an empty group: with members in it, the mark may be copied from the commit before.
     elif mark is not None and not state.members:

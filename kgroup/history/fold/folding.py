@@ -15,7 +15,7 @@ from kgroup.history.fold.changes import tell_changes
 from kgroup.history.fold.commits import Spans, rewound
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.ownership import GivenUp, Ownership
-from kgroup.history.fold.removals import Today
+from kgroup.history.fold.removals import Removed, Today
 from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
@@ -311,12 +311,13 @@ class Fold:
             removed=tuple(sorted(opened.removed)),
             young=self.today.younger(opened.removed.values(), opened.timestamp_ms),
             offsets=group.state.offsets,
+            today=self.today,
             solid=group.solid,
         )
         gone = after.kind not in KINDS and opened.before.kind in KINDS
         # With the group go its offsets: its removal tells them.
         if opened.removed and not gone:
-            self._tell_removed(step)
+            self._tell_removed(step, opened.removed)
         if opened.records:
             tell_changes(step, group.carry)
         out += step.events
@@ -331,8 +332,8 @@ class Fold:
         if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
             group.solid = True
 
-    def _tell_removed(self, step: GroupStep) -> None:
-        proven, cause = self.today.cause_of_removal(step.removed, step.young)
+    def _tell_removed(self, step: GroupStep, removed: Removed) -> None:
+        proven, cause = self.today.cause_of_removal(removed, step.young)
         places = step.removed
         step.tell(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,

@@ -10,6 +10,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.departures import Lives
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
+from kgroup.history.fold.removals import Today
 from kgroup.history.fold.restarts import Absences
 from kgroup.history.fold.stored import stored
 from kgroup.history.fold.view import RecordedMember, View
@@ -53,6 +54,7 @@ class GroupStep:
     """Whether all removed offsets were younger than any retention."""
     offsets: Mapping[TopicPartition, Committed] = field(default_factory=dict)
     """The group's committed offsets."""
+    today: Today = field(default_factory=Today)
     solid: bool = True
     """Whether nothing of the group's earlier records is missing."""
     events: list[Event] = field(default_factory=list)

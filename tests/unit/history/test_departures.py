@@ -120,7 +120,7 @@ def test_a_topic_that_was_created_again_is_no_suspicious_rewind(apart: bool) -> 
     assert (back.suspicious, back.proven) == (False, True)
     assert back.detail == "t-1 begins again at 20, 90 before: t is a new topic"
     assert back.cause == (
-        "t was deleted and created again: its id was AAAAAAAAAAAAAAAAAAAAAQ and is AAAAAAAAAAAAAAAAAAAAAg"
+        "t was deleted and recreated: its id was AAAAAAAAAAAAAAAAAAAAAQ and is AAAAAAAAAAAAAAAAAAAAAg"
     )
 
 
@@ -147,11 +147,23 @@ def test_what_the_cluster_says_settles_why_offsets_are_gone() -> None:
     """ "Expired or deleted": the broker's retention was one question away."""
     hour, week = 3600, 7 * 24 * 3_600_000
     assert removed(hour, None)[:2] == ("offsets-expired-or-deleted", False)
-    kind, proven, cause = removed(hour, Today(frozenset({"t"}), week))
+    kind, proven, cause = removed(hour, Today({"t": ""}, week))
     assert (kind, proven) == ("offsets-deleted", True)
     assert cause.startswith("younger than offsets.retention.minutes (168h 00m), so they did not expire")
-    assert removed(2 * hour, Today(frozenset({"t"}), 3_600_000))[:2] == ("offsets-expired-or-deleted", False)
-    kind, proven, cause = removed(hour, Today(frozenset({"other"}), week))
+    assert removed(2 * hour, Today({"t": ""}, 3_600_000))[:2] == ("offsets-expired-or-deleted", False)
+    kind, proven, cause = removed(hour, Today({"other": ""}, week))
     assert (kind, proven) == ("offsets-deleted", True)
-    assert cause == "topic t does not exist any more: deleted with its offsets"
-    assert removed(hour, Today(frozenset(), None))[2].endswith("unless they had expired before")
+    assert cause == "topic t was deleted: it does not exist any more: brokers delete the offsets with a topic"
+    assert removed(hour, Today({}, None))[2].endswith("unless they had expired before")
+
+
+def test_a_topic_recreated_by_now_is_why_its_offsets_are_gone() -> None:
+    """Its id in the removed commits is another than the topic's now."""
+    key, _ = committed(0)
+    data = [(0, [committed(0, 90, OLD)]), (30, [(key, None)]), (40, [committed(40, 20, NEW)])]
+    event = one(told(*data, today=Today({"t": "AAAAAAAAAAAAAAAAAAAAAg"}, None)), Kind.OFFSETS_DELETED)
+    assert (event.cause or "").startswith(
+        "topic t was deleted and recreated: its id was AAAAAAAAAAAAAAAAAAAAAQ and is AAAAAAAAAAAAAAAAAAAAAg"
+    )
+    same = one(told(*data, today=Today({"t": "AAAAAAAAAAAAAAAAAAAAAQ"}, None)), Kind.OFFSETS_DELETED)
+    assert (same.cause or "").startswith("younger than the shortest retention a broker allows: deleted by")
