@@ -115,6 +115,10 @@ differential: setup ## Made-up programs on Kafka's own coordinator and on ours: 
 differential-tasks: setup ## Made-up streams groups on Kafka's own task assignor and on ours: make differential-tasks CASES=10000
 	@$(BIN)/python -m tests.differential.tasks --first $(FIRST) --cases $(CASES)
 
+.PHONY: differential-patterns
+differential-patterns: setup ## Made-up topic patterns in Kafka's RE2/J and in ours: make differential-patterns CASES=100000
+	@$(BIN)/python -m tests.differential.patterns --first $(FIRST) --cases $(CASES)
+
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1
 	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2 $(if $(STREAMS),--first 2000000)

@@ -30,6 +30,15 @@ def test_a_pattern_matches_whole_names_only():
         ("a{1001}", "invalid repetition size: {1001}", 1),
         ("é[z-a]", "invalid character class range: z-a", 2),
         ("abc\\", "trailing \\", 3),
+        (r"a\C", r"invalid escape sequence: \C", 1),
+        (r"[a\C]", r"invalid escape sequence: \C", 2),
+        ("(?P<n>a)(?<n>b)", "duplicate capture group name: (?<n>", 8),
+        ("(?P<é>a)", "invalid named capture group: (?P<é>", 0),
+        ("a{*", "bad repetition operator: {*", 1),
+        ("{{2}", "bad repetition operator: {{2}", 0),
+        ("a{999999999}", "invalid repetition size: {999999999}", 1),
+        (r"\p{Kawi}", r"invalid character class range: \p{Kawi}", 0),
+        (r"[^\P{^Kawi}]", r"invalid character class range: \P{^Kawi}", 2),
         ("a\ud800", "a lone surrogate", 1),
     ],
 )
@@ -39,6 +48,44 @@ def test_a_fault_names_reason_and_position(pattern, reason, position):
 
 def test_a_valid_pattern_has_no_fault():
     assert fault_of(r"(?i)orders-\d+") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        (r"\é", "é"),
+        (r"[\é]", "é"),
+        (r"\\C", "\\C"),
+        (r"\Q\C{*\E", r"\C{*"),
+        (r"\{*", "{{"),
+        ("[]{*]", "{"),
+        ("[[:alpha:]{*]{2}", "a{"),
+        ("{2", "{2"),
+        ("(?P<a>x)(?P<b>y)", "xy"),
+    ],
+)
+def test_what_re2j_accepts_is_read_as_it_reads_it(pattern: str, name: str) -> None:
+    assert fault_of(pattern) is None
+    assert matching_topics(compile_regex(pattern), [name, "other"]) == {name}
+
+
+@pytest.mark.parametrize("pattern", ["(.*)" * 8000, "".join(f"(?P<n{i}>.*)" for i in range(2000))])
+def test_no_group_is_extracted(pattern: str) -> None:
+    """Extracting 8,000 groups from 21 names held every other client up for minutes."""
+    assert compile_regex(pattern).groups == 0
+
+
+def test_a_program_has_a_limit() -> None:
+    assert compile_regex("(?:a|bc|.){400}").programsize <= regex.MOST_INSTRUCTIONS
+    with pytest.raises(Refused, match="pattern too large - [0-9]+ instructions of 10000"):
+        compile_regex("(?:.*){1000}" * 2)
+
+
+def test_a_large_program_does_not_stay_in_memory() -> None:
+    import re2
+
+    compile_regex("(?:.*){900}")
+    assert re2._Regexp._make.cache_info().currsize == 0
 
 
 def test_an_invalid_pattern_is_refused_by_name_and_printed_nowhere(capfd):

@@ -5,20 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cache
-from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import Refused
 from kgroup.legacy.coordinator import paths
+from kgroup.patterns import Pattern, compile_regex
 
 MAX_STREAMS = 32_767
 _WILDCARD = re.compile(r"([*!])([0-9]{1,9})\1(.*)", re.DOTALL)
-
-
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    def fullmatch(self, text: str) -> object | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +48,12 @@ def _wildcard(mark: str, streams: str, pattern: str) -> Subscription | None:
     return None if compiled is None else Subscription({}, compiled, int(streams), mark == "*")
 
 
-@cache
-def _options() -> object:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    return options
-
-
 def _compiled(text: str) -> Pattern | None:
-    # RE2, not Java's: a pattern of a stranger must not hold the coordinator up.
-    import re2
-
+    # RE2, not Java's: a stranger's pattern must not hold the coordinator up.
     try:
-        pattern: Pattern = re2.compile(text, _options())
-    except (re2.error, UnicodeEncodeError):
+        return compile_regex(text)
+    except Refused:
         return None
-    return pattern
 
 
 def _static(topic_count: str) -> Subscription | None:
