@@ -8,7 +8,7 @@ from dataclasses import replace
 from kgroup.admin.models import GroupDescription, ItemError, Node
 from kgroup.admin.refusals import code_name
 from kgroup.client.legacy_groups import ToldGroup
-from kgroup.errors import DecodeError, ErrorCode, KgroupError
+from kgroup.errors import DecodeError, ErrorCode, KgroupError, Unreachable
 from kgroup.legacy.coordinator.subscription import parse
 from kgroup.zkgroups import nodes as tree
 from kgroup.zkgroups.nodes import IDS, Ask, Elected, GroupNodes
@@ -16,31 +16,40 @@ from kgroup.zkgroups.records import Broker, Registration, registration_of_patter
 
 OWN_LISTENER = "LEGACY"
 """The name of a broker's listener for consumers of the elected coordinator (`kgroup serve --legacy`)."""
+NOBODY = ToldGroup("Empty", ())
 Registered = Callable[[tuple[str, int], Sequence[str]], Mapping[str, ToldGroup | KgroupError]]
 """Asks a coordinator's own listener for groups."""
 
 
 def ask(ask_tree: Ask, registered: Registered, known: Sequence[GroupNodes]) -> None:
-    """Take down in each group that an elected coordinator has assigned who that is, and what it tells.
+    """Take down in each group what an elected coordinator tells of it.
 
-    A coordinator that does not answer is an error of the group's own: then nobody knows who is registered.
+    Before its first rebalance succeeds a consumer is known to the coordinator only, so every group without
+    registrations in the tree is asked for. If the coordinator cannot tell, who is registered is unknown.
     """
     elected = tree.elected(ask_tree) if known else None
-    names = tree.coordinated(ask_tree, [group.group_id for group in known]) if elected else frozenset()
-    if elected is None or not names:
+    if elected is None:
         return
-    groups = {group.group_id: group for group in known if group.group_id in names}
-    for group in groups.values():
-        group.elected = elected
+    assigned = tree.coordinated(ask_tree, [group.group_id for group in known])
+    groups = {g.group_id: g for g in known if g.group_id in assigned or not g.registered}
     own = _listeners(tree.brokers(ask_tree)[0], elected).get(OWN_LISTENER)
-    # Whoever else follows the design of 0.9 has no listener of this name, and no answer to our question.
-    for name, told in (registered(own, sorted(groups)) if own is not None else {}).items():
+    answers: Mapping[str, ToldGroup | KgroupError]
+    if own is not None:
+        answers = registered(own, sorted(groups)) if groups else {}
+    else:
+        # Other implementations of the design of 0.9 have no such listener and do not know the question.
+        why = f"the elected coordinator, broker {elected.broker_id}, has no listener {OWN_LISTENER}"
+        answers = dict.fromkeys(groups.keys() - assigned, Unreachable(f"{why} to be asked on"))
+    for name, group in groups.items():
+        told = answers.get(name)
+        if name in assigned or (isinstance(told, ToldGroup) and told != NOBODY):
+            group.elected = elected
         if isinstance(told, KgroupError):
-            groups[name].unread.add(IDS)
+            group.unread.add(IDS)
             message = f"{name}: who is registered is not known: {told.message}"
-            groups[name].errors.append(ItemError(name, code_name(told), message, told.hint))
-        else:
-            _take(groups[name], told)
+            group.errors.append(ItemError(name, code_name(told), message, told.hint))
+        elif told is not None and group.elected is not None:
+            _take(group, told)
 
 
 def _take(group: GroupNodes, told: ToldGroup) -> None:

@@ -43,7 +43,7 @@ def refusal_of(seen: Seen) -> KgroupError | None:
             hint = "only a coordinator knows: ask again while kgroup serve --legacy runs on this tree"
         return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     first = nodes.errors[0]
-    code = ErrorCode.__members__.get(first.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    code = ErrorCode.__members__.get(first.code, ErrorCode.NON_EMPTY_GROUP)
     return BrokerRefused(code, f"{name}: whether it is read is not known: {first.message}", hint=first.hint)
 
 

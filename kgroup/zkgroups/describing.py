@@ -113,7 +113,7 @@ class Seen:
             if told.started
             else MemberStatus.WAITING,
             subscribed_topics=known.topics if known else None,
-            subscribed_regex=known.pattern if known else None,
+            subscribed_regex=known.regex if known else None,
             assignment=None if OWNERS in self.nodes.unread else assignment_of(owned),
             target_assignment=None,
             session_timeout_ms=told.session_timeout_ms if told is not None else None,

@@ -18,6 +18,7 @@ from kgroup.admin.models import (
 from kgroup.admin.refusals import code_name, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.patterns import LONGEST_QUOTE, fault_of
 from kgroup.zkgroups import nodes as tree
 from kgroup.zkgroups.coordinator import Registered, ask, with_coordinator
 from kgroup.zkgroups.describing import CommittedOffsets, Seen, describe, listed, offsets, reads
@@ -161,6 +162,8 @@ class Groups:
         found = tree.groups(self._ask, group_ids)
         known = [group for group in found.values() if isinstance(group, GroupNodes)]
         ask(self._ask, self._registered, known)
+        for group in known:
+            group.errors += _unreadable_patterns(group)
         named = {OFFSETS_TOPIC, *(topic for group in known for topic in _topics_of(group))}
         topics = tree.topics(self._ask, named)
         by_pattern = (_by_pattern(registration) for g in known for registration in g.registered.values())
@@ -189,6 +192,16 @@ def _topics_of(group: GroupNodes) -> Iterable[str]:
         if isinstance(registration, Registration):
             yield from registration.topics or ()
     yield from group.topics
+
+
+def _unreadable_patterns(group: GroupNodes) -> Iterable[ItemError]:
+    for name, registration in group.registered.items():
+        pattern = registration.pattern if isinstance(registration, Registration) else None
+        if pattern is not None and (fault := fault_of(pattern)) is not None:
+            what = f"what {name} subscribes to is unknown: {fault.reason[:LONGEST_QUOTE]}"
+            hint = "kgroup reads patterns as RE2, the consumer as Java's"
+            code = ErrorCode.INVALID_REGULAR_EXPRESSION.name
+            yield ItemError(group.group_id, code, f"{group.group_id}: {what}", hint)
 
 
 def _by_pattern(registration: object) -> bool:

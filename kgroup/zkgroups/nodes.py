@@ -22,6 +22,7 @@ from kgroup.zkgroups.records import (
     broker_of,
     cluster_id_of,
     consumer_of,
+    number_in,
     offset_of,
     partition_number,
     partitions_of_topic,
@@ -190,10 +191,12 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
 def elected(ask: Ask) -> Elected | None:
     """Who is elected to coordinate; None in trees of Kafka itself, where nobody is."""
     node, epoch = ask(Get(path_of(CONSUMERS, ELECTED)), Get(path_of(EPOCH)))
-    if not isinstance(node, Node) or not node.stat.owner or not node.data.isdigit():
+    if not isinstance(node, Node) or not node.stat.owner:
         return None
-    known = isinstance(epoch, Node) and epoch.data.isdigit()
-    return Elected(int(node.data), int(epoch.data) if isinstance(epoch, Node) and known else None)
+    broker_id = number_in(node.data, 1 << 31)
+    if broker_id is None:
+        return None
+    return Elected(broker_id, number_in(epoch.data, 1 << 31) if isinstance(epoch, Node) else None)
 
 
 def coordinated(ask: Ask, names: Sequence[str]) -> frozenset[str]:

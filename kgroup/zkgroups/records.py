@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kgroup.errors import DecodeError
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import DecodeError, Refused
+from kgroup.patterns import compile_regex, matching_topics
 
 STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
-OFFSETS_PATTERN = "__consumer_offsets"
-_ADDRESS = re.compile(r"(?P<protocol>\w+)://(?P<host>.*):(?P<port>\d+)")
+_ADDRESS = re.compile(r"(?P<protocol>\w+)://(?P<host>.*):(?P<port>[0-9]{1,5})")
 _CONSUMER = re.compile(r"(?P<host>.+)-\d{13}-[0-9a-f]{1,8}")
 _LONGEST = 1 << 63
+_INT = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """What a consumer says that it reads: topics by name, or all whose whole name the pattern matches or not.
 
-    `topics` is None for a pattern; then `pattern` is it, as a regular expression that must match.
+    `topics` is None for a pattern; then it reads all names that match it, or with `excluded` all others.
     """
 
     topics: tuple[str, ...] | None
     pattern: str | None = None
+    excluded: bool = False
 
-    def wanted(self, existing: Iterable[str]) -> frozenset[str] | None:
-        """The topics it reads of those there are; None for a pattern that only Java can read."""
+    @property
+    def regex(self) -> str | None:
+        """The pattern as one that must match, in Java's syntax."""
+        return f"(?!(?:{self.pattern})$).*" if self.excluded else self.pattern
+
+    def wanted(self, existing: Collection[str]) -> frozenset[str] | None:
+        """Return the topics it reads of those that exist; None for a pattern in syntax only Java has."""
         if self.topics is not None:
             return frozenset(self.topics)
+        # RE2, as everywhere: with Python's own, one consumer's pattern could hold every command up.
         try:
-            matches = re.compile(self.pattern or "").fullmatch
-        except re.error:
+            matching = matching_topics(compile_regex(self.pattern or ""), existing)
+        except Refused:
             return None
-        return frozenset(name for name in existing if name != OFFSETS_PATTERN and matches(name))
+        return (frozenset(existing) - matching if self.excluded else matching) - {OFFSETS_TOPIC}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +70,35 @@ def registration_of_pattern(text: str, wanted: bool) -> Registration:
     """A consumer of all topics that a pattern matches, or of all that it does not match."""
     # As the old consumer reads it: commas are alternatives, and what quotes it is not part of it.
     choice = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
-    return Registration(None, choice if wanted else f"(?!(?:{choice})$).*")
+    return Registration(None, choice, excluded=not wanted)
 
 
 def broker_of(number: str, data: bytes) -> Broker:
     """What a node below `/brokers/ids` holds, in its versions 1 to 5."""
     document = _object(data)
-    protocols: dict[str, str] = document.get("listener_security_protocol_map") or {}
+    protocols, endpoints = document.get("listener_security_protocol_map"), document.get("endpoints")
     found: dict[str, tuple[str, int]] = {}
-    for endpoint in document.get("endpoints") or ():
+    for endpoint in endpoints if isinstance(endpoints, list) else ():
         if match := _ADDRESS.fullmatch(str(endpoint)):
-            name = str(protocols.get(match["protocol"], match["protocol"]))
+            name = match["protocol"]
+            if isinstance(protocols, dict):
+                name = str(protocols.get(name, name))
             found.setdefault(name, (match["host"].strip("[]"), int(match["port"])))
     host, port = document.get("host"), document.get("port")
-    if not found and isinstance(host, str) and isinstance(port, int) and port > 0:
+    if not found and isinstance(host, str) and isinstance(port, int) and 0 < port < 1 << 16:
         found["PLAINTEXT"] = (host, port)
-    if not number.isdecimal() or not found:
+    broker_id = number_in(number.encode(), _INT)
+    if broker_id is None or not found:
         raise DecodeError(f"it is not the registration of a broker: {_quoted(data)}")
-    return Broker(int(number), found)
+    return Broker(broker_id, found)
 
 
 def partitions_of_topic(data: bytes) -> tuple[int, ...]:
     """The partition numbers that a node below `/brokers/topics` holds."""
     partitions = _object(data).get("partitions")
-    if not isinstance(partitions, dict) or not all(name.isdecimal() for name in partitions):
+    if not isinstance(partitions, dict):
         raise DecodeError(f"it holds no partitions: {_quoted(data)}")
-    return tuple(sorted(map(int, partitions)))
+    return tuple(sorted(map(partition_number, partitions)))
 
 
 def cluster_id_of(data: bytes) -> str | None:
@@ -100,17 +112,24 @@ def cluster_id_of(data: bytes) -> str | None:
 
 def offset_of(data: bytes) -> int:
     """The committed offset in a node below `offsets`."""
-    text = data.strip()
-    if not text.isdigit() or int(text) >= _LONGEST:
+    offset = number_in(data.strip(), _LONGEST)
+    if offset is None:
         raise DecodeError(f"it is not an offset: {_quoted(data)}")
-    return int(text)
+    return offset
 
 
 def partition_number(name: str) -> int:
     """The number that a node is named by; Kafka 0.7 has names such as 0-1, which mean another thing."""
-    if not (name.isascii() and name.isdigit()) or int(name) > 0x7FFFFFFF:
-        raise DecodeError(f"{name!r} is not a partition of Kafka 0.8 or later")
-    return int(name)
+    number = number_in(name.encode(), _INT)
+    if number is None:
+        raise DecodeError(f"{_quoted(name.encode())} is not a partition of Kafka 0.8 or later")
+    return number
+
+
+def number_in(digits: bytes, below: int) -> int | None:
+    """Return the decimal number, None if it is none or too large: int() raises beyond 4,300 digits."""
+    plain = digits.lstrip(b"0") or digits[:1]
+    return int(plain) if plain.isdigit() and len(plain) < 20 and int(plain) < below else None
 
 
 def consumer_of(thread: bytes) -> str:

@@ -383,8 +383,8 @@ def asked_coordinator(monkeypatch) -> Callable[[str], World]:
 
     def world(told: str) -> World:
         def answers(address, names, timeout_s):
-            assert (address, list(names)) == (("b1", 9192), ["pushed"]) and timeout_s > 0
-            return {"pushed": TOLD[told]}
+            assert address == ("b1", 9192) and set(names) <= {"idle", "pushed"} and timeout_s > 0
+            return {name: TOLD[told] if name == "pushed" else TOLD["empty"] for name in names}
 
         monkeypatch.setattr(legacy_groups, "told_groups", answers)
         made = _scene(_elected)()
@@ -433,6 +433,29 @@ def test_who_is_registered_with_a_coordinator_decides_what_may_be_moved(ask, ask
     world = asked_coordinator("empty")
     assert ask(world, "delete", "pushed", "--execute").code == OK
     assert not any("/consumers/pushed" in path for path in world.old.paths())
+
+
+def test_a_consumer_that_has_not_been_assigned_yet_keeps_its_group(ask, asked_coordinator, monkeypatch):
+    """Only its coordinator knows of it: the group has offsets in the tree, and no owners."""
+    world = asked_coordinator("stable")
+    waiting = {"idle": TOLD["missing"], "pushed": TOLD["empty"]}
+    monkeypatch.setattr(legacy_groups, "told_groups", lambda _, names, __: {n: waiting[n] for n in names})
+    told = ask(world, "delete", "idle", "--execute")
+    assert told.code == REFUSED and "1 live consumer registered with its coordinator" in told.out + told.err
+    assert any("/consumers/idle/offsets" in path for path in world.old.paths())
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_group_its_coordinator_cannot_be_asked_for_is_not_deleted(
+    ask, asked_coordinator, monkeypatch, listens
+):
+    world = asked_coordinator("gone")
+    monkeypatch.setattr(legacy_groups, "told_groups", lambda _, names, __: dict.fromkeys(names, TOLD["gone"]))
+    if not listens:
+        world.old.broker()
+    told = ask(world, "delete", "idle", "--execute")
+    assert told.code == REFUSED and "not known" in told.out + told.err
+    assert any("/consumers/idle/offsets" in path for path in world.old.paths())
 
 
 def test_members_nobody_could_ask_for_are_unknown(ask, asked_coordinator):

@@ -143,9 +143,10 @@ def test_a_pattern_that_only_java_reads_leaves_open_whether_all_is_owned(broker)
     old = OldTree()
     old.broker()
     old.topic("t1", 2)
-    old.owner("wl", "t1", 0, old.consumer("wl", "c", {r"\p{Alpha}+": 1}, "white_list"))
+    old.owner("wl", "t1", 0, old.consumer("wl", "c", {r"t(?!2).*": 1}, "white_list"))
     group = described(old, broker, "wl")
     assert (group.state, group.total_lag) == ("Live", None)
+    assert "what wl_c subscribes to is unknown: invalid perl operator: (?!" in group.errors[0].message
 
 
 def test_offsets_kept_in_kafka_are_told_as_such(old, broker):
@@ -363,3 +364,72 @@ def test_a_broker_that_cannot_be_read_is_said(old, broker):
 def test_the_consumer_of_a_thread_may_have_dashes():
     assert consumer_of(b"og_h-1795303999791-a1b2c3d4-12") == "og_h-1795303999791-a1b2c3d4"
     assert host_of("og", "og_my-host-1795303999791-a1b2c3d4") == "my-host"
+
+
+HOSTILE = {
+    "9" * 5_000: "a number of more digits than Python reads",
+    "0" * 5_000 + "7": "a number with zeros in front",
+    "-1": "a negative number",
+    "٧": "a digit that is not ASCII",
+    "\x1b[2J": "an escape sequence",
+    "{": "broken JSON",
+    "[" * 100_000: "deep JSON",
+    '{"a":' * 50_000: "deep JSON of objects",
+    "[]": "JSON of another shape",
+    '{"version":' + "9" * 5_000 + "}": "JSON with a huge number",
+    '{"subscription":{"(a*)*' + "(a*)*" * 499 + '":1},"pattern":"white_list"}': "a pattern Python never ends",
+    '{"subscription":{"((a{1000}){1000}){1000}":1},"pattern":"black_list"}': "a pattern too large",
+    '{"subscription":{"(?<=t)1":1},"pattern":"white_list"}': "a pattern for Java only",
+    '{"subscription":[],"pattern":[]}': "a registration of other types",
+    '{"partitions":{"' + "9" * 5_000 + '":[1]}}': "a partition with a huge number",
+    '{"host":"b2","port":' + "9" * 4_000 + "}": "a huge port",
+    '{"endpoints":7,"listener_security_protocol_map":[1]}': "endpoints of other types",
+    '{"endpoints":["PLAINTEXT://b2:' + "9" * 5_000 + '"]}': "an endpoint with a huge port",
+}
+"""What a stranger may write into a node."""
+PLACES = (
+    "/consumers/bad/ids/bad_c",
+    "/consumers/bad/owners",
+    "/consumers/bad/owners/t1/0",
+    "/consumers/bad/offsets/t1/0",
+    "/consumers/coordinator",
+    "/coordinator_epoch",
+    "/brokers/ids/2",
+    "/brokers/topics/t2",
+    "/cluster/id",
+)
+
+
+@pytest.mark.parametrize("data", HOSTILE, ids=HOSTILE.values())
+@pytest.mark.parametrize("place", PLACES)
+def test_no_content_of_a_node_hides_other_groups(broker, place, data):
+    """Of a hostile group at most its own is unknown; nobody waits, nothing raises."""
+    old = OldTree()
+    old.broker()
+    old.topic("t1", 2)
+    old.topic("a" * 40, 1)
+    old.offset("good", "t1", 0, 7)
+    old.owner("good", "t1", 0, old.consumer("good", "c", {"t1": 1}))
+    old.offset("bad", "t1", 1, 5)
+    old.put(place, data, ephemeral=place.endswith("coordinator"))
+    groups = broker.groups(old)
+    good, bad = groups.describe(["good", "bad"]).groups
+    assert [
+        (row.partition, row.committed_offset) for row in good.offsets if row.committed_offset is not None
+    ] == [(0, 7)]
+    if place.endswith("offsets/t1/0") and data.strip("0") != "7":
+        assert bad.total_lag is None and any("is not an offset" in error.message for error in bad.errors)
+    assert {listing.group_id for listing in groups.list_groups().groups} >= {"good", "bad"}
+    groups.cluster_id()
+
+
+@pytest.mark.parametrize("name", ["9" * 5_000, "0" * 5_000, "٧", "-1"])
+def test_no_name_of_a_node_hides_other_groups(broker, name):
+    old = OldTree()
+    old.broker()
+    old.topic("t1", 1)
+    old.offset("good", "t1", 0, 7)
+    old.put(f"/consumers/bad/offsets/t1/{name}", "1")
+    old.put(f"/brokers/ids/{name}", "{}", ephemeral=True)
+    good, _ = broker.groups(old).describe(["good", "bad"]).groups
+    assert [row.committed_offset for row in good.offsets] == [7]
