@@ -79,6 +79,8 @@ def test_a_program_has_a_limit() -> None:
     assert compile_regex("(?:a|bc|.){400}").programsize <= regex.MOST_INSTRUCTIONS
     with pytest.raises(Refused, match="pattern too large - [0-9]+ instructions of 10000"):
         compile_regex("(?:.*){1000}" * 2)
+    with pytest.raises(Refused, match="pattern too large - compile failed"):
+        compile_regex(r"\p{Lu}{1000}")
 
 
 def test_a_large_program_does_not_stay_in_memory() -> None:
