@@ -188,7 +188,10 @@ class Webhook:
             **signed(post.id, int(time.time()), post.body, self._key),
         }
         try:
-            answer = client.post(self._url, content=post.body, headers=headers)
+            with client.stream("POST", self._url, content=post.body, headers=headers) as answer:
+                # The status decides. A body would have to be read to its end, and it may have none.
+                if answer.headers.get("content-length") == "0":
+                    answer.read()
         except httpx.InvalidURL as error:
             raise _Refused(f"the address is not valid: {error}", again=False) from None
         except httpx.HTTPError as error:

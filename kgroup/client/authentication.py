@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from kgroup.client.auth.bounded import until
+from kgroup.client.auth.exchanges import redacted, secrets_in
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.codec import Message
@@ -26,11 +27,12 @@ def authenticate(link: Link, login: Login, deadline: float) -> float:
     """
     tokens = login.exchange(link.address[0], until(deadline, link.clock))
     _shake_hands(link, login.mechanism, deadline)
-    token = next(tokens)
+    token, secrets = next(tokens), list[str]()
     while True:
+        secrets += secrets_in(token)
         answer = _ask(link, SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, deadline)
         if answer.error_code:
-            raise _not_authenticated(link, login, answer)
+            raise _not_authenticated(link, login, answer, secrets)
         try:
             token = tokens.send(answer.auth_bytes)
         except StopIteration:
@@ -58,11 +60,14 @@ def _ask(link: Link, request: Message, response: type[R], deadline: float, lowes
     return answer
 
 
-def _not_authenticated(link: Link, login: Login, answer: SaslAuthenticateResponse) -> BrokerRefused:
-    said = answer.error_message or ErrorCode.name_of(answer.error_code)
+def _not_authenticated(
+    link: Link, login: Login, answer: SaslAuthenticateResponse, secrets: list[str]
+) -> BrokerRefused:
+    said = redacted(answer.error_message, secrets) if answer.error_message else None
     return BrokerRefused(
         answer.error_code,
-        f"{link.peer} did not authenticate {login.who} with {login.mechanism}: {said}",
-        detail=answer.error_message,
+        f"{link.peer} did not authenticate {login.who} with {login.mechanism}: "
+        f"{said or ErrorCode.name_of(answer.error_code)}",
+        detail=said,
         hint=login.hint(),
     )

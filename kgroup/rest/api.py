@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import httpx
 
 PAGES = 10_000
+LARGEST_PAGE = 64 << 20
+"""Bytes: a collection that is not paged may list 100,000 partitions."""
 """More pages than any list has: a proxy that always names a next one is not followed for ever."""
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HINT_LOGIN = (
@@ -145,13 +147,17 @@ class Api:
     def _ask(self, url: str, left_s: float) -> object:
         import httpx
 
+        from kgroup.http import TooLarge, ask
+
         try:
-            answer = self._client.get(url, timeout=left_s)
+            answer = ask(self._client, "GET", url, within_s=left_s, largest=LARGEST_PAGE)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise Unreachable(
                 f"{self.where} cannot be reached: {error or type(error).__name__}",
                 "is the address right, and is rest.ssl.ca.location set where it needs its own authority?",
             ) from None
+        except TooLarge as error:
+            raise KgroupError(f"{url}: {error}", "the REST API is at fault") from None
         except httpx.HTTPError as error:
             raise OutcomeUnknown(f"{self.where} did not answer: {error or type(error).__name__}") from None
         if answer.status_code in _AGAIN:

@@ -11,6 +11,7 @@ import pytest
 import trustme
 import yaml
 
+from kgroup.cli.env.invocation import FORMATS
 from kgroup.cli.env.known_settings import SECRETS
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.client.properties.catalogue import SECRET
@@ -21,7 +22,6 @@ from tests.cli.conftest import Kgroup
 from tests.token_server import TokenServer
 from tests.unit.client.scripted_broker import ScriptedBroker
 
-FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv", "name")
 COMMANDS = (
     ("list",),
     ("describe", "orders"),
@@ -49,15 +49,21 @@ def planted(name: str) -> str:
     return f"{_MARK}-{name.replace('.', '-')}"
 
 
+def echo(request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+    """A refusal that repeats what was sent, as it came and without its frame."""
+    sent = request.auth_bytes.decode(errors="replace")
+    words = " ".join(sent.replace("\0", " ").replace("\x01", " ").split())
+    said = f"Authentication failed: {sent!r} {sent} {words}"
+    return SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=said)
+
+
 @pytest.fixture
 def broker() -> Iterator[ScriptedBroker]:
     """One that takes nobody's word."""
     with ScriptedBroker() as running:
         running.served |= {17: range(2), 36: range(3)}
         running.answers[SaslHandshakeRequest] = SaslHandshakeResponse(mechanisms=("PLAIN",))
-        running.answers[SaslAuthenticateRequest] = SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="Authentication failed"
-        )
+        running.answers[SaslAuthenticateRequest] = echo
         yield running
 
 

@@ -294,3 +294,19 @@ def test_what_nobody_planned_for_is_told_in_a_sentence(
     assert ran.code == ExitCode.FAILED
     assert ran.err.startswith(f"error: kgroup met something it {UNFORESEEN} (RuntimeError: planted)")
     assert "hint: the same command with --debug" in ran.err
+
+
+def test_a_traceback_shows_no_control_character_of_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    from kgroup.cli.running import _print_traceback
+    from kgroup.errors import KgroupError
+
+    try:
+        try:
+            raise KgroupError("said: \x1b[2J\u202e\nerror: forged")
+        except KgroupError as error:
+            raise ValueError("\x9b31m") from error
+    except ValueError as error:
+        _print_traceback(error)
+    shown = capsys.readouterr().err
+    assert shown.replace("\n", "").isprintable() and "\nerror: forged" not in shown
+    assert r"said: \x1b[2J\u202e\nerror: forged" in shown and "The above exception" in shown

@@ -53,6 +53,22 @@ def test_each_post_is_signed_over_id_time_and_body():
     assert head["content-type"] == "application/json"
 
 
+class _Endless(httpx.SyncByteStream):
+    read = 0
+
+    def __iter__(self):
+        while True:
+            self.read += 1
+            assert self.read < 100, "the answer is read on and on"
+            yield bytes(1 << 16)
+
+
+def test_an_accepted_post_is_delivered_however_long_its_answer():
+    body = _Endless()
+    hook, requests = posted(httpx.Response(200, stream=body), status(204), count=2)
+    assert (hook.lost, numbers(requests), body.read) == ([], [0, 1], 0)
+
+
 def test_the_example_of_standard_webhooks():
     """Its published test vector, with a secret in base64."""
     headers = signed(

@@ -140,13 +140,14 @@ class UrlJwks:
         """OSError when it cannot be had, ValueError when it is no JWKS."""
         import httpx
 
+        from kgroup.http import ask
+
         try:
-            answer = httpx.get(self._url, timeout=FETCH_S)
+            with httpx.Client() as client:
+                answer = ask(client, "GET", self._url, within_s=FETCH_S, largest=LONGEST)
             answer.raise_for_status()
         except httpx.HTTPError as error:
             raise OSError(str(error) or type(error).__name__) from None
-        if len(answer.content) > LONGEST:
-            raise ValueError("it is too long")
         return Keys(answer.content)
 
 

@@ -5,7 +5,8 @@ It yields what the client says and is sent what the broker answered, and ends wh
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from base64 import b64encode
+from collections.abc import Generator, Iterable
 
 from kgroup.errors import BrokerRefused, ErrorCode
 
@@ -24,3 +25,17 @@ def broker_is_wrong(mechanism: str, why: str) -> BrokerRefused:
 def not_authenticated(message: str, hint: str) -> BrokerRefused:
     """For credentials that cannot be had, or are not taken, before a broker is asked."""
     return BrokerRefused(ErrorCode.SASL_AUTHENTICATION_FAILED, message, hint=hint)
+
+
+def secrets_in(token: bytes) -> list[str]:
+    """Return how a server may repeat what a client sent: whole, in base64, and its secret alone."""
+    text = token.decode(errors="replace")
+    parts = text.replace("\x01", "\0").rstrip("\0").split("\0")
+    return [text, b64encode(token).decode(), parts[-1], *(p.partition("Bearer ")[2] for p in parts)]
+
+
+def redacted(said: str, secrets: Iterable[str]) -> str:
+    """Return what a server said without the secrets, which it may repeat."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        said = said.replace(secret, "…")
+    return said

@@ -9,13 +9,12 @@ import base64
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlsplit
 
 from kgroup.client.auth.bounded import until
 from kgroup.client.auth.credentials import ClientCredentials, TokenEndpoint
-from kgroup.client.auth.exchanges import not_authenticated
+from kgroup.client.auth.exchanges import not_authenticated, redacted
 from kgroup.client.auth.token import Token, read_token
 from kgroup.errors import KgroupError, Unreachable
 
@@ -27,20 +26,13 @@ _FINAL = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 
 _REFUSALS = frozenset({400, 401, 403})
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_LARGEST = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    body: bytes
 
 
 def fetch_token(source: ClientCredentials, within_s: float, wall: Callable[[], float] = time.time) -> Token:
     """A fresh token; Unreachable when the endpoint cannot be asked, BrokerRefused when it refuses."""
     headers, body = _request(source, wall())
     answer = _asked(source, headers, body, time.monotonic() + within_s)
-    said = _fields(answer.body)
+    said = _fields(answer.content)
     text = next(
         (value.strip() for key in ("access_token", "id_token") if isinstance(value := said.get(key), str)), ""
     )
@@ -91,12 +83,12 @@ def _request(source: ClientCredentials, now: float) -> tuple[dict[str, str], str
     return headers, body
 
 
-def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadline: float) -> _Answer:
+def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadline: float) -> httpx.Response:
     """The endpoint's answer of success; asks again, with doubled pauses, while that may help."""
     import httpx
 
     endpoint = source.endpoint
-    secrets = [part for part in (source.client_secret, headers.get("Authorization")) if part]
+    secrets = [source.client_secret or "", *headers.get("Authorization", "").split()[-1:], body]
     where, last = shown_url(endpoint.url), min(deadline, time.monotonic() + endpoint.longest_s)
     pause = endpoint.backoff_s
     failure: KgroupError | None = None
@@ -109,10 +101,10 @@ def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadli
                     f"the token endpoint {where} cannot be asked: {_words(error)}", _hint(error)
                 )
             else:
-                if answer.status in (200, 201) and answer.body:
+                if answer.status_code in (200, 201) and answer.content:
                     return answer
                 refusal = _refused(where, answer, secrets)
-                if answer.status in _FINAL:
+                if answer.status_code in _FINAL:
                     raise refusal
                 failure = failure or refusal
             left = last - time.monotonic()
@@ -124,8 +116,10 @@ def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadli
 
 def _post(
     client: httpx.Client, endpoint: TokenEndpoint, headers: dict[str, str], body: str, deadline: float
-) -> _Answer:
+) -> httpx.Response:
     import httpx
+
+    from kgroup.http import ask
 
     left = until(deadline)
     timeout = httpx.Timeout(
@@ -133,13 +127,7 @@ def _post(
         connect=min(left, endpoint.connect_timeout_s or left),
         read=min(left, endpoint.read_timeout_s or left),
     )
-    received = b""
-    with client.stream("POST", endpoint.url, headers=headers, content=body, timeout=timeout) as answer:
-        for part in answer.iter_bytes():
-            received += part
-            if len(received) > _LARGEST or time.monotonic() > deadline:
-                raise httpx.ReadTimeout("the answer does not end")
-    return _Answer(answer.status_code, received)
+    return ask(client, "POST", endpoint.url, within_s=left, headers=headers, content=body, timeout=timeout)
 
 
 def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
@@ -152,18 +140,17 @@ def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
     return client_context(endpoint.tls or Tls())
 
 
-def _refused(where: str, answer: _Answer, secrets: list[str]) -> KgroupError:
-    said = _fields(answer.body)
+def _refused(where: str, answer: httpx.Response, secrets: list[str]) -> KgroupError:
+    said = _fields(answer.content)
     error, more = (
         said.get("error", said.get("errorCode")),
         said.get("error_description", said.get("errorSummary")),
     )
-    told = ": ".join(str(part)[:200] for part in (error, more) if isinstance(part, str) and part)
-    # An endpoint may say back what it was sent.
-    for part in secrets:
-        told = told.replace(part, "…")
-    message = f"the token endpoint {where} answered {answer.status}" + (f": {told}" if told else "")
-    if answer.status in _REFUSALS:
+    told = ": ".join(
+        redacted(part, secrets)[:200] for part in (error, more) if isinstance(part, str) and part
+    )
+    message = f"the token endpoint {where} answered {answer.status_code}" + (f": {told}" if told else "")
+    if answer.status_code in _REFUSALS:
         return not_authenticated(message, "check the client id, its secret and the scope")
     return Unreachable(message, "is sasl.oauthbearer.token.endpoint.url right, and the issuer well?")
 

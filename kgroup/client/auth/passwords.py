@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from kgroup.client.auth.credentials import Password
 from kgroup.client.auth.exchanges import Exchange, broker_is_wrong
+from kgroup.security.scram import MIN_ITERATIONS
 
 
 def exchange(credentials: Password) -> Exchange:
@@ -28,6 +31,7 @@ def _scram(credentials: Password) -> Exchange:
         first += _TOKEN
         client.client_first_bare += _TOKEN
     server_first = yield first.encode()
+    _check_iterations(mechanism, server_first)
     try:
         client.set_server_first(server_first.decode())
         server_final = yield client.get_client_final().encode()
@@ -35,5 +39,16 @@ def _scram(credentials: Password) -> Exchange:
     except (ScramException, UnicodeDecodeError, ValueError) as error:
         raise broker_is_wrong(mechanism, str(error)) from None
 
+
+def _check_iterations(mechanism: str, server_first: bytes) -> None:
+    """Refuse fewer than 4,096 as Kafka's client does, and so many that they keep this side busy."""
+    given = re.search(rb",i=([0-9]+)", server_first)
+    if given is not None and (len(given[1]) > 9 or not MIN_ITERATIONS <= int(given[1]) <= _MOST_ITERATIONS):
+        why = f"it asks for {given[1][:20].decode()} iterations, not {MIN_ITERATIONS} to {_MOST_ITERATIONS}"
+        raise broker_is_wrong(mechanism, why)
+
+
+_MOST_ITERATIONS = 100_000
+"""Kafka's brokers use 4,096 to 16,384. These take a fraction of a second."""
 
 _TOKEN = ",tokenauth=true"

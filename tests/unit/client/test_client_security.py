@@ -16,6 +16,7 @@ from scramp import ScramMechanism
 
 from kgroup.client.auth import passwords
 from kgroup.client.auth.credentials import Password
+from kgroup.client.auth.exchanges import redacted, secrets_in
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
 from kgroup.client.properties.tls import tls_of
@@ -119,6 +120,23 @@ def test_scram_refuses_a_server_that_does_not_know_the_password(mechanism: str, 
     with pytest.raises(BrokerRefused, match="does not hold") as caught:
         client.send(forged)
     assert caught.value.name == "SASL_AUTHENTICATION_FAILED"
+
+
+@pytest.mark.parametrize("asked", ["1", "4095", "100001", "10000000", "9" * 5000])
+def test_scram_refuses_iterations_no_broker_of_kafka_uses(asked: str) -> None:
+    """Too few make the password cheap to guess, too many keep the client busy past its timeout."""
+    client = passwords.exchange(Password("SCRAM-SHA-256", "alice", "pencil"))
+    nonce = next(client).decode().rpartition("r=")[2]
+    with pytest.raises(BrokerRefused, match="iterations, not 4096 to 100000"):
+        client.send(f"r={nonce}more,s=MDEyMzQ1Njc4OWFiY2RlZg==,i={asked}".encode())
+
+
+def test_what_a_server_repeats_of_a_secret_is_left_out() -> None:
+    token = b"\0alice\0pass w\xc3\xb6rd"
+    for said in (token.decode(), b64encode(token).decode(), "pass wörd"):
+        assert redacted(f"no: {said}!", secrets_in(token)) == "no: …!"
+    bearer = b"n,,\x01auth=Bearer abc.def\x01\x01"
+    assert redacted("bad token abc.def", secrets_in(bearer)) == "bad token …"
 
 
 class Pki:
