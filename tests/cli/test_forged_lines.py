@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import pty
 import subprocess
@@ -12,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from kgroup.cli.app import run
+from kgroup.cli.env.invocation import Env, OutputOptions
+from kgroup.cli.output.result import print_csv
+from kgroup.cli.output.tables import Column, Table
 from kgroup.runtime.cluster import Cluster
 from tests.cli.conftest import Kgroup, Ran
 from tests.cli.live import Client, served
@@ -146,3 +151,26 @@ def test_an_error_line_holds_what_it_quotes(capsys: pytest.CaptureFixture[str]) 
         assert run(argv) != 0
         told = capsys.readouterr()
         assert_no_line_is_forged(Ran(1, told.out, told.err))
+
+
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a\x1b[2J", "a\u202eb", "'plain", "orders")
+
+
+def printed_as(capsys: pytest.CaptureFixture[str], **how: bool) -> list[str]:
+    env = Env("list", {}, (), {}, OutputOptions(format="csv", **how))
+    print_csv(env, Table((Column("name"), Column("n")), [{"name": name, "n": -1} for name in FORMULAS]))
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
+    assert {row[1] for row in rows[1:]} == {"-1"}
+    return [row[0] for row in rows[1:]]
+
+
+def test_csv_for_programs_has_every_name_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed_as(capsys) == list(FORMULAS)
+
+
+def test_csv_for_spreadsheets_has_no_formula_and_no_control_character(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = printed_as(capsys, for_spreadsheets=True)
+    assert shown[:4] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)"]
+    assert shown[4:] == [r"\t=1", r"\r=1", r"a\x1b[2J", r"a\u202eb", "'plain", "orders"]

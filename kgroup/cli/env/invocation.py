@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgroup.cli.env.config import Target
     from kgroup.cli.env.setting_names import Resolved
 
-FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv", "name")
+FORMATS = ("table", "wide", "json", "ndjson", "yaml", "csv", "csv-safe", "name")
 COLORS = ("auto", "always", "never")
 
 
@@ -25,6 +25,8 @@ class OutputOptions:
     headers: bool = True
     color: bool = False
     terminal: bool = False
+    for_spreadsheets: bool = False
+    """Of CSV (`-o csv-safe`): no cell is a formula, none holds a control character."""
 
     @property
     def is_document(self) -> bool:
@@ -122,9 +124,10 @@ def _output_options(options: Mapping[str, Any], environ: Mapping[str, str]) -> O
     automatic = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     columns = options["columns"]
     return OutputOptions(
-        format=format_,
+        format="csv" if format_ == "csv-safe" else format_,
         columns=tuple(c.strip() for c in columns.split(",") if c.strip()) if columns else None,
         headers=not options["no_headers"],
         color=color == "always" or (color == "auto" and automatic),
         terminal=terminal,
+        for_spreadsheets=format_ == "csv-safe",
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import kgroup
-from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.invocation import Env, OutputOptions
 from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, name_of
 from kgroup.cli.output.messages import print_error
@@ -183,20 +183,28 @@ def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:
 
     columns = table.chosen(env.output.columns, wide=True)
     writer = csv.writer(sys.stdout, lineterminator="\n")
+    # Python before 3.13 leaves a lone CR unquoted, which readers take for the end of a line.
+    quoting = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     if headers and env.output.headers:
         writer.writerow([c.key for c in columns])
     for row in table.rows:
-        values = [row.get(c.key) for c in columns]
-        writer.writerow([_csv_cell(value, env.output.terminal) for value in values])
+        cells = [_csv_cell(row.get(c.key), env.output) for c in columns]
+        broken = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+        (quoting if broken else writer).writerow(cells)
 
 
-def _csv_cell(value: object, terminal: bool) -> object:
+def _csv_cell(value: object, out: OutputOptions) -> object:
     """A name as it is, so that a program reads the same name again; escaped where a person looks on."""
     if value is None or value == () or value == []:
         return ""
-    if isinstance(value, str) and not terminal:
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else cell_text(value)
+    text = value if isinstance(value, str) and not out.terminal else cell_text(value)
+    if not out.for_spreadsheets:
+        return text
+    # An apostrophe is how spreadsheets mark text. A tab or CR in front is an escape by then.
+    text = clean(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
 def _print_result(env: Env, result: Result) -> None:
