@@ -54,7 +54,9 @@ _NOT_IN_RE2J = re.compile(
 
 
 class Pattern(Protocol):
-    """A compiled pattern."""
+    """A compiled pattern; what it takes to match a name grows with its `programsize`."""
+
+    programsize: int
 
     def fullmatch(self, text: str) -> object | None: ...
 

@@ -323,7 +323,7 @@ def _try_again(step: Step, key: TimerKey, what: object) -> None:
 
 def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -> None:
     if key.kind == TimerKind.CONSUMER_REGEX:
-        subscription.resolve(step, group, *what)
+        subscription.resolve(step, group, what)
         return
     member = group.members.get(key.member_id)
     # A timer may outlive its member, or its group's type: conversions and places taken over do not look for

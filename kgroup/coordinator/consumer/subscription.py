@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from typing import NamedTuple
@@ -15,12 +16,17 @@ from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.coordinator.topic_hashes import hash_of
-from kgroup.patterns import compile_regex, matching_topics
+from kgroup.domain import TopicImage
+from kgroup.patterns import Pattern, compile_regex, matching_topics
 from kgroup.protocol import group_records as r
 from kgroup.timers import TimerKey
 
 LEAST_BETWEEN_REFRESHES_MS = 10_000
 NEVER_EXPIRES_MS = 2**31 - 1
+MOST_EFFORT = 100_000
+"""Names times instructions that one step matches: some 12 ms with the slowest of patterns."""
+COMPILING = 25
+"""As many names take as long to match as the pattern takes to compile."""
 
 
 class RegexChange(Enum):
@@ -123,38 +129,73 @@ def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions,
         due = due or last.version < step.state.image.created_version
         due = due or step.now_ms > last.timestamp + step.config.regex_refresh_interval_ms
     if due:
-        step.arm(key, 0, (step.now_ms, tuple(after.patterns), step.describable))
+        step.arm(key, 0, Resolution(step.now_ms, tuple(after.patterns), step.describable))
 
 
-def resolve(
-    step: Step,
-    group: ConsumerGroup,
-    started_ms: int,
-    patterns: tuple[str, ...],
-    describable: Callable[[str], bool] | None,
-) -> None:
-    """Write what each pattern matches now; bump the group epoch when any set of topics is another.
+@dataclass(slots=True)
+class Resolution:
+    """Patterns that are being matched against the topics there were when that began; soft.
 
     All patterns find what the member may be told of whose heartbeat had them resolved, as in Kafka.
     """
-    image = step.state.image
+
+    started_ms: int
+    patterns: tuple[str, ...]
+    describable: Callable[[str], bool] | None
+    image: TopicImage | None = None
+    names: Sequence[str] = ()
+    found: dict[str, set[str]] = field(default_factory=dict)
+    _compiled: Pattern | None = None
+    _at: int = 0
+
+    def go_on(self) -> bool:
+        """Match a few more names; whether any are left. What one call takes grows with nothing."""
+        effort = 0
+        while len(self.found) < len(self.patterns) or self._compiled is not None:
+            if effort >= MOST_EFFORT:
+                return True
+            if self._compiled is None:
+                pattern = self.patterns[len(self.found)]
+                self.found[pattern] = set()
+                self._compiled, self._at = compile_regex(pattern), 0
+                effort += COMPILING * self._compiled.programsize
+            size = self._compiled.programsize
+            names = self.names[self._at : self._at + max((MOST_EFFORT - effort) // size, 1)]
+            self.found[self.patterns[len(self.found) - 1]] |= matching_topics(self._compiled, names)
+            effort += len(names) * size
+            self._at += len(names)
+            if self._at >= len(self.names):
+                self._compiled = None
+        return False
+
+
+def resolve(step: Step, group: ConsumerGroup, work: Resolution) -> None:
+    """Write what each pattern matches; bump the group epoch when any set of topics is another.
+
+    Many topics and long patterns take several steps, so that others are served in between.
+    """
+    if work.image is None:
+        work.image = image = step.state.image
+        work.names = tuple(image.by_name)
+    if work.go_on():
+        step.arm(TimerKey(TimerKind.CONSUMER_REGEX, group.group_id), 0, work)
+        return
     topics = set(group.by_name)
     changed = False
-    for pattern in patterns:
+    for pattern in work.patterns:
         # Its last subscriber has gone since; a record now would be one that nobody ever removes.
         if not group.by_regex[pattern]:
             continue
-        matching = matching_topics(compile_regex(pattern), image.by_name)
-        found = tuple(sorted(matching if describable is None else filter(describable, matching)))
+        found = tuple(sorted(filter(work.describable, work.found[pattern])))
         changed = changed or found != group.resolved_topics(pattern)
         topics.update(found)
         value = r.ConsumerGroupRegularExpressionValue(
-            topics=found, version=image.version, timestamp=started_ms
+            topics=found, version=work.image.version, timestamp=work.started_ms
         )
         key = r.ConsumerGroupRegularExpressionKey(group_id=group.group_id, regular_expression=pattern)
         step.write(key, value)
     for pattern in group.by_regex:
-        if pattern not in patterns:
+        if pattern not in work.patterns:
             topics.update(group.resolved_topics(pattern))
     new_hash = hash_of(step.state, topics)
     if changed or new_hash != group.metadata_hash:
