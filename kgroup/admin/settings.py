@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.refusals import refused
-from kgroup.errors import BrokerRefused, ErrorCode
-from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group, on_topic
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.incremental_alter_configs import AlterableConfig
 
-BROKER, GROUP = 4, 32
+TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 GROUP_SETTINGS = (
     "consumer.session.timeout.ms",
@@ -98,6 +98,12 @@ def settings_of_groups(
     cluster: ClusterView, group_ids: Sequence[str], names: tuple[str, ...]
 ) -> Answers[dict[str, str]]:
     """Those of the settings that are told, of each group, or why they cannot be read: one request for all."""
+    return _settings_of(cluster, GROUP, group_ids, names)
+
+
+def _settings_of(
+    cluster: ClusterView, kind: int, of: Sequence[str], names: tuple[str, ...]
+) -> Answers[dict[str, str]]:
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
@@ -105,8 +111,8 @@ def settings_of_groups(
     )
 
     resources = tuple(
-        DescribeConfigsResource(resource_type=GROUP, resource_name=name, configuration_keys=names)
-        for name in group_ids
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=names)
+        for name in of
     )
 
     def ask(left_s: float) -> DescribeConfigsResponse:
@@ -117,11 +123,20 @@ def settings_of_groups(
     for told in cluster.retry.call(ask, idempotent=True).results:
         name = told.resource_name
         if told.error_code:
-            needs = [on_group(DESCRIBE_CONFIGS, name)]
+            needs = [(on_group if kind == GROUP else on_topic)(DESCRIBE_CONFIGS, name)]
             answers[name] = refused(told.error_code, f"settings of {name}", told.error_message, needs)
         else:
             answers[name] = {c.name: c.value for c in told.configs if c.name in names and c.value is not None}
     return answers
+
+
+def topic_settings(cluster: ClusterView, topics: Sequence[str], name: str) -> Answers[str]:
+    """One setting of each topic that tells it, or why it cannot be read: one request for all."""
+    return {
+        topic: told if isinstance(told, KgroupError) else told[name]
+        for topic, told in _settings_of(cluster, TOPIC, topics, (name,)).items()
+        if isinstance(told, KgroupError) or name in told
+    }
 
 
 def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:

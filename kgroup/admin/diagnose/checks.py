@@ -11,6 +11,7 @@ from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
+from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, WARN, Meaning
@@ -33,6 +34,8 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
     "KG310": Meaning(ERROR, "A member has stopped committing while records wait for it"),
+    "KG311": Meaning(ERROR, "A transaction that does not end holds back readers of committed records"),
+    "KG312": Meaning(WARN, "Unread records are about to be deleted"),
 }
 STUCK_ONLINE_S, OPEN_S = 60, 10
 """From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
@@ -62,6 +65,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
         _stuck,
         _stopped,
         _held_open,
+        _unread,
         _deleted_unread,
         _flapping,
         _restless,
@@ -275,6 +279,11 @@ def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:
 def _stopped(facts: Facts) -> Iterator[Diagnosis]:
     for message, hint, evidence in stopped(facts):
         yield _diagnosis("KG310", message, hint, evidence)
+
+
+def _unread(facts: Facts) -> Iterator[Diagnosis]:
+    for code, message, hint, evidence in unread(facts):
+        yield _diagnosis(code, message, hint, evidence)
 
 
 def _expected(facts: Facts) -> Iterator[Diagnosis]:

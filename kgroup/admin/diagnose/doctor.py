@@ -14,6 +14,7 @@ from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
 from kgroup.admin.diagnose.facts import HISTORY, LAG, LOOKS, SETTINGS, Facts, Unseen, gather, settle
 from kgroup.admin.diagnose.past import Past
 from kgroup.admin.diagnose.stopped import look_at_the_silent
+from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.describe import describe_each
@@ -82,6 +83,7 @@ def examine_all(
             gather(cluster, facts, past.tell)
             if LAG not in without:
                 look_at_the_silent(cluster, facts)
+                look_at_the_unread(cluster, facts)
             settled = [each for each in facts if not each.unsettled]
             waiting += [each for each in facts if each.unsettled]
             done |= _settled(cluster, settled, patience_s)

@@ -18,7 +18,7 @@ from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting, group_settings
-from kgroup.domain import MemberStatus, TopicPartition, place_of
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -44,6 +44,22 @@ class Unseen:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """The last stable offset of a partition, and the open transactions there that may be described."""
+
+    stable_offset: int
+    transactions: tuple[OpenTransaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """How long records are kept, and when the oldest unread one was written (ms); None where not readable."""
+
+    retention_ms: int
+    written_ms: int | None
+
+
 @dataclass(slots=True)
 class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
@@ -54,7 +70,9 @@ class Facts:
     offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
     rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
     `starts` tell where logs begin, of these partitions and perhaps of others. `old` are partitions that
-    silent members leave unread, with records that have waited for long.
+    silent members leave unread, with records that have waited for long. `held_back` are those whose reader
+    stands at the last stable offset; `going` are those whose
+    unread records are about to be deleted.
     """
 
     group: GroupDescription
@@ -71,6 +89,8 @@ class Facts:
     retention_ms: int | None = None
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     old: set[TopicPartition] = field(default_factory=set)
+    held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
+    going: Mapping[TopicPartition, Going] = field(default_factory=dict)
     pending: frozenset[TopicPartition] = frozenset()
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0
@@ -348,7 +368,7 @@ def _too_old(error: KgroupError) -> bool:
 def _name_transactions(cluster: ClusterView, facts: Iterable[Facts]) -> None:
     """Who holds offsets open, where that may be seen: it adds to a finding, and decides nothing."""
     held = {
-        each.group.group_id: each.group.offsets_partition
+        each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
         for each in facts
         if each.group.offsets_partition is not None
     }
@@ -359,5 +379,5 @@ def _name_transactions(cluster: ClusterView, facts: Iterable[Facts]) -> None:
     except KgroupError:
         return
     for each in facts:
-        number = each.group.offsets_partition
-        each.transactions = () if number is None else found[number]
+        if each.group.group_id in held:
+            each.transactions = found[held[each.group.group_id]]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     FetchedTopics: TypeAlias = Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LIST_OFFSETS, OFFSET_FETCH = 2, 9
 STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
@@ -126,11 +127,14 @@ def list_offsets(
     cluster: ClusterView,
     wanted: Mapping[TopicPartition, int],
     topics: Answers[TopicDescription] | None = None,
+    *,
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     """The offset for a time in ms, LATEST, EARLIEST or MAX_TIMESTAMP, of each partition.
 
-    Asked from the leaders, uncommitted transactions included, as Kafka's own tools count. A partition
-    that cannot be told has its error. `topics` saves asking for metadata that is known already.
+    Asked from the leaders, uncommitted transactions included, as Kafka's own tools count; with READ_COMMITTED
+    LATEST is the last stable offset. A partition that cannot be told has its error. `topics` saves asking for
+    metadata that is known already.
     """
     retry = cluster.retry
     deadline = retry.clock() + retry.timeout_s
@@ -139,7 +143,7 @@ def list_offsets(
     for delay in retry.backoff.delays(retry.chance):
         known = topics if topics is not None else cluster.topics({p.topic for p in pending})
         left = max(deadline - retry.clock(), 0.001)
-        found.update(_list_once(cluster, pending, known, left))
+        found.update(_list_once(cluster, pending, known, left, isolation))
         pending = {p: when for p, when in pending.items() if _worth_repeating(found[p])}
         if not pending or retry.clock() + delay >= deadline:
             return found
@@ -153,6 +157,7 @@ def _list_once(
     wanted: Mapping[TopicPartition, int],
     topics: Answers[TopicDescription],
     left_s: float,
+    isolation: int,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     found: dict[TopicPartition, ListedOffset | KgroupError] = {}
     by_leader: dict[int, dict[TopicPartition, int]] = {}
@@ -163,7 +168,8 @@ def _list_once(
         else:
             by_leader.setdefault(leader, {})[partition] = when
     works = {
-        leader: partial(_ask_leader, cluster, leader, asked, left_s) for leader, asked in by_leader.items()
+        leader: partial(_ask_leader, cluster, leader, asked, left_s, isolation)
+        for leader, asked in by_leader.items()
     }
     for leader, told in cluster.at_once(works).items():
         if isinstance(told, KgroupError) and not isinstance(told, Unreachable | BrokerRefused):
@@ -202,7 +208,7 @@ def _numbered(partitions: Sequence[Partition], number: int) -> bool:
 
 
 def _ask_leader(
-    cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
+    cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float, isolation: int
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     from kgroup.protocol.messages.list_offsets import (
         ListOffsetsPartition,
@@ -222,10 +228,12 @@ def _ask_leader(
         by_topic.setdefault(partition.topic, []).append(entry)
     request = ListOffsetsRequest(
         replica_id=CONSUMER_REPLICA,
+        isolation_level=isolation,
         topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items()),
         timeout_ms=int(left_s * 1000),
     )
     lowest = max((_SINCE_VERSION.get(when, 1) for when in asked.values()), default=1)
+    lowest = max(lowest, 2) if isolation else lowest
     answer = cluster.ask(leader, request, ListOffsetsResponse, versions=(lowest, None), timeout_s=left_s)
     return {
         TopicPartition(topic.name, p.partition_index): (

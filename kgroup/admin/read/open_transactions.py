@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
 from kgroup.admin.refusals import check, refused
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_topic
 
@@ -76,14 +76,14 @@ class OpenTransaction:
 
 
 def open_transactions(
-    cluster: ClusterView, offsets_partitions: Iterable[int]
-) -> dict[int, tuple[OpenTransaction, ...]]:
-    """The transactions that wrote to these partitions of `__consumer_offsets` and have not ended.
+    cluster: ClusterView, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[OpenTransaction, ...]]:
+    """Return the transactions that wrote to each of these partitions and have not ended.
 
     Of those this principal may see; KgroupError when the brokers do not tell (before Kafka 3.0).
     """
-    wanted = set(offsets_partitions)
-    found: dict[int, list[OpenTransaction]] = {number: [] for number in wanted}
+    wanted = set(partitions)
+    found: dict[TopicPartition, list[OpenTransaction]] = {place: [] for place in wanted}
     for broker in cluster.brokers():
         for told in _described(cluster, broker.id, _listed(cluster, broker.id)):
             known = OpenTransaction(
@@ -93,10 +93,10 @@ def open_transactions(
                 told.transaction_start_time_ms,
                 told.transaction_timeout_ms,
             )
-            numbers = {n for t in told.topics if t.topic == OFFSETS_TOPIC for n in t.partitions}
-            for number in numbers & wanted:
-                found[number].append(known)
-    return {number: tuple(each) for number, each in found.items()}
+            written = {TopicPartition(t.topic, n) for t in told.topics for n in t.partitions}
+            for place in written & wanted:
+                found[place].append(known)
+    return {place: tuple(each) for place, each in found.items()}
 
 
 def _listed(cluster: ClusterView, node: int) -> list[str]:

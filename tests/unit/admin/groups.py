@@ -138,7 +138,8 @@ def share_group(group_id: str, *owns: str) -> sgd.DescribedGroup:
 class Groups:
     """What the fake brokers know: groups, committed offsets, log ends. May change any time.
 
-    Logs without an entry in `starts` are empty: they begin where they end.
+    Logs without an entry in `starts` are empty: they begin where they end. Logs without one in `stable` have
+    no open transaction.
     """
 
     def __init__(self, fake: FakeCluster) -> None:
@@ -149,6 +150,7 @@ class Groups:
         self.committed: dict[str, dict[str, int]] = {}
         self.ends: dict[str, int] = {}
         self.starts: dict[str, int] = {}
+        self.stable: dict[str, int] = {}
         self.fake = fake
         fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
         fake.on(dg.DescribeGroupsRequest, self._describe_classic)
@@ -233,7 +235,7 @@ class Groups:
                 lo.ListOffsetsTopicResponse(
                     name=topic.name,
                     partitions=tuple(
-                        self._end(node, topic.name, p.partition_index, p.timestamp == EARLIEST)
+                        self._end(node, topic.name, p.partition_index, p.timestamp, request.isolation_level)
                         for p in topic.partitions
                     ),
                 )
@@ -241,11 +243,15 @@ class Groups:
             )
         )
 
-    def _end(self, node: int, topic: str, number: int, start: bool) -> lo.ListOffsetsPartitionResponse:
+    def _end(
+        self, node: int, topic: str, number: int, when: int, isolation: int
+    ) -> lo.ListOffsetsPartitionResponse:
         if node != 1 + number % 2:
             return lo.ListOffsetsPartitionResponse(
                 partition_index=number, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
         end = self.ends.get(f"{topic}:{number}", 0)
-        offset = self.starts.get(f"{topic}:{number}", end) if start else end
+        if isolation:
+            end = self.stable.get(f"{topic}:{number}", end)
+        offset = self.starts.get(f"{topic}:{number}", end) if when == EARLIEST else end
         return lo.ListOffsetsPartitionResponse(partition_index=number, offset=offset)

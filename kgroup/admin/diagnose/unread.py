@@ -1,0 +1,174 @@
+"""What becomes of unread records: held back by a transaction that does not end, or about to be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+
+from kgroup.admin.diagnose.facts import LAG, LOG_STARTS, TRANSACTIONS, Facts, Going, HeldBack, Unseen
+from kgroup.admin.diagnose.wording import SHOWN, iso
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import SHARE
+from kgroup.admin.read.findings import some
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, list_offsets
+from kgroup.admin.read.open_transactions import open_transactions
+from kgroup.admin.refusals import code_name
+from kgroup.admin.settings import topic_settings
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+
+Found = tuple[str, str, str, list[str]]
+"""A code, what was found, what to do about it, and what shows it."""
+HELD_BACK, GOING = "KG311", "KG312"
+OPEN_MS = 15_000
+"""How old the first record of a transaction is when it counts as one that does not end."""
+MARKERS = 1
+NEAR = 0.75
+"""The part of the retention after which an unread record counts as about to be deleted."""
+RETENTION = "retention.ms"
+Behind = Mapping[TopicPartition, int]
+"""Partitions with unread records, and their committed offsets."""
+
+
+def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+    """Find out what becomes of unread records: a few requests to each leader, for all groups."""
+    for look, take in ((TRANSACTIONS, _held_back), (LOG_STARTS, _going)):
+        chosen = [each for each in facts if look not in each.left_out and LAG not in each.left_out]
+        behind = [(each, _behind(each)) for each in chosen if each.group.type != SHARE]
+        if places := {place for _, those in behind for place in those}:
+            take(cluster, behind, places)
+
+
+def _behind(facts: Facts) -> dict[TopicPartition, int]:
+    return {
+        place: row.committed_offset
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.lag and row.committed_offset is not None
+    }
+
+
+def _held_back(
+    cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
+) -> None:
+    stable = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
+    # Who reads what is not committed does not stop there; a marker may lie between the two.
+    stopped = [
+        (
+            each,
+            {
+                place: at.offset
+                for place, committed in those.items()
+                if isinstance(at := stable[place], ListedOffset) and 0 <= at.offset - committed <= MARKERS
+            },
+        )
+        for each, those in behind
+    ]
+    asked = {place: OPEN_MS for _, those in stopped for place in those}
+    old = _written_before(cluster, asked, stopped) if asked else set()
+    if not old:
+        return
+    try:
+        told = open_transactions(cluster, old)
+    except KgroupError:
+        told = {}  # it adds to a finding, and decides nothing
+    for each, those in stopped:
+        each.held_back = {
+            place: HeldBack(at, told.get(place, ())) for place, at in those.items() if place in old
+        }
+
+
+def _going(
+    cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
+) -> None:
+    try:
+        settings = topic_settings(cluster, sorted({place.topic for place in places}), RETENTION)
+    except KgroupError:
+        return  # a forecast is no part of the verdict
+    kept = {
+        place: int(value)
+        for place in places
+        if isinstance(value := settings.get(place.topic), str) and value.isdigit() and int(value) > 0
+    }
+    near = _written_before(cluster, {p: int(ms * NEAR) for p, ms in kept.items()}, behind) if kept else set()
+    for each, those in behind:
+        flagged = {place: those[place] for place in sorted(those) if place in near}
+        if not flagged:
+            continue
+        from kgroup.admin.read.record_times import record_times
+
+        times = record_times(cluster, dict(islice(flagged.items(), SHOWN)))
+        each.going = {
+            place: Going(kept[place], at if isinstance(at := times.get(place), int) else None)
+            for place in flagged
+        }
+
+
+def _written_before(
+    cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], behind: Sequence[tuple[Facts, Behind]]
+) -> set[TopicPartition]:
+    """The partitions of which some group's first unread record is older than this."""
+    now_ms = behind[0][0].now_ms
+    told = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
+    found = set()
+    for each, those in behind:
+        for place in those.keys() & told.keys():
+            at = told[place]
+            if isinstance(at, KgroupError):
+                what = f"how long records of {place} have been unread: {at.message}"
+                each.unseen.append(Unseen(LAG, code_name(at), what))
+            elif not 0 <= at.offset <= those[place]:
+                found.add(place)
+    return found
+
+
+def unread(facts: Facts) -> Iterator[Found]:
+    """Yield what holds readers back, and what is about to be lost."""
+    rows = {p: row for p, row in zip(facts.places, facts.group.offsets, strict=True) if p in facts.held_back}
+    if rows:
+        evidence = [
+            f"{place}: committed {row.committed_offset}, last stable offset "
+            f"{facts.held_back[place].stable_offset}, log end {row.log_end_offset}"
+            for place, row in islice(sorted(rows.items()), SHOWN)
+        ]
+        known = {each for place in rows for each in facts.held_back[place].transactions}
+        evidence += [
+            f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
+            + (f" since {iso(each.start_ms)}" if each.start_ms >= 0 else "")
+            for each in sorted(known, key=lambda each: each.transactional_id)[:SHOWN]
+        ]
+        if not known:
+            evidence.append(
+                "no coordinator lists its transaction: it hangs, or its owner may not be described"
+            )
+        yield (
+            HELD_BACK,
+            f"readers of committed records are held back in {some(rows)} by a transaction that does not end",
+            "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
+            evidence,
+        )
+    yield from _deleted_soon(facts)
+
+
+def _deleted_soon(facts: Facts) -> Iterator[Found]:
+    if not facts.going:
+        return
+    from kgroup.history.fold.events import duration_text
+
+    told = {place: each for place, each in facts.going.items() if each.written_ms is not None}
+    first = (
+        min((each.written_ms or 0) + each.retention_ms - facts.now_ms for each in told.values())
+        if told
+        else None
+    )
+    when = "soon" if first is None else f"in about {duration_text(first)}" if first > 0 else "from now on"
+    yield (
+        GOING,
+        f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
+        f"read them before, or keep them for longer: {RETENTION} of the topic, by kafka-configs.sh",
+        [
+            f"{place}: the oldest unread record is of {iso(each.written_ms or 0)}, {RETENTION} is "
+            f"{each.retention_ms} ({duration_text(each.retention_ms)})"
+            for place, each in sorted(told.items())
+        ],
+    )
