@@ -10,7 +10,7 @@ from .playing import incident
 from .scene import Reader, Scene
 from .truth import Says, Truth, at
 
-SECONDS = int(os.environ.get("KGROUP_INCIDENTS_HEALTHY_S", "120"))
+SECONDS = int(os.environ.get("KGROUP_INCIDENTS_HEALTHY_S", "40"))
 KINDS: dict[str, dict[str, str]] = {
     "eager": {"assignor": "range"},
     "sticky": {"assignor": "sticky"},
@@ -21,7 +21,7 @@ KINDS: dict[str, dict[str, str]] = {
 SEATS = range(3)
 
 
-@incident(30)
+@incident(30, sample=True)
 def ordinary_deployments(scene: Scene) -> Truth:
     """Ten groups, each kind with static ids and without, are deployed again and again while records flow."""
     topics: dict[str, str] = {}

@@ -30,8 +30,12 @@ from tests.own_home import environment
 from tests.ran import Ran
 
 KGROUP = Path(sys.executable).with_name("kgroup")
-LONG_MS = 60_000
+LONG_MS = 300_000
 """A session that outlasts the questions about it."""
+FIVE_MINUTES = r"(300 s|5 min|5m 00s)"
+"""How a duration of five minutes may be written."""
+PATIENCE_S = 120
+"""How long anything is waited for, on machines that are busy."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +285,7 @@ class Scene:
 
     def settled(self, topic: str, partitions: int, *readers: Reader, each: int = 1) -> None:
         """Wait until these readers share the topic's partitions."""
-        settle(list(readers), {(topic, number) for number in range(partitions)}, each)
+        settle(list(readers), {(topic, number) for number in range(partitions)}, each, PATIENCE_S)
 
     def committed(self, group: str | None = None) -> dict[Partition, int]:
         """The group's committed offsets, as a client that is not kgroup sees them."""
@@ -298,7 +302,7 @@ class Scene:
             assert all(seen.get((topic, number), -1) >= offset for number, offset in offsets.items()), seen
             return True
 
-        eventually(done, 60, f"{offsets} committed", every=0.3)
+        eventually(done, PATIENCE_S, f"{offsets} committed", every=0.3)
 
     def until_exactly(self, topic: str, offsets: dict[int, int]) -> None:
         """Wait until these, lower than before perhaps, are the topic's committed offsets."""
@@ -308,9 +312,9 @@ class Scene:
             assert seen == offsets, seen
             return True
 
-        eventually(same, 60, f"{offsets} committed", every=0.3)
+        eventually(same, PATIENCE_S, f"{offsets} committed", every=0.3)
 
-    def until(self, what: Callable[[], Any], why: str, timeout: float = 60) -> Any:
+    def until(self, what: Callable[[], Any], why: str, timeout: float = PATIENCE_S) -> Any:
         return eventually(what, timeout, why, every=0.3)
 
     def sleep(self, seconds: float) -> None:

@@ -189,7 +189,9 @@ class Client:
         return self.driver.call(f"admin.{op}", client=self.name, bootstrap=bootstrap, **arguments)
 
 
-def settle(members: list[Member], partitions: set[Partition], each: int = 1) -> list[State]:
+def settle(
+    members: list[Member], partitions: set[Partition], each: int = 1, within_s: float = 40
+) -> list[State]:
     """Wait until the members share exactly these partitions, each holding at least `each`; their states.
 
     MemberEnded as soon as one of them ends with an error.
@@ -204,7 +206,7 @@ def settle(members: list[Member], partitions: set[Partition], each: int = 1) -> 
         assert all(len(state.assignment) >= each for state in seen), seen
         return seen
 
-    return eventually(states, 40, "the members share all partitions")
+    return eventually(states, within_s, "the members share all partitions")
 
 
 def fatal(member: Member) -> str:
