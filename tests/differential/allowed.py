@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.domain import NO_EXPIRY, ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
 from kgroup.protocol.subscription import Assignment
 
@@ -248,13 +248,10 @@ def _upgrade_refused_too_late(found: Difference, player: Player) -> bool:
 
 def _id_of_a_retention_commit(found: Difference, player: Player) -> bool:
     """The topic id that Kafka keeps in memory beside an offset whose record has no room for it."""
-    return (
-        found.kind == "state"
-        and found.where.startswith("offsets ")
-        and found.where.endswith("[5]")
-        and found.ours == uuid_text(ZERO_UUID)
-        and state_of(player.coordinator)["offsets"][found.where.split()[1].removesuffix("[5]")][4] >= 0
-    )
+    if found.kind != "state" or not found.where.startswith("offsets ") or not found.where.endswith("[5]"):
+        return False
+    offset = state_of(player.coordinator)["offsets"][found.where.split()[1].removesuffix("[5]")]
+    return found.ours == uuid_text(ZERO_UUID) and offset[4] != NO_EXPIRY
 
 
 def _member_with_two_instances(_: Difference, player: Player) -> bool:
