@@ -162,13 +162,20 @@ final class OffsetOps {
             request.topics().add(topic);
         });
         int ticket = player.trace.request(request, version, client.name);
-        request.topics().forEach(topic -> topic.partitions().removeIf(partition -> {
-            boolean unknown = !exists(topic.name(), partition.partitionIndex());
-            if (unknown) {
-                answer.addPartition(topic.name(), partition.partitionIndex(), Errors.UNKNOWN_TOPIC_OR_PARTITION);
+        request.topics().forEach(topic -> {
+            if (!player.topics.sizes().containsKey(topic.name())) {
+                answer.addPartitions(topic.name(), topic.partitions(), TxnOffsetCommitRequestPartition::partitionIndex,
+                    Errors.UNKNOWN_TOPIC_OR_PARTITION);
+                topic.partitions().clear();
             }
-            return unknown;
-        }));
+            topic.partitions().removeIf(partition -> {
+                boolean unknown = !exists(topic.name(), partition.partitionIndex());
+                if (unknown) {
+                    answer.addPartition(topic.name(), partition.partitionIndex(), Errors.UNKNOWN_TOPIC_OR_PARTITION);
+                }
+                return unknown;
+            });
+        });
         request.topics().removeIf(topic -> topic.partitions().isEmpty());
         RequestContext context = Player.context(ApiKeys.TXN_OFFSET_COMMIT, version, client.name);
         TxnOffsetCommitResponseData refusal = request.topics().isEmpty() ? new TxnOffsetCommitResponseData()
@@ -271,13 +278,20 @@ final class OffsetOps {
         short version = 0;
         int ticket = player.trace.request(request, version, "admin");
         OffsetDeleteResponse.Builder answer = new OffsetDeleteResponse.Builder();
-        request.topics().forEach(topic -> topic.partitions().removeIf(partition -> {
-            boolean unknown = !exists(topic.name(), partition.partitionIndex());
-            if (unknown) {
-                answer.addPartition(topic.name(), partition.partitionIndex(), Errors.UNKNOWN_TOPIC_OR_PARTITION);
+        request.topics().forEach(topic -> {
+            if (!player.topics.sizes().containsKey(topic.name())) {
+                answer.addPartitions(topic.name(), topic.partitions(), OffsetDeleteRequestPartition::partitionIndex,
+                    Errors.UNKNOWN_TOPIC_OR_PARTITION);
+                topic.partitions().clear();
             }
-            return unknown;
-        }));
+            topic.partitions().removeIf(partition -> {
+                boolean unknown = !exists(topic.name(), partition.partitionIndex());
+                if (unknown) {
+                    answer.addPartition(topic.name(), partition.partitionIndex(), Errors.UNKNOWN_TOPIC_OR_PARTITION);
+                }
+                return unknown;
+            });
+        });
         request.topics().removeIf(topic -> topic.partitions().isEmpty());
         RequestContext context = Player.context(ApiKeys.OFFSET_DELETE, version, "admin");
         OffsetDeleteResponseData refusal = player.service.refusal(
