@@ -37,9 +37,7 @@ def differences(state: GroupState | None, said: Said) -> Iterator[str]:
         yield f"type: replayed {kind}, the cluster says {said['type']}"
         return
     if view.unread:
-        if kind != SHARE:  # what a share group has read is in another topic (KIP-932, share coordinator)
-            yield from _offsets(state, said)
-        return
+        return  # what a share group has read is in another topic (KIP-932, share coordinator)
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in KINDS else "Empty"
         pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
@@ -60,10 +58,9 @@ def differences(state: GroupState | None, said: Said) -> Iterator[str]:
 def uncompared(state: GroupState | None, said: Said) -> list[str]:
     """What of a group cannot be compared, because the records or the broker do not tell it, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
-    found = [] if hidden is None or kind == SHARE else [f"offsets: {hidden}"]
-    if state is not None and state.unread:
-        rest = "all but the type" if kind == SHARE else "all but type and offsets"
-        return [f"{rest}: the records of {kind} groups are not decoded", *found]
+    found = [] if hidden is None else [f"offsets: {hidden}"]
+    if kind == SHARE:
+        return [f"all but the type: the records of {kind} groups are not decoded"]
     if state is None:
         return found
     if said["state"] in REBALANCING:

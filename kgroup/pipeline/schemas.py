@@ -210,8 +210,9 @@ RUNS = _schema(
 """One row a run: its commit record. `versions` of the other tables belong together, `spans` say what was read
 of each partition up to here, `names` which topic ids the run learned; `kind` is run or compaction."""
 
-FOLDS = _schema(part=pa.int32(), bucket=pa.int32(), state=pa.binary())
-"""One row a share of a partition: where its fold stopped, for the next run."""
+FOLDS = _schema(part=pa.int32(), bucket=pa.int32(), group_id=pa.string(), state=pa.binary())
+"""Where the fold of a share of a partition stopped: a row per group, and one without a group for the rest.
+`state` is JSON, as `history.fold.snapshot` declares it."""
 
 TABLES: dict[str, pa.Schema] = {
     "commits": COMMITS,

@@ -89,6 +89,21 @@ def test_libraries_that_belong_to_one_package(library, package):
     assert [name_of(p) for p in users if not p.is_relative_to(PACKAGE / package)] == []
 
 
+def test_nothing_that_is_read_can_run_code():
+    """Between a process and its own child multiprocessing brings its own; what is stored is data."""
+    named = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "copyreg"}
+    own = {"__setstate__", "__reduce_ex__", "read_pickle", "allow_pickle"}
+    found = []
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+        names |= {each.attr for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+        names |= {each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
+        names |= {each.arg for each in ast.walk(tree) if isinstance(each, ast.keyword) and each.arg}
+        found += [(name_of(path), bad) for bad in (set(imported(path)) & named) | (names & own)]
+    assert found == []
+
+
 def test_the_command_line_does_what_it_does_with_a_cluster_through_admin():
     """Decision 28: what a command needs and Admin has not, Admin gets."""
     past = [

@@ -27,7 +27,6 @@ PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
 # Those in `sh` want a cluster: tests/hadoop and test_connect have one.
 SHELL, PYTHON = ([text for kind, text in BLOCKS if kind == wanted] for wanted in ("", "python"))
-EARLIER = ROOT / "tests" / "data" / "tables" / "earlier"
 SAID = "broker:9092"
 KGROUP = [sys.executable, "-m", "kgroup.cli.app"]
 CLUSTER = "spark://host:7077"
@@ -108,8 +107,6 @@ def test_the_examples_of_help(
     shutil.copytree(scratch / "backup", scratch / "history")
     follows = [line for line in EXAMPLES if "--follow" in line]
     for line in (line for line in EXAMPLES if line not in follows):
-        if " convert " in line:
-            line = line.replace("./tables", shlex.quote(str(EARLIER)))
         line = line.replace("AWS_REGION=eu-west-1", "AWS_REGION=us-east-1")
         words = shlex.split(line.replace(SAID, bootstrap).replace(CLUSTER, "local[1]"))
         done = subprocess.run([*KGROUP, *words[1:]], capture_output=True, text=True, timeout=300)

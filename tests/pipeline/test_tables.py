@@ -1,4 +1,4 @@
-"""Tables in the open format: cut short anywhere, written and read by strangers, kept small, converted."""
+"""Tables in the open format: cut short anywhere, written and read by strangers, kept small, hostile."""
 
 import json
 import multiprocessing
@@ -34,7 +34,6 @@ from tests.pipeline.made_logs import made_batches, write_names
 from tests.pipeline.test_ingest import check_equal, in_process
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
-DATA = Path(__file__).resolve().parents[1] / "data" / "tables"
 
 
 class Log:
@@ -218,13 +217,13 @@ def test_what_another_program_changed_is_not_taken_back(tmp_path, log):
         run(log, out)
 
 
-def test_a_format_of_the_future_is_refused(tmp_path, log, monkeypatch):
+def test_another_format_is_refused(tmp_path, log, monkeypatch):
     log.grow(0.5)
     with monkeypatch.context() as patch:
-        patch.setattr("kgroup.pipeline.tables.record.FORMAT", 4)
+        patch.setattr("kgroup.pipeline.tables.record.FORMAT", 3)
         patch.setattr("kgroup.__version__", "9.1")
         run(log, tmp_path / "out")
-    with pytest.raises(ConfigError, match=r"was written by kgroup 9\.1, in a format of the future \(4\)$"):
+    with pytest.raises(ConfigError, match=r"by another version, kgroup 9\.1 \(format 3\)$"):
         Store(tmp_path / "out")
 
 
@@ -355,28 +354,6 @@ def test_many_runs_leave_few_records(tmp_path, log, monkeypatch):
     assert len(DeltaTable(out / "runs").file_uris()) < 5
     assert [entry["run"] for entry in store.manifest.runs] == list(range(1, len(store.manifest.runs) + 1))
     assert "compaction" in {entry["kind"] for entry in store.manifest.runs}
-
-
-def test_an_earlier_folder_is_read_and_converted_and_goes_on(tmp_path):
-    """Two runs of the kgroup that had a manifest of its own, over half and three quarters of a log."""
-    earlier = Store(DATA / "earlier")
-    before = story_in(earlier)
-    assert before.events and earlier.bad_ranges()
-    with pytest.raises(ConfigError, match="was written by an earlier kgroup") as refused:
-        local_run.run([DATA / "log"], earlier, 4_000, 2)
-    assert "kgroup pipeline convert" in str(refused.value.hint)
-    out = tmp_path / "out"
-    rows = upkeep.convert(earlier, Store(out))
-    assert rows["commits"] and rows["events"]
-    converted = Store(out)
-    assert story_in(converted) == before
-    assert converted.manifest.last_offsets() == earlier.manifest.last_offsets()
-    with pytest.raises(ConfigError, match="holds tables already"):
-        upkeep.convert(earlier, Store(out))
-    with pytest.raises(ConfigError, match="no tables of an earlier kgroup"):
-        upkeep.convert(Store(out), Store(tmp_path / "other"))
-    local_run.run([DATA / "log"], Store(out), 4_000, 2)
-    assert story_in(Store(out)).events == in_process(DATA / "log").events
 
 
 def at_s3(s3, url: str) -> Store:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import IO, Any
+from typing import Any
 
 from kgroup.admin.diagnose.recorded import Recorded, look_into
 from kgroup.errors import KgroupError
@@ -34,21 +33,20 @@ class Ahead:
     """
 
     def __init__(self, topic: LiveTopic, by_partition: Mapping[int, Sequence[str]]) -> None:
-        self._from, theirs = Pipe(duplex=False)
+        self._connection, theirs = Pipe()
         # Not one of multiprocessing's: those run the caller's main module once more, and it may be anything.
         # In a session of its own: who started it ends it on Ctrl-C.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _BEGIN, str(theirs.fileno())],
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         theirs.close()
-        assert self._process.stdin is not None
         work: Work = topic, sorted(by_partition.items())
         # More than a pipe holds, and it reads only once it has started.
-        Thread(target=_give, args=(self._process.stdin, work), daemon=True).start()
+        Thread(target=_give, args=(self._connection, work), daemon=True).start()
 
     def look_into(self, number: int) -> dict[str, Recorded]:
         """What is recorded of the groups of a partition; KgroupError when it cannot be read.
@@ -65,27 +63,28 @@ class Ahead:
             return found
 
     def _next(self) -> tuple[int, dict[str, Recorded] | Exception]:
-        message: Any = taken(self._from, "the process that reads the history")
+        message: Any = taken(self._connection, "the process that reads the history")
         return message  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process, whatever it is at."""
         self._process.terminate()
         self._process.wait()
-        self._from.close()
+        self._connection.close()
 
 
-def _give(to: IO[bytes], work: Work) -> None:
+def _give(to: Connection, work: Work) -> None:
     # A process that is gone is told where its answers are missing.
-    with contextlib.suppress(BrokenPipeError), to:
-        pickle.dump(work, to)
+    with contextlib.suppress(OSError):
+        to.send(work)
 
 
 def work() -> None:
-    """What that process does: its work comes by stdin, the answers go by the pipe that is its argument."""
+    """What that process does: its work comes by the pipe that is its argument, and so go the answers."""
     gc.disable()  # many objects, no cycles
-    outbox = Outbox(Connection(int(sys.argv[1]), readable=False))
-    topic, partitions = pickle.load(sys.stdin.buffer)
+    connection = Connection(int(sys.argv[1]))
+    topic, partitions = connection.recv()
+    outbox = Outbox(connection)
     for number, group_ids in partitions:
         found: dict[str, Recorded] | Exception
         try:

@@ -169,7 +169,6 @@ WITHOUT_CLUSTER = frozenset(
         "pipeline query",
         "pipeline sql",
         "pipeline vacuum",
-        "pipeline convert",
         "pipeline plot",
         "pipeline events",
         "pipeline package",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.commands.pipeline_sql import convert, sql, vacuum
+from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.locations import StorageOption
@@ -314,4 +314,4 @@ def package(
 
 
 _HELP = "Turn the history of every group into tables, and query them, with Spark."
-command = make_group("pipeline", _HELP, run, query, sql, events, plot, vacuum, convert, package)
+command = make_group("pipeline", _HELP, run, query, sql, events, plot, vacuum, package)

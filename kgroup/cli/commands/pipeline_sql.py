@@ -1,4 +1,4 @@
-"""`kgroup pipeline sql`, and the upkeep of tables: `vacuum`, `convert`."""
+"""`kgroup pipeline sql`, and the upkeep of tables, `vacuum`."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,32 +81,6 @@ def vacuum(
     data = {"files_before": told.before, "files_after": told.after, "deleted": told.deleted}
     line = f"{told.before} files of rows are {told.after} now; {told.deleted} files were deleted"
     return show(env, Result(data, (line,)))
-
-
-@make(
-    "pipeline convert",
-    examples=(("kgroup pipeline convert ./tables ./new", "tables of an earlier kgroup, to go on with"),),
-)
-def convert(
-    env: Env,
-    old: Annotated[str, typer.Argument(help="A folder that an earlier kgroup filled.", metavar="OLD")],
-    new: Annotated[str, typer.Argument(help="Where the tables shall be.", metavar="NEW")],
-    storage_option: StorageOption = None,
-) -> ExitCode:
-    """Make tables in the open format of a folder with a manifest of kgroup's own; OLD stays as it is.
-
-    The next run into NEW goes on where the last one into OLD stopped.
-    """
-    from kgroup.cli.inputs.locations import storage_options
-    from kgroup.cli.output.result import Result, show
-    from kgroup.pipeline.tables.store import Store
-    from kgroup.pipeline.tables.upkeep import convert as done
-
-    options = storage_options(env, storage_option)
-    rows = done(_store(env, old, storage_option), Store(new, options))
-    lines = [f"{new}: " + ", ".join(f"{count} {name}" for name, count in rows.items())]
-    data = {"rows": [{"table": name, "rows": count} for name, count in rows.items()]}
-    return show(env, Result(data, lines))
 
 
 def _store(env: Env, tables: str, options: list[str] | None) -> "Store":

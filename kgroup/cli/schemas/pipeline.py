@@ -26,6 +26,5 @@ PIPELINE: Mapping[str, Schema] = {
         columns=array(record(name=STRING, type=STRING)), more=BOOLEAN, rows=array({"type": "object"})
     ),
     "pipeline vacuum": record(files_before=INTEGER, files_after=INTEGER, deleted=INTEGER),
-    "pipeline convert": record(rows=array(record(table=STRING, rows=INTEGER))),
     "pipeline events": record(events=array(EVENT), coverage=array(COVERAGE), limits=array(STRING), span=SPAN),
 }

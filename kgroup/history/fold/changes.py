@@ -40,7 +40,7 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
         _classic(step, carry, members)
     elif after.kind == CONSUMER:
         _consumer(step, carry, members)
-    elif after.kind == STREAMS and not after.unread:
+    elif after.kind == STREAMS:
         tell_streams(step, carry, members)
     elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
@@ -51,7 +51,7 @@ def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
     """What a group of the kind that it is now tells of itself."""
     if step.after.kind == CONSUMER:
         _consumer(step, carry, members)
-    elif step.after.kind == STREAMS and not step.after.unread:
+    elif step.after.kind == STREAMS:
         tell_streams(step, carry, members)
     elif step.after.members:
         _classic(step, carry, members)

@@ -96,7 +96,7 @@ def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
 
 def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], Kind]:
     """What a commit is while the group is in this state; where that depends on the partition, how."""
-    if not solid or state.kind not in GROUPED or state.unread:
+    if not solid or state.kind not in GROUPED:
         return Kind.COMMITTED
     if not state.members:
         return Kind.COMMITTED_OUTSIDE
@@ -178,7 +178,7 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     holder = next((m for m in state.members.values() if place in m.holds), None)
     back = rewind.before - rewind.after
     text = f"{place} went back by {back}, from {rewind.before} to {rewind.after}{how}"
-    grouped = state.kind in GROUPED and not state.unread
+    grouped = state.kind in GROUPED
     if rewind.topic_ids is not None:
         was, now = map(uuid_text, rewind.topic_ids)
         text = (

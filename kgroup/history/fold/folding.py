@@ -1,7 +1,7 @@
 """Items of one partition of `__consumer_offsets`, in order → events, and the state of every group.
 
 Pure: no I/O, clock, chance or logging. Same items, same events, however they were cut into chunks; a fold
-can be pickled between two items and go on elsewhere.
+can stop between two items and go on elsewhere (`snapshot`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from kgroup.history.fold.removals import Removed, Today
 from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
-from kgroup.history.fold.stored import stored
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, RecordedMember, View, renamed
 from kgroup.history.items import (
@@ -59,9 +58,8 @@ class _Open:
     removed: dict[TopicPartition, Committed | None] = field(default_factory=dict)
 
 
-@stored
 @dataclass(slots=True)
-class _Group:
+class Group:
     """What the fold keeps of one group."""
 
     state: GroupState
@@ -80,9 +78,6 @@ class Fold:
     change of a group. `today` is what a cluster says itself, where it was asked.
     """
 
-    today = Today()
-    """Of the class, for folds that earlier versions have stored."""
-
     def __init__(
         self,
         log_partition: int,
@@ -92,18 +87,17 @@ class Fold:
         today: Today | None = None,
     ) -> None:
         self.log_partition = log_partition
-        if today is not None:
-            self.today = today
-        self.names = TopicNames(topic_names)
-        self.groups: dict[str, _Group] = {}
+        self.log_partition = log_partition
+        self.today = today or Today()
+        self.names = TopicNames(dict(topic_names or {}))
         self.owners: dict[str, list[Holdings]] | None = {} if keep_owners else None
         self.missing = 0
         self.gap_end = starts_at - 1
         self.gap_timestamp_ms = -1
         self._whole = starts_at == 0
         self._block = -1
-        self._open: dict[str, _Group] = {}
-        self._spans: dict[str, _Group] = {}
+        self._open: dict[str, Group] = {}
+        self._spans: dict[str, Group] = {}
 
     @property
     def states(self) -> dict[str, GroupState]:
@@ -162,11 +156,11 @@ class Fold:
             out.append(self._compacted())
         return out
 
-    def _group(self, name: str, offset: int) -> _Group:
+    def _group(self, name: str, offset: int) -> Group:
         found = self.groups.get(name)
         if found is None:
             # Behind a gap a group's first record need not be its first: nothing proves it was made there.
-            found = self.groups[name] = _Group(GroupState(name), self._whole, first_offset=offset)
+            found = self.groups[name] = Group(GroupState(name), self._whole, first_offset=offset)
         return found
 
     def _enter(self, batch: int, out: list[Event]) -> None:
@@ -178,7 +172,7 @@ class Fold:
             self._close_spans(out)
             self._block = block
 
-    def _step(self, group: _Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
+    def _step(self, group: Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
         """The open step of a group, begun now if there is none."""
         if group.open is None:
             # Commits in front of a change are judged by the members there were before it.
@@ -260,7 +254,7 @@ class Fold:
                     out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
                 group.state.offsets[place] = commit
 
-    def _transaction(self, group: _Group, marker: Marker, places: tuple[TopicPartition, ...]) -> Event:
+    def _transaction(self, group: Group, marker: Marker, places: tuple[TopicPartition, ...]) -> Event:
         done = "committed" if marker.committed else "aborted"
         return Event(
             kind=Kind.TRANSACTION_COMMITTED if marker.committed else Kind.TRANSACTION_ABORTED,
@@ -283,7 +277,7 @@ class Fold:
             if group.open is not None and group.open.batch != batch:
                 self._close_step(group, out)
 
-    def _close_step(self, group: _Group, out: list[Event]) -> None:
+    def _close_step(self, group: Group, out: list[Event]) -> None:
         """Tell what the records of one batch have changed in a group."""
         opened, group.open = group.open, None
         name = group.state.group_id
@@ -327,7 +321,7 @@ class Fold:
         if not after.kind:
             group.ownership.free_since.clear()
 
-    def _settle(self, group: _Group, opened: _Open, after: View) -> None:
+    def _settle(self, group: Group, opened: _Open, after: View) -> None:
         """Let gaps before this matter no more: a classic record holds the whole group, a removal nothing."""
         if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
             group.solid = True

@@ -7,6 +7,7 @@ a compacted log ends in the same state as replaying the whole one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
@@ -29,37 +30,33 @@ from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.streams_records import StreamsKey
 from kgroup.protocol.subscription import Assignment, Subscription
 
-_KIND_OF = dict.fromkeys(range(10, 16), SHARE)
 _STATES = {0: MemberStatus.STABLE, 1: MemberStatus.REVOKING, 2: MemberStatus.WAITING}
 
 
+@dataclass(slots=True, eq=False)
 class GroupState:
     """What `__consumer_offsets` says about one group up to now; only `replay` and commits change it."""
 
-    def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.classic: r.GroupMetadataValue | None = None
-        self.epoch_value: r.ConsumerGroupMetadataValue | None = None
-        self.target_value: r.ConsumerGroupTargetAssignmentMetadataValue | None = None
-        self.legacy_metadata: r.ConsumerGroupPartitionMetadataValue | None = None
-        self.subscriptions: dict[str, r.ConsumerGroupMemberMetadataValue] = {}
-        self.targets: dict[str, r.ConsumerGroupTargetAssignmentMemberValue] = {}
-        self.currents: dict[str, r.ConsumerGroupCurrentMemberAssignmentValue] = {}
-        self.regexes: dict[str, tuple[str, ...]] = {}
-        self.members: dict[str, RecordedMember] = {}
-        self.offsets: dict[TopicPartition, Committed] = {}
-        self.pending: dict[int, dict[TopicPartition, Committed]] = {}
-        self.newest_classic = self.newest_consumer = -1
-        self.streams = StreamsRecords()
-        self.newest_streams = -1
-        self.others: dict[str, set[bytes]] = {}
-        self.changed_ms = -1
-        self._composed = ""
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """What an earlier version has stored had no place for the records of streams groups."""
-        self.__init__(str(state["group_id"]))  # type: ignore[misc]
-        self.__dict__.update(state)
+    group_id: str
+    classic: r.GroupMetadataValue | None = None
+    epoch_value: r.ConsumerGroupMetadataValue | None = None
+    target_value: r.ConsumerGroupTargetAssignmentMetadataValue | None = None
+    legacy_metadata: r.ConsumerGroupPartitionMetadataValue | None = None
+    subscriptions: dict[str, r.ConsumerGroupMemberMetadataValue] = field(default_factory=dict)
+    targets: dict[str, r.ConsumerGroupTargetAssignmentMemberValue] = field(default_factory=dict)
+    currents: dict[str, r.ConsumerGroupCurrentMemberAssignmentValue] = field(default_factory=dict)
+    regexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    members: dict[str, RecordedMember] = field(default_factory=dict)
+    offsets: dict[TopicPartition, Committed] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, Committed]] = field(default_factory=dict)
+    newest_classic: int = -1
+    newest_consumer: int = -1
+    streams: StreamsRecords = field(default_factory=StreamsRecords)
+    newest_streams: int = -1
+    share: set[bytes] = field(default_factory=set)
+    """Keys of a share group's records, which are only counted."""
+    changed_ms: int = -1
+    _composed: str = ""
 
     @property
     def kind(self) -> str:
@@ -75,15 +72,9 @@ class GroupState:
             found = STREAMS
         if found:
             return found
-        for kind in (STREAMS, SHARE):
-            if self.others.get(kind):
-                return kind
+        if self.share:
+            return SHARE
         return SIMPLE if self.offsets or any(self.pending.values()) else ""
-
-    @property
-    def unread(self) -> bool:
-        """Whether some of its records were only counted: a share group's, and what an older version left."""
-        return bool(self.others.get(self.kind))
 
     def replay(self, record: GroupRecord, names: TopicNames) -> bool:
         """Take in one record of the group's own state (types 2 to 8, 16 and 17 to 23).
@@ -130,9 +121,6 @@ class GroupState:
     def _replay_streams(self, record: GroupRecord, key: StreamsKey, names: TopicNames) -> None:
         if record.value is not None:
             self.newest_streams = record.offset
-        counted = self.others.get(STREAMS)
-        if counted:
-            counted.discard(r.encode_key(key))
         touched = self.streams.replay(key, record.value)
         if self.kind != self._composed:
             self.recompose(names)
@@ -143,8 +131,7 @@ class GroupState:
     def replay_other(self, record: OtherRecord, names: TopicNames) -> None:
         """Take in a record of a kind that is not decoded: only whether its key is there counts."""
         self.changed_ms = record.timestamp_ms
-        keys = self.others.setdefault(_KIND_OF[record.type], set())
-        (keys.add if record.alive else keys.discard)(record.key)
+        (self.share.add if record.alive else self.share.discard)(record.key)
         self._compose(record.type, None, names)
 
     def _learn_legacy(self, value: r.ConsumerGroupPartitionMetadataValue | None, names: TopicNames) -> bool:
@@ -224,14 +211,13 @@ class GroupState:
             regexes=dict(self.regexes) if consumer else {},
             protocol_type=kind if consumer or streams else getattr(classic, "protocol_type", "") or "",
             streams=self.streams.view if streams else None,
-            unread=self.unread,
         )
 
     @property
     def epoch(self) -> int:
         """The group's generation or epoch now, -1 where it has none."""
         if self.kind == STREAMS:
-            return -1 if self.unread else self.streams.epoch
+            return self.streams.epoch
         # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
         if self.kind == CONSUMER:
             return self.epoch_value.epoch if self.epoch_value is not None else 1
@@ -239,7 +225,7 @@ class GroupState:
 
     def _assignment_epoch(self) -> int:
         if self.kind == STREAMS:
-            return -1 if self.unread else self.streams.assignment_epoch
+            return self.streams.assignment_epoch
         if self.kind == CONSUMER:
             return self.target_value.assignment_epoch if self.target_value is not None else 1
         return self.epoch

@@ -12,7 +12,6 @@ from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.removals import Today
 from kgroup.history.fold.restarts import Absences
-from kgroup.history.fold.stored import stored
 from kgroup.history.fold.view import RecordedMember, View
 from kgroup.history.items import Committed
 
@@ -20,7 +19,6 @@ Fields: TypeAlias = dict[str, Any]
 """Fields of an event by their names."""
 
 
-@stored
 @dataclass(slots=True)
 class Carry:
     """What one step of a group leaves for the next: a rebalance under way, a conversion just made."""

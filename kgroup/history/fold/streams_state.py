@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold.newest import known, put
-from kgroup.history.fold.stored import stored
 from kgroup.history.fold.tasks import NO_TASKS, StreamsClient, Task, read_by, tasks_of
 from kgroup.history.fold.view import STREAMS, RecordedMember, StreamsView
 from kgroup.protocol import streams_records as r
@@ -15,7 +14,6 @@ from kgroup.protocol.record_kinds import RecordValue
 _STATES = {1: MemberStatus.STABLE, 2: MemberStatus.REVOKING, 3: MemberStatus.WAITING}
 
 
-@stored
 @dataclass(slots=True)
 class StreamsRecords:
     """What the records of the types 17 to 23 say of one group; all empty for a group of another kind."""

@@ -8,7 +8,6 @@ from typing import NamedTuple, Protocol
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import ranges_text
-from kgroup.history.fold.stored import stored
 from kgroup.protocol.streams_records import (
     CopartitionGroup,
     StreamsGroupTopologyValue,
@@ -24,7 +23,6 @@ class Task(NamedTuple):
     number: int
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class TaskSets:
     """Tasks by what they are for."""
@@ -52,7 +50,6 @@ class TaskSets:
 NO_TASKS = TaskSets()
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class StreamsClient:
     """What a member of a streams group has beside what every member has: record 19's, its tasks, its target.

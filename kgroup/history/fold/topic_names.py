@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kgroup.domain import uuid_text
 
@@ -10,12 +10,12 @@ MAX_NAMES = 100_000
 """Topic ids remembered before anybody asks for them: a bound for logs that are not what they seem."""
 
 
+@dataclass(slots=True)
 class TopicNames:
     """What the log, or the reader, knows about topic ids; `of` falls back to the id as text."""
 
-    def __init__(self, known: Mapping[bytes, str] | None = None) -> None:
-        self.names = dict(known or {})
-        self._wanted: set[bytes] = set()
+    names: dict[bytes, str] = field(default_factory=dict)
+    _wanted: set[bytes] = field(default_factory=set)
 
     def learn(self, topic_id: bytes, name: str) -> bool:
         """A record has shown id and name together; True if the name was asked for in vain before."""

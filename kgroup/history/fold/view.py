@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.stored import stored
 from kgroup.history.fold.tasks import StreamsClient
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 from kgroup.protocol.subscription import Subscription
@@ -17,7 +16,6 @@ KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
 LEFT_FOR_NOW = -2
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class RecordedMember:
     """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
@@ -76,7 +74,6 @@ class RecordedMember:
         return self.assigned | self.revoking
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class StreamsView:
     """What a streams group has beside epochs and members.
@@ -96,7 +93,6 @@ class StreamsView:
         return self.topology is not None and self.topology.epoch == self.validated_epoch
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class View:
     """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
@@ -112,8 +108,11 @@ class View:
     regexes: Mapping[str, tuple[str, ...]]
     protocol_type: str
     streams: StreamsView | None = None
-    unread: bool = False
-    """Whether some of its records were only counted: a share group's, and what an older version has left."""
+
+    @property
+    def unread(self) -> bool:
+        """Whether its records were only counted, as those of a share group are."""
+        return self.kind == SHARE
 
     @property
     def state(self) -> str:

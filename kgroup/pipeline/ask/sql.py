@@ -109,14 +109,6 @@ def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
     names = store.names(name)
     if not names:
         return schema.empty_table()
-    if store.is_earlier:
-        folders = ds.partitioning(
-            pa.schema([("run", pa.int32()), ("part", pa.int32()), ("date", pa.date32())]), flavor="hive"
-        )
-        base = store.place.uri(name)
-        return ds.dataset(
-            store.files(name), schema, format="parquet", partitioning=folders, partition_base_dir=base
-        )
     table = delta.opened(store.place, name, store.manifest.versions[name])
     assert table is not None
     return table.to_pyarrow_dataset()

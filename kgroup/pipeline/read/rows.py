@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple, Unpack
 
 import pyarrow as pa
 
+from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.items import Gap, Item, Marker, RawRecord, Undecodable, packed
+from kgroup.history.items import Gap, Item, Marker, RawRecord, Undecodable
 from kgroup.history.sources.splits import Split
+from kgroup.history.typed_json import Codec
 from kgroup.pipeline.read.commits import CommitRows, full
 from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS, Row
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
+from kgroup.protocol.group_records import record_classes
+from kgroup.protocol.record_kinds import RecordKey, RecordValue
 
 Rows = tuple[str, pa.Table]
 
@@ -31,6 +35,13 @@ class Edge(NamedTuple):
     first_offset: int = -1
     first_ms: int = -1
     last_offset: int = -1
+
+
+@cache
+def item_codec() -> Codec[Item | Edge]:
+    """How items are stored between the two steps of a run."""
+    keys, values = zip(*record_classes().values(), strict=True)
+    return Codec(Item | Edge, {RecordKey: keys, RecordValue: values}, shared=(TopicPartition,))
 
 
 @dataclass(slots=True)
@@ -183,10 +194,11 @@ class SplitRows:
     def _items(self, items: Iterator[Item | Edge]) -> Iterator[Rows]:
         """All of the items, as rows if they are wanted."""
         shares: dict[int, list[bytes]] = {}
+        encode = item_codec().encode
         for item in items:
             if ITEMS not in self.chosen:
                 continue
-            payload = pickle.dumps(item if isinstance(item, Edge) else packed(item), protocol=5)
+            payload = encode(item)
             for bucket in self._buckets(item):
                 shares.setdefault(bucket, []).append(payload)
         for bucket, payloads in shares.items():

@@ -6,71 +6,34 @@ run leaves of a fold is kept, and the next run goes on from there.
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from enum import Enum, EnumType
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgroup.domain import TopicPartition
-from kgroup.errors import StorageError
+from kgroup.errors import KgroupError, StorageError
 from kgroup.history.fold.events import Event, Kind, Unowned
 from kgroup.history.fold.folding import Fold
-from kgroup.history.items import Item, Places, gap_between, unpacked
-from kgroup.pipeline.read.rows import Edge
-from kgroup.pipeline.schemas import EVENTS, FOLDS, Row
+from kgroup.history.fold.snapshot import resumed, snapshot
+from kgroup.history.items import Item, gap_between
+from kgroup.history.typed_json import Foreign
+from kgroup.pipeline.read.commits import full
+from kgroup.pipeline.read.rows import Edge, item_codec
+from kgroup.pipeline.schemas import EVENTS, FOLDS, ITEM_ROWS, ITEMS, Row
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE
 from kgroup.pipeline.tables.writing import TableWriter
 
 _FLUSH = 5_000
-_ITEMS_AT_ONCE = 1_000
+_ROWS_AT_ONCE = 1_000
 """An item may be a run of commits on every partition of its group."""
-_MOVED = {
-    "kgroup.history.commits": "kgroup.history.fold.commits",
-    "kgroup.history.fold": "kgroup.history.fold.folding",
-    "kgroup.history.ownership": "kgroup.history.fold.ownership",
-    "kgroup.history.state": "kgroup.history.fold.state",
-    "kgroup.history.step": "kgroup.history.fold.step",
-    "kgroup.pipeline.folding": "kgroup.pipeline.tables.folding",
-}
-"""Modules by the names under which folds of earlier versions were stored."""
-_RENAMED = {("kgroup.history.fold.state", "Member"): "RecordedMember"}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes values of kgroup's own classes only: a file in a store must not run code."""
-
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) == ("builtins", "getattr"):
-            return _member
-        module = _MOVED.get(module, module)
-        name = _RENAMED.get((module, name), name)
-        if module.partition(".")[0] == "kgroup" and "." not in name:
-            found = super().find_class(module, name)
-            if isinstance(found, type) and found.__module__.startswith("kgroup."):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} does not belong into a store")
-
-
-def _member(kind: object, name: str) -> Enum:
-    """A member of an enumeration, which Python before 3.11.4 stores as an attribute of its class."""
-    if isinstance(kind, EnumType) and name in kind.__members__:
-        found: Enum = kind.__members__[name]
-        return found
-    raise pickle.UnpicklingError(f"{name} of {kind} does not belong into a store")
-
-
-def unpickled(data: bytes) -> Any:
-    """A value that a run has stored; StorageError if it is damaged or holds anything foreign."""
-    try:
-        return _Unpickler(io.BytesIO(data)).load()
-    except (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError, TypeError) as error:
-        raise StorageError(f"the state of an earlier run cannot be used: {error}") from None
+_GROUPS_AT_ONCE = 200
+_STORED = {field.name: field.type for field in (*FOLDS, *ITEM_ROWS)}
 
 
 @dataclass(slots=True)
@@ -116,41 +79,76 @@ class FoldShare:
     names: Mapping[bytes, str]
 
     def __call__(self, share: Share) -> list[Row]:
-        state = self._left(share)
         with TableWriter(self.place, self.run, self.token, share.part, f"{share.bucket:03d}") as writer:
-            events: list[tuple[int, Event]] = []
-            for item in self._items(share):
-                if state is None:
-                    start = max(item.first_offset, 0) if isinstance(item, Edge) else 0
-                    state = BucketFold(Fold(share.part, self.names, start), start - 1)
-                for event in state.apply(item):
-                    events.append((state.seq, event))
-                    state.seq += 1
-                if len(events) >= _FLUSH:
-                    writer.write("events", event_rows(events))
-                    events = []
-            assert state is not None
-            writer.write("events", event_rows(events))
-            kept = {"part": share.part, "bucket": share.bucket, "state": pickle.dumps(state, protocol=5)}
-            writer.write(STATE, pa.Table.from_pylist([kept], schema=FOLDS))
-            last = state.fold.finish() if share.bucket == 0 else state.fold.settle()
-            writer.write(OPEN_EVENTS, event_rows(list(enumerate(last, state.seq))))
+            if share.fold is None:
+                self._fold(share, None, writer)
+            else:
+                left = self._left(share, share.fold)
+                with _sound(self.place.uri(share.fold), STATE, "state"):
+                    self._fold(share, left, writer)
         return [asdict(file) for file in writer.files]
 
-    def _left(self, share: Share) -> BucketFold | None:
-        if share.fold is None:
-            return None
-        (kept,) = pq.ParquetFile(self.place.read(share.fold)).read(columns=["state"]).to_pylist()
-        state: BucketFold = unpickled(kept["state"])
-        state.fold.learn(self.names)
-        return state
+    def _fold(self, share: Share, state: BucketFold | None, writer: TableWriter) -> None:
+        """Write the events of a share's items, and where the fold stopped."""
+        events: list[tuple[int, Event]] = []
+        for item in self._items(share):
+            if state is None:
+                start = max(item.first_offset, 0) if isinstance(item, Edge) else 0
+                state = BucketFold(Fold(share.part, self.names, start), start - 1)
+            for event in state.apply(item):
+                events.append((state.seq, event))
+                state.seq += 1
+            if len(events) >= _FLUSH:
+                writer.write("events", event_rows(events))
+                events = []
+        assert state is not None
+        writer.write("events", event_rows(events))
+        kept = snapshot(state.fold, state.last_offset, state.seq)
+        while rows := list(islice(kept, _GROUPS_AT_ONCE)):
+            names, states = zip(*rows, strict=True)
+            where = (full(number, len(rows)) for number in (share.part, share.bucket))
+            writer.write(STATE, pa.table([*where, names, states], schema=FOLDS))
+        last = state.fold.finish() if share.bucket == 0 else state.fold.settle()
+        writer.write(OPEN_EVENTS, event_rows(list(enumerate(last, state.seq))))
+
+    def _left(self, share: Share, path: str) -> BucketFold:
+        """The fold of the run before."""
+        with _sound(self.place.uri(path), STATE, "state"):
+            fold, last_offset, seq = resumed(self._values(path, "group_id", "state"))
+            if fold.log_partition != share.part:
+                raise Foreign(f"it is of partition {fold.log_partition}")
+            fold.learn(self.names)
+            return BucketFold(fold, last_offset, seq)
 
     def _items(self, share: Share) -> Iterator[Item | Edge]:
-        places: Places = {}
+        decode = item_codec().decode
         for path in share.items:
-            for batch in pq.ParquetFile(self.place.read(path)).iter_batches(_ITEMS_AT_ONCE):
-                for payload in batch.column("payload").to_pylist():
-                    yield unpacked(unpickled(payload), places)
+            with _sound(self.place.uri(path), ITEMS, "payload"):
+                found = (decode(payload) for (payload,) in self._values(path, "payload"))
+                while (item := next(found, None)) is not None:
+                    yield item
+
+    def _values(self, path: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Some columns of a file, row by row."""
+        file = pq.ParquetFile(self.place.read(path))
+        for name in columns:
+            if file.schema_arrow.field(name).type != _STORED[name]:
+                raise Foreign(f"column {name} is not {_STORED[name]}")
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
+            yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
+@contextmanager
+def _sound(uri: str, table: str, column: str) -> Iterator[None]:
+    """StorageError for what was stored by another than a run, of whatever shape that shows."""
+    try:
+        yield
+    except KgroupError:
+        raise
+    except Exception as error:
+        why = str(error) if isinstance(error, Foreign) else f"{type(error).__name__}: {error}"
+        text = f"{uri}: column {column} of table {table} is not what a run leaves there: {why}"
+        raise StorageError(text, "read the segments into a new folder") from error
 
 
 def event_rows(events: list[tuple[int, Event]]) -> pa.Table:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import kgroup
-from kgroup.errors import ConfigError, StorageError
+from kgroup.errors import ConfigError
 from kgroup.history.fold.topic_names import MAX_NAMES
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
 from kgroup.pipeline.schemas import Row
-from kgroup.pipeline.tables.writing import TableFile
 
-FORMAT = 3
-"""2 was a folder with a manifest of its own; `earlier` reads it."""
+FORMAT = 4
+"""To be raised whenever what is stored changes, the layouts of `history.fold.snapshot` among it."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 
 
@@ -24,20 +21,15 @@ _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from
 class Manifest:
     """What the store holds. `spans` are summaries of splits (`rows.SplitSummary`), in log order.
 
-    `versions` are those of the tables that belong together. `files` are set in an earlier format alone, as
-    are `folds` and `open_events` ("part-bucket" → path): where the newest run left off.
+    `versions` are those of the tables that belong together.
     """
 
-    format: int = FORMAT
     kgroup_version: str = kgroup.__version__
     buckets: int = 1
     runs: list[Row] = field(default_factory=list)
     spans: list[Row] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
-    files: list[TableFile] = field(default_factory=list)
-    folds: dict[str, str] = field(default_factory=dict)
-    open_events: dict[str, str] = field(default_factory=dict)
 
     def learn(self, names: Mapping[str, str]) -> None:
         """Remember what commits tell of topic ids, up to MAX_NAMES of them, as a fold does.
@@ -99,25 +91,3 @@ def merged(spans: Sequence[Row]) -> list[Row]:
         }
         for part, (source, seen) in told.items()
     ]
-
-
-EARLIER = "manifest.json"
-_EARLIER_FORMAT = 2
-
-
-def earlier(path: Path) -> Manifest | None:
-    """The manifest of a folder that an earlier kgroup wrote; None if there is none.
-
-    ConfigError for a format before that, StorageError if it cannot be read.
-    """
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["format"] != _EARLIER_FORMAT:
-            hint = "write into a new folder; the segments are read again"
-            raise ConfigError(f"{path.parent} was written by kgroup {told['kgroup_version']}", hint)
-        told["files"] = [TableFile(**entry) for entry in told["files"]]
-        return Manifest(**told)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,6 +18,7 @@ RUNS = "runs"
 RUN, COMPACTION = "run", "compaction"
 _MANY = 32
 _SMALL_BYTES = 4 << 20
+_NULLABLE = ("cluster_id",)
 _KEPT = ("run", "kind", "token", "cluster_id", "files", "names")
 """What is asked of every row; the other columns of the newest alone."""
 
@@ -27,7 +26,7 @@ _KEPT = ("run", "kind", "token", "cluster_id", "files", "names")
 def recorded(place: Place) -> Manifest | None:
     """What the newest record says; None where there is none. `versions` has that of the record itself.
 
-    ConfigError if another program or a newer kgroup wrote it, StorageError if it cannot be read.
+    ConfigError if another program or another version of kgroup wrote it, StorageError if it cannot be read.
     """
     table = delta.opened(place, RUNS)
     if table is None:
@@ -41,24 +40,36 @@ def recorded(place: Place) -> Manifest | None:
     try:
         for path in paths:
             read = pq.ParquetFile(place.read(path))
-            known = pq.read_table(place.read(path), columns=["format", "kgroup_version"])
+            known = read.read(columns=["format", "kgroup_version"])
             for number, version in zip(*(column.to_pylist() for column in known.columns), strict=True):
                 _check(place, number, version)
-            if set(SCHEMA.names) - set(read.schema_arrow.names):
+            if any(field not in read.schema_arrow for field in SCHEMA):
                 raise ConfigError(f"{place.uri(RUNS)} is a table of another program", "write elsewhere")
             whole = read.read()
+            for name in SCHEMA.names:
+                if name not in _NULLABLE and not _filled(whole.column(name).combine_chunks()):
+                    raise ValueError(f"column {name} has no value")
             rows += whole.select(_KEPT).to_pylist()
             last = whole.sort_by("run").slice(whole.num_rows - 1).to_pylist()[0]
             newest = last if newest is None or last["run"] > newest["run"] else newest
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"{place.uri(RUNS)} cannot be read: {error}") from None
-    return _manifest(rows, newest, table.version())
+        return _manifest(rows, newest, table.version())
+    except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+        text = f"{place.uri(RUNS)} cannot be read: {error}"
+        raise StorageError(text, "read the segments into a new folder") from None
 
 
-def _check(place: Place, number: int, version: str) -> None:
-    if number > FORMAT:
-        text = f"{place.uri()} was written by kgroup {version}, in a format of the future ({number})"
-        raise ConfigError(text, "use that version of kgroup, or a newer one")
+def _filled(values: pa.Array) -> bool:
+    """Whether no value is null, nor one inside it."""
+    if pa.types.is_list(values.type):
+        return not values.null_count and _filled(values.flatten())
+    inside = values.flatten() if pa.types.is_struct(values.type) else []
+    return not values.null_count and all(map(_filled, inside))
+
+
+def _check(place: Place, number: object, version: object) -> None:
+    if number != FORMAT:
+        text = f"{place.uri()} was written by another version, kgroup {version} (format {number})"
+        raise ConfigError(text, "run again with that version, or read the segments into a new folder")
 
 
 def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
@@ -89,24 +100,23 @@ def row_of(manifest: Manifest, about: Row, names: dict[str, str]) -> Row:
     }
 
 
-def record(place: Place, rows: Sequence[Row], version: int) -> int:
-    """Commit records behind `version` of the table; the version that has them. Overtaken if there is one.
+def record(place: Place, row: Row, version: int) -> int:
+    """Commit a record behind `version` of the table; the version that has it. Overtaken if there is one.
 
     Of very many small files one is made on the way.
     """
     table = delta.opened(place, RUNS)
     if table is None or table.version() != version:
         raise delta.Overtaken(f"another run wrote into {place.uri()} meanwhile", "run again")
-    token, run = rows[-1]["token"], rows[-1]["run"]
     with delta.told(place, RUNS):
         known = pa.table(table.get_add_actions()).to_pylist()
     small = [f"{RUNS}/{f['path']}" for f in known if f["size_bytes"] < _SMALL_BYTES]
     gone = small if len(small) >= _MANY else []
     parts = [pq.read_table(place.read(path)).cast(SCHEMA) for path in gone]
-    whole = pa.concat_tables([*parts, pa.Table.from_pylist(list(rows), schema=SCHEMA)])
-    name = f"{RUNS}/{token}.parquet"
+    whole = pa.concat_tables([*parts, pa.Table.from_pylist([row], schema=SCHEMA)])
+    name = f"{RUNS}/{row['token']}.parquet"
     with place.written(name) as path:
         pq.write_table(whole, path, compression="zstd")
         size = path.stat().st_size
     file = TableFile(RUNS, name, -1, whole.num_rows, size, {"numRecords": whole.num_rows})
-    return delta.committed(place, RUNS, table, [file], gone, f"run {run}")
+    return delta.committed(place, RUNS, table, [file], gone, f"run {row['run']}")

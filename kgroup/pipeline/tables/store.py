@@ -29,7 +29,7 @@ from kgroup.history.items import BadRange
 from kgroup.pipeline.schemas import EVENTS, FOLDS, ITEMS, TABLES, Row
 from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
-from kgroup.pipeline.tables.manifest import EARLIER, Manifest, earlier
+from kgroup.pipeline.tables.manifest import Manifest
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.record import RUN, RUNS, record, recorded, row_of
 from kgroup.pipeline.tables.writing import TableFile
@@ -64,18 +64,8 @@ class Store:
     def empty(self) -> bool:
         return not self.manifest.runs
 
-    @property
-    def is_earlier(self) -> bool:
-        """Whether an earlier kgroup wrote it, with a manifest of its own: it can be read, and converted."""
-        return bool(self.manifest.files)
-
     def names(self, table: str) -> list[str]:
         """The files of a table that count, relative to the place."""
-        if self.is_earlier:
-            if table in REPLACED:
-                newest = self.manifest.open_events if table == OPEN_EVENTS else self.manifest.folds
-                return [path for path in newest.values() if path]
-            return [file.path for file in self.manifest.files if file.table == table]
         if table not in self.manifest.versions:
             return []
         if table not in self._files:
@@ -97,26 +87,24 @@ class Store:
     def bad_ranges(self) -> list[tuple[int, BadRange]]:
         """Damage with its partition, as the newest run that read a file found it."""
         newest = {path: entry["run"] for entry in self.manifest.runs for path in entry["files"]}
-        found = []
+        found: list[tuple[int, BadRange]] = []
         for name in self.names("bad_ranges"):
             part = number_in(name, "part")
-            for row in self.read(name).to_pylist():
-                run = row["run"] if "run" in row else number_in(name, "run")
-                if newest.get(row["source"], run) == run:
-                    found.append((part, BadRange(row["source"], row["start"], row["end"], row["reason"])))
+            found += [
+                (part, BadRange(row["source"], row["start"], row["end"], row["reason"]))
+                for row in self.read(name).to_pylist()
+                if newest.get(row["source"], row["run"]) == row["run"]
+            ]
         return sorted(found, key=lambda entry: (entry[0], entry[1].source, entry[1].start))
 
     @contextmanager
     def run(self, kind: str = RUN) -> Iterator[Run]:
         """A new run, published when the block ends well; else the store is as before.
 
-        Occupied while another run writes, ConfigError for tables of an earlier version.
+        Occupied while another run writes.
         """
         with _alone(self.place) as last:
             self.manifest, self._files = self._load(), {}
-            if self.is_earlier:
-                hint = f"kgroup pipeline convert {self.place.uri()} NEW makes tables of it that grow"
-                raise ConfigError(f"{self.place.uri()} was written by an earlier kgroup", hint)
             number = 1 + max((run["run"] for run in self.manifest.runs), default=0)
             run = Run(self.place, number, self.manifest, kind=kind)
             run.begin(last.left(run.token))
@@ -136,8 +124,6 @@ class Store:
 
     def _load(self) -> Manifest:
         found = recorded(self.place)
-        if found is None and self.place.folder is not None:
-            found = earlier(self.place.folder / EARLIER)
         if found is None:
             names = ("_delta_log", *(f"{table}/_delta_log" for table in KEPT))
             if self.place.folder is not None and any(self.place.has(name) for name in names):
@@ -148,10 +134,7 @@ class Store:
 
 @dataclass(slots=True)
 class Run:
-    """One run's place in a store. Its files are invisible until the run is committed.
-
-    `before` are records of runs that were taken over from elsewhere with this one.
-    """
+    """One run's place in a store. Its files are invisible until the run is committed."""
 
     place: Place
     number: int
@@ -163,7 +146,6 @@ class Run:
     adds: dict[str, list[TableFile]] = field(default_factory=dict)
     gone: dict[str, list[str]] = field(default_factory=dict)
     about: Row = field(default_factory=dict)
-    before: list[Row] = field(default_factory=list)
     known: frozenset[str] = frozenset()
     committing: bool = False
 
@@ -207,17 +189,15 @@ class Run:
         learned = {uid: name for uid, name in self.manifest.names.items() if uid not in self.known}
         about = {"run": self.number, "kind": self.kind, "token": self.token, "sources": [], "files": []}
         about |= {"ended": int(time.time() * 1000), "bytes_read": 0, "cluster_id": None, **self.about}
-        rows = [row_of(self.manifest, one, {}) for one in self.before]
-        rows.append(row_of(self.manifest, about, learned))
         try:
-            versions[RUNS] = record(self.place, rows, versions[RUNS])
+            versions[RUNS] = record(self.place, row_of(self.manifest, about, learned), versions[RUNS])
         except delta.Overtaken:
             # An answer may have been lost on the way, and what was asked again was then refused.
             now = recorded(self.place)
             if now is None or not now.runs or now.runs[-1]["token"] != self.token:
                 raise
             versions[RUNS] = now.versions[RUNS]
-        self.manifest.runs += [*self.before, about]
+        self.manifest.runs.append(about)
 
     def publish(self, files: list[TableFile], about: Row) -> None:
         """Make files part of the store once the block of `Store.run` ends."""
@@ -302,11 +282,18 @@ def _alone(place: Place) -> Iterator[_Last]:
 
 
 def number_in(path: str, name: str) -> int:
-    """The number in the folder `name=NUMBER` on the way to a file of a table."""
+    """The number in the folder `name=NUMBER` on the way to a file of a table; StorageError without one."""
     folders = reversed(Path(path).parent.parts)
-    return int(next(part for part in folders if part.startswith(f"{name}=")).partition("=")[2])
+    return _number(path, next((f.partition("=")[2] for f in folders if f.startswith(f"{name}=")), ""))
 
 
 def bucket_in(path: str) -> int:
-    """The share that a file of folds is about, by its name: RUN-TOKEN-BUCKET-…"""
-    return int(Path(path).name.split("-")[2])
+    """The share that a file of folds is about, by its name: RUN-TOKEN-BUCKET-…; StorageError without one."""
+    return _number(path, "".join(Path(path).name.split("-")[2:3]))
+
+
+def _number(path: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        hint = "take out what another program added, or read the segments into a new folder"
+        raise StorageError(f"{path} is not named as kgroup names the files of its tables", hint)
+    return int(text)

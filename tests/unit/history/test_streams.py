@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import asdict
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.explain import blame
 from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.snapshot import resumed, snapshot
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, may_read, read_by
 from kgroup.history.replay import replay
@@ -271,27 +271,7 @@ def test_a_fold_that_goes_on_elsewhere_tells_the_same(seed: int) -> None:
     whole, parts, told = Fold(0), Fold(0), []
     expected = [event for item in log for event in whole.apply(item)] + whole.finish()
     for item in log:
-        parts = pickle.loads(pickle.dumps(parts))
+        parts, *_ = resumed(list(snapshot(parts, 0, 0)))
         told += parts.apply(item)
     assert told + parts.finish() == expected
     assert parts.states[APP].view() == whole.states[APP].view()
-
-
-def test_a_fold_of_a_version_that_only_counted_says_so_until_all_of_it_is_written_again() -> None:
-    shard = running()
-    beat(shard, "a")
-    log = items(shard.log.read(0, 1 << 30))
-    fold = Fold(0)
-    counted = GroupState(APP)
-    counted.others = {"streams": {r.encode_key(item.key) for item in log}}  # type: ignore[union-attr]
-    stored = {name: value for name, value in counted.__dict__.items() if "streams" not in name}
-    old = GroupState.__new__(GroupState)
-    old.__setstate__(stored)
-    assert (old.kind, old.unread, old.view().state, old.epoch) == ("streams", True, "Unknown", -1)
-    fold._group(APP, 0).state = old
-    for item in log[:-1]:
-        fold.apply(item)
-    fold.settle()
-    assert old.unread
-    fold.apply(log[-1])
-    assert not old.unread and old.view().state == "Stable" and set(old.members) == {"a"}

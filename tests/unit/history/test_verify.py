@@ -12,7 +12,7 @@ from kgroup.history.verify import differences, hidden_positions, uncompared
 from kgroup.protocol import group_records as r
 
 from .incidents import NAMES, story_of
-from .logs import MemoryLog, batch, commit
+from .logs import MemoryLog, batch
 
 
 def pairs_of(name: str, **options: Any) -> list[tuple[GroupState, dict[str, Any]]]:
@@ -79,24 +79,6 @@ def test_a_classic_rebalance_is_in_no_record() -> None:
 def replayed(*records: tuple[bytes, bytes | None]) -> tuple[GroupState, dict[str, Any]]:
     ((partition, state),) = replay([MemoryLog(batch(0, records))]).states
     return state, asdict(description(state, partition))
-
-
-def test_of_a_streams_group_that_was_only_counted_type_and_offsets_are_compared_and_the_rest_is_named() -> (
-    None
-):
-    """So an earlier version has left one in a folder of tables."""
-    state, _ = replayed(commit("t", 0, 5))
-    state.others = {"streams": {b"\0\x11\0\3pay"}}
-    said = asdict(description(state, 0))
-    assert (said["type"], said["state"], said["members"]) == ("streams", "Unknown", None)
-    said |= {"state": "Stable", "group_epoch": 3, "members": []}
-    assert list(differences(state, said)) == []
-    assert uncompared(state, said) == [
-        "all but type and offsets: the records of streams groups are not decoded"
-    ]
-    said["offsets"][0]["committed_offset"] = 6
-    assert list(differences(state, said)) == ["offset of t-0: replayed 5, the cluster says 6"]
-    assert list(differences(state, {**said, "type": "classic"}))
 
 
 def test_what_an_old_broker_does_not_tell_is_no_difference() -> None:

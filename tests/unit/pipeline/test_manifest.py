@@ -4,8 +4,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from kgroup.history.fold.snapshot import groups, rests
 from kgroup.pipeline.tables import manifest as manifests
-from kgroup.pipeline.tables.manifest import Manifest
+from kgroup.pipeline.tables.manifest import FORMAT, Manifest
 
 
 def test_names_of_topics_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,3 +16,9 @@ def test_names_of_topics_are_remembered_up_to_a_bound(monkeypatch: pytest.Monkey
     manifest.learn({"b": "payments", "a": "another"})
     manifest.learn({"c": "parcels", "d": "too many"})
     assert manifest.names == {"a": "orders", "b": "payments", "c": "parcels"}
+
+
+def test_what_is_stored_changes_only_with_the_format() -> None:
+    """Another layout is not read: raise FORMAT with it, so that the next run says which version wrote it."""
+    layouts = (rests().layout, groups().layout)
+    assert (FORMAT, layouts) == (4, ("c5d2306ed16d7a27", "fa42c311e19f8cb5"))

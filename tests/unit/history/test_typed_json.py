@@ -1,0 +1,164 @@
+"""Stored values: what is encoded comes back equal, and nothing but the declared types ever comes out."""
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.snapshot import Rest, groups, rests, resumed, snapshot
+from kgroup.history.typed_json import Codec, Foreign
+
+from .incidents import NAMES, log_of
+from .logs import items
+
+
+class Colour(StrEnum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Shape:
+    """The base of a family."""
+
+
+@dataclass(frozen=True)
+class Circle(Shape):
+    radius: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Square(Shape):
+    side: int | None = None
+    name: str = ""
+
+
+@dataclass
+class Drawing:
+    shape: Shape
+    colours: dict[tuple[Colour, bool], list[Place]] = field(default_factory=dict)
+    places: frozenset[Place] = frozenset()
+    raw: bytes | None = None
+    nested: Place = Place("t", 0)
+    by_place: Mapping[Place, int] = field(default_factory=dict)
+    either: Circle | Square | None = None
+    pairs: tuple[tuple[int, str], ...] = ()
+
+
+DRAWING = Codec(Drawing, {Shape: (Circle, Square)}, shared=(Place,))
+INTS = st.integers(-(1 << 63), (1 << 63) - 1)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=5) | st.just("\\ud800 is six letters")
+PLACES = st.builds(Place, TEXTS, INTS)
+SHAPES = st.builds(Circle, INTS) | st.builds(Square, side=INTS | st.none(), name=TEXTS)
+DRAWINGS = st.builds(
+    Drawing,
+    SHAPES,
+    st.dictionaries(st.tuples(st.sampled_from(Colour), st.booleans()), st.lists(PLACES, max_size=2)),
+    st.frozensets(PLACES, max_size=3),
+    st.binary(max_size=5) | st.none(),
+    PLACES,
+    st.dictionaries(PLACES, INTS, max_size=3),
+    SHAPES | st.none(),
+    st.lists(st.tuples(INTS, TEXTS), max_size=2).map(tuple),
+)
+
+
+@given(DRAWINGS)
+def test_what_is_encoded_comes_back(drawing: Drawing) -> None:
+    assert DRAWING.decode(DRAWING.encode(drawing)) == drawing
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=8,
+)
+
+
+@given(DRAWINGS, JSON, st.lists(st.integers(0, 9), min_size=1, max_size=5))
+def test_a_value_of_another_type_anywhere_is_foreign_or_of_the_declared_type(
+    drawing: Drawing, put: Any, path: list[int]
+) -> None:
+    """Somewhere in sound data there is something else."""
+    plain = json.loads(DRAWING.encode(drawing))
+    at = plain
+    for step in path[:-1]:
+        at = at[step % len(at)] if isinstance(at, list) and at else at
+    if isinstance(at, list) and at:
+        at[path[-1] % len(at)] = put
+    try:
+        found = DRAWING.decode(json.dumps(plain).encode())
+    except Foreign:
+        return
+    assert DRAWING.decode(DRAWING.encode(found)) == found
+
+
+class Bomb:
+    def __reduce__(self) -> tuple[object, ...]:
+        return (pytest.fail, ("code was run",))
+
+
+@given(st.binary(max_size=40))
+@example(pickle.dumps(Bomb()))
+@example(b"[" * 1_000_000)
+@example(b'{"a":' * 1_000_000)
+@example(b"9" * 100_000)
+@example(b'["\\ud800"]')
+@example(b"\xff\xfe")
+@example(b"")
+def test_anything_else_is_foreign(data: bytes) -> None:
+    for codec in (DRAWING, groups(), rests()):
+        with pytest.raises(Foreign):
+            codec.decode(data)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ([[], 0], "Rest has .* values, and there are 2"),
+        (
+            [True, 0, 0, [[], []], [], 0, 0, 0, True, 0, [], []],
+            r"Rest.log_partition is bool where int is wanted",
+        ),
+        ([1 << 63, 0, 0, [[], []], [], 0, 0, 0, True, 0, [], []], "more than 64 bits"),
+        ([0, 0, 0, [["!"], ["a"]], [], 0, 0, 0, True, 0, [], []], "not base64"),
+        ([0, 0, 0, [["AA==", "AA=="], ["a", "b"]], [], 0, 0, 0, True, 0, [], []], "each key needs one value"),
+        ([0, 0, 0, [[], []], [], 0, 0, 0, True, 0, [1], []], "something in a list is not str"),
+    ],
+)
+def test_an_error_says_what_is_where(plain: object, message: str) -> None:
+    with pytest.raises(Foreign, match=message):
+        rests().decode(json.dumps(plain).encode())
+
+
+def test_equal_places_of_a_group_come_out_as_one_object() -> None:
+    place = Place("t", 1)
+    found = DRAWING.decode(DRAWING.encode(Drawing(Circle(1), places=frozenset({place}), nested=place)))
+    assert found.nested is next(iter(found.places))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parts_of_a_snapshot_that_do_not_fit_are_foreign(name: str) -> None:
+    fold = Fold(0)
+    for item in items(log_of(name).files[0].read_bytes()):
+        fold.apply(item)
+    rest, *rows = snapshot(fold, 0, 0)
+    assert [group for group, _ in rows] == list(fold.groups)
+    assert resumed([rest, *rows])[0].groups.keys() == fold.groups.keys()
+    for parts in ([*rows], [rest, rest], [rest, ("another", rows[0][1])]):
+        with pytest.raises(Foreign):
+            resumed(parts)
+    lost = rests().encode(Rest(0, 0, 0, fold.names, 0, 0, 0, True, 0, ("gone",), ()))
+    with pytest.raises(Foreign, match="group 'gone' is missing"):
+        resumed([(None, lost)])
