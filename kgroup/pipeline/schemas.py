@@ -14,6 +14,7 @@ Row: TypeAlias = dict[str, Any]
 """Plain values by the names of columns or fields, as Arrow, Spark and JSON take and give them."""
 
 STAMP = pa.timestamp("ms", tz="UTC")
+_MICROS = pa.timestamp("us", tz="UTC")
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _PLACE = pa.struct([pa.field("topic", pa.string()), pa.field("partition", pa.int32())])
 _UNOWNED = pa.struct([*_PLACE, pa.field("ms", pa.int64())])
@@ -222,6 +223,12 @@ TABLES: dict[str, pa.Schema] = {
     "bad_ranges": BAD_RANGES,
     "events": EVENTS,
 }
+
+
+def in_micros(schema: pa.Schema) -> pa.Schema:
+    """The schema with times in microseconds: what Spark and DuckDB take of Arrow."""
+    fields = [f.with_type(_MICROS) if pa.types.is_timestamp(f.type) else f for f in schema]
+    return pa.schema(fields)
 
 
 def plain(schema: pa.Schema) -> pa.Schema:

@@ -76,3 +76,9 @@ def descendants(pid: int) -> set[int]:
     while more := {child for child, parent in parents.items() if parent in found | {pid}} - found:
         found |= more
     return found
+
+
+def pipeline(*words: str) -> subprocess.CompletedProcess[str]:
+    """`kgroup pipeline` as a process of its own."""
+    command = [sys.executable, "-m", "kgroup.cli.app", "pipeline", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)

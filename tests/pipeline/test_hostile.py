@@ -4,7 +4,6 @@ import pickle
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from kgroup.errors import KgroupError, StorageError
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import write_log
+from tests.pipeline.processes import pipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SAID = "column state of table folds is not what a run leaves there"
@@ -116,21 +116,16 @@ def test_a_hostile_record_of_runs_is_said(
     assert str(hostile) in said.value.message
 
 
-def kgroup(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kgroup.cli.app", "pipeline", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
 def test_the_commands_say_it_and_end_with_their_exit_codes(tables: tuple[Path, Path], tmp_path: Path) -> None:
     out, log = tables
     hostile = spoilt(out, "folds", "state", states(tmp_path / "proof")["pickle"], tmp_path / "tables")
-    done = kgroup("run", str(log), "--out", str(hostile), "--master", "local[1]")
+    done = pipeline("run", str(log), "--out", str(hostile), "--master", "local[1]")
     assert (done.returncode, SAID in done.stderr) == (1, True), done.stderr
     # A question does not look at what is kept for the next run.
-    asked, expected = (kgroup("query", "top_writers", str(each)) for each in (hostile, out))
+    asked, expected = (pipeline("query", "top_writers", str(each)) for each in (hostile, out))
     assert (asked.returncode, asked.stdout) == (0, expected.stdout), asked.stderr
     assert expected.stdout
     spoilt(out, "runs", "versions", None, other := tmp_path / "other")
-    asked = kgroup("query", "top_writers", str(other))
+    asked = pipeline("query", "top_writers", str(other))
     assert (asked.returncode, asked.stderr.count("\n") < 4) == (1, True), asked.stderr
     assert "Traceback" not in done.stderr + asked.stderr and not (tmp_path / "proof").exists()

@@ -96,7 +96,7 @@ def test_a_table_is_as_written_down(spark, store, name):
         rows = told_by_manifest(store, name)
         assert all(list(row) == query.schema.names for row in rows)
     else:
-        made = query.make(spark, store, None).select(*query.schema.names)
+        made = query.make(spark, store, None, None).select(*query.schema.names)
         wanted = from_arrow_schema(plain(query.schema))
         assert [(c.name, c.dataType) for c in made.schema] == [(c.name, c.dataType) for c in wanted]
         rows = rows_of(spark, store, query, None, None, 3)

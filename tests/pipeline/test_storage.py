@@ -2,19 +2,31 @@
 
 import json
 import pickle
+import random
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kgroup.errors import StorageChanged
 from kgroup.history.sources.splits import plan_splits
+from kgroup.pipeline.ask.jobs import QUERIES, rows_of
+from kgroup.pipeline.ask.queries import _Fetch, in_ms, progress
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.read.source import OffsetsLogSource
+from kgroup.pipeline.schemas import COMMITS, plain
 from kgroup.pipeline.tables.ingest import fill, ingest
+from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import Store
 from kgroup.storage.location import Location
+from kgroup.storage.objects import Objects
 from kgroup.storage.options import StorageOptions
+from kgroup.storage.store import Found
 from tests.pipeline.local_run import run
+from tests.pipeline.made_logs import write_log
 from tests.pipeline.stored_rows import check_same
 from tests.s3 import ACCESS, S3Server
 
@@ -84,3 +96,73 @@ def test_the_data_source_reads_urls_and_its_plan_shows_no_secret(
     assert frame.orderBy(*order).collect() == local.orderBy(*order).collect()
     plan = frame._jdf.queryExecution().toString()
     assert ACCESS[1] not in plan and "kafka_offsets_log" in plan
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+def test_questions_to_tables_in_s3_are_answered_as_those_on_a_disk(
+    s3: S3Server, tmp_path: Path, spark: object
+) -> None:
+    write_log(tmp_path / "in" / "__consumer_offsets-7", seed=7, batches=150)
+    here = Store(tmp_path / "out")
+    run([tmp_path / "in"], here, 1 << 20, 1)
+    there = Store(f"s3://{s3.bucket(tmp_path / 'out', 'tables')}/tables", StorageOptions.of(s3.options))
+    (busiest, *_) = rows_of(spark, here, QUERIES["top_writers"], None, None, 1)  # type: ignore[arg-type]
+    group = busiest["group_id"]
+    middle = (busiest["first_ts"] + busiest["last_ts"]) // 2
+    asked = [query for query in QUERIES.values() if query.make is not None]
+    for query, groups, at in product(asked, (None, group), (None, middle)):
+        if (groups is None or query.grouped) and (at is None or query.timed):
+            expected = rows_of(spark, here, query, groups, at, 0)  # type: ignore[arg-type]
+            assert rows_of(spark, there, query, groups, at, 0) == expected, query  # type: ignore[arg-type]
+    order = ("start", "topic", "partition")
+    drawn, expected = (
+        in_ms(progress(spark, store, group)).orderBy(*order).collect()  # type: ignore[arg-type]
+        for store in (there, here)
+    )
+    assert drawn == expected and expected
+
+
+def test_of_a_table_in_s3_the_columns_and_row_groups_of_a_question_are_fetched(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, name = 200_000, "commits/part=3/date=2026-03-01/made.parquet"
+    chance = random.Random(3)
+    columns = {
+        "log_offset": range(count),
+        "ts": range(count),
+        "group_id": [f"group-{number // 10_000}" for number in range(count)],
+        "offset": [chance.getrandbits(60) for _ in range(count)],
+        "run": [1] * count,
+    }
+    schema = pa.schema([pa.field("run", pa.int32()) if n == "run" else COMMITS.field(n) for n in columns])
+    (tmp_path / name).parent.mkdir(parents=True)
+    made = pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
+    pq.write_table(made, tmp_path / name, row_group_size=10_000)
+    whole = (tmp_path / name).stat().st_size
+    place = Place.of(f"s3://{s3.bucket(tmp_path, 'tables')}/tables", StorageOptions.of(s3.options))
+    fetched: list[int] = []
+    read = Objects.read
+
+    def counted(self: Objects, found: Found, start: int, end: int) -> bytes:
+        fetched.append(end - start)
+        return read(self, found, start, end)
+
+    monkeypatch.setattr(Objects, "read", counted)
+
+    def asked(columns: Sequence[str], group: str | None = None) -> tuple[int, int]:
+        """Bytes fetched and rows found."""
+        fetched.clear()
+        wanted = pa.schema([plain(COMMITS).field(each) for each in columns])
+        batch = pa.RecordBatch.from_pydict({"name": [name]})
+        found = list(_Fetch(place, wanted, group)(iter([batch])))
+        assert all(rows.schema.names == list(columns) for rows in found)
+        return sum(fetched), sum(rows.num_rows for rows in found)
+
+    every = asked(("part", "log_offset", "ts", "group_id", "offset"))
+    some = asked(("part", "ts"))
+    one = asked(("part", "log_offset", "offset"), "group-7")
+    none = asked(("part", "offset"), "group-77")
+    assert (every[1], some[1], one[1], none[1]) == (count, count, 10_000, 0)
+    assert every[0] < 1.2 * whole
+    assert max(some[0], 2 * one[0], 2 * none[0]) < whole / 3

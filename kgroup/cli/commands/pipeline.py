@@ -1,5 +1,6 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
     from kgroup.cli.output.result import Result
-    from kgroup.pipeline.tables.ingest import RunReport
+    from kgroup.pipeline.tables.ingest import RunReport, Waiting
     from kgroup.pipeline.tables.store import Store
 
 _TABLES = typer.Argument(help="Tables filled by `pipeline run`: a folder or a URL.", metavar="TABLES")
@@ -109,7 +110,7 @@ def run(
             keep_following(
                 once,
                 pause_s=pause,
-                tell=lambda found: None if found.run is None else env.note(_told(found)),
+                tell=_Teller(env),
                 note=env.note,
                 sleep=time.sleep,
                 # `pipeline vacuum` may be at work beside it.
@@ -117,6 +118,22 @@ def run(
             )
         report = once()
     return show(env, _run_result(Store(out, options), report, told=not is_local(master or LOCAL)))
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Notes each run that added something, and each partition that begins to wait."""
+
+    env: Env
+    waiting: frozenset["Waiting"] = frozenset()
+
+    def __call__(self, report: "RunReport") -> None:
+        if report.run is not None:
+            self.env.note(_told(report))
+        for waiting in report.waiting:
+            if waiting not in self.waiting:
+                self.env.note(str(waiting))
+        self.waiting = frozenset(report.waiting)
 
 
 def _told(report: "RunReport") -> str:
@@ -150,10 +167,14 @@ def _run_result(store: "Store", report: "RunReport", told: bool) -> "Result":
         ShownError(code="CORRUPT_MESSAGE", message=str(b), hint="what comes before and after it was read")
         for _, b in bad
     ]
+    errors += [ShownError(code="CORRUPT_MESSAGE", message=str(w), hint=_WAITING) for w in report.waiting]
     code = ExitCode.OK
-    if bad:
+    if errors:
         code = ExitCode.PARTIAL if coverage else ExitCode.FAILED
     return Result(data, lines, errors=errors, exit_code=code)
+
+
+_WAITING = "run again when the file is whole; if it stays so, take it away: what it lacks counts as missing"
 
 
 @make(

@@ -38,13 +38,15 @@ class Piece:
 class Split:
     """One task's share of a partition; `number` orders the splits of a partition.
 
-    Batches up to the log offset `after` are left out.
+    Batches up to the log offset `after` are left out. If it `waits`, it is read up to a file that ends inside
+    a batch with offsets missing behind it: that file may still be written.
     """
 
     part: int
     number: int
     pieces: tuple[Piece, ...]
     after: int = -1
+    waits: bool = False
 
     @property
     def size(self) -> int:
@@ -152,6 +154,10 @@ class SplitReader:
     next_offset: int = field(init=False)
     positions: dict[str, int] = field(default_factory=dict)
     """How far each file was read: the end of the last whole batch."""
+    cut: str = ""
+    """The file that ends inside a batch, if none of the batches behind it was read."""
+    stopped: bool = False
+    """Whether batches behind that file were left out, because offsets are missing between."""
 
     def __post_init__(self) -> None:
         self.next_offset = self.split.after + 1
@@ -159,6 +165,12 @@ class SplitReader:
     @property
     def bytes_read(self) -> int:
         return self.split.size
+
+    @property
+    def files_read(self) -> list[str]:
+        """The files of the split, up to the one before which it stopped."""
+        paths = [piece.path for piece in self.split.pieces]
+        return paths[: paths.index(self.source)] if self.stopped else paths
 
     def chunks(self) -> Iterator[tuple[bytes, list[BatchHeader]]]:
         """Chunks with their batches, none empty; StorageError if a file cannot be read."""
@@ -168,6 +180,8 @@ class SplitReader:
                 yield from self._piece(piece)
             except OSError as error:
                 raise StorageError(f"cannot read {piece.path}: {error.strerror}") from None
+            if self.stopped:
+                return
 
     def _piece(self, piece: Piece) -> Iterator[tuple[bytes, list[BatchHeader]]]:
         scanner = Scanner(piece.path, position=piece.start)
@@ -202,8 +216,15 @@ class SplitReader:
                     del headers[ours:]
                 if headers:
                     self.positions[piece.path] = origin + headers[-1].end
+                read_to = self.next_offset
                 if fresh := self._fresh(headers):
+                    if self.cut and self.split.waits and fresh[0].base_offset > read_to:
+                        self.next_offset, self.stopped = read_to, True
+                        return
+                    self.cut = ""
                     yield chunk, fresh
+                if final and not done and scanner.consumed < len(chunk):
+                    self.cut = piece.path
                 done = done or final
                 rest = b"" if done else chunk[scanner.consumed :]
         self.bad += _named(piece, scanner)

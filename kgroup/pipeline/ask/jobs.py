@@ -13,21 +13,22 @@ from pyspark.sql import functions as f
 from kgroup.errors import ConfigError
 from kgroup.pipeline import schemas
 from kgroup.pipeline.ask import queries
-from kgroup.pipeline.ask.members import sessions
+from kgroup.pipeline.ask.members import SESSION_COLUMNS, sessions
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-Make = Callable[["SparkSession", Store, int | None], "DataFrame"]
+Make = Callable[["SparkSession", Store, int | None, str | None], "DataFrame"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A table by name: its columns, how it is made, and what orders its rows.
 
-    `make` is None for what the manifest tells without Spark; `timed` says that it knows moments.
+    `make` is None for what the manifest tells without Spark; of a moment, and of one group alone if that is
+    named. `timed` says that it knows moments.
     """
 
     schema: pa.Schema
@@ -42,12 +43,12 @@ class Query:
 
 
 def _kept(name: str) -> Make:
-    return lambda spark, store, _: queries.table(spark, store, name)
+    return lambda spark, store, _, group: queries.table(spark, store, name, (), group)
 
 
-def _members(spark: SparkSession, store: Store, at_ms: int | None) -> DataFrame:
+def _members(spark: SparkSession, store: Store, at_ms: int | None, group: str | None) -> DataFrame:
     """All sessions; with a moment those that it falls into."""
-    found = sessions(queries.table(spark, store, "events"))
+    found = sessions(queries.table(spark, store, "events", SESSION_COLUMNS, group))
     if at_ms is None:
         return found
     at = f.timestamp_millis(f.lit(at_ms))
@@ -60,19 +61,21 @@ QUERIES: Mapping[str, Query] = {
     "state_at": Query(
         schemas.STATE_AT,
         ("group_id", "topic", "partition"),
-        lambda s, t, at: queries.state_at(s, t, at),
+        queries.state_at,
         True,
     ),
     "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), _members, True),
-    "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE), lambda s, t, _: queries.rebalances(s, t)),
+    "rebalances": Query(
+        schemas.REBALANCES, ("group_id", *_PLACE), lambda s, t, _, g: queries.rebalances(s, t, g)
+    ),
     "top_writers": Query(
-        schemas.TOP_WRITERS, ("-bytes", "group_id"), lambda s, t, _: queries.top_writers(s, t)
+        schemas.TOP_WRITERS, ("-bytes", "group_id"), lambda s, t, _, g: queries.top_writers(s, t, g)
     ),
     "commit_rates": Query(
-        schemas.COMMIT_RATES, ("group_id", "start"), lambda s, t, _: queries.commit_rates(s, t)
+        schemas.COMMIT_RATES, ("group_id", "start"), lambda s, t, _, g: queries.commit_rates(s, t, group=g)
     ),
     "suspicious_commits": Query(
-        schemas.EVENTS, (*_PLACE, "seq"), lambda s, t, _: queries.suspicious_commits(s, t)
+        schemas.EVENTS, (*_PLACE, "seq"), lambda s, t, _, g: queries.suspicious_commits(s, t, g)
     ),
     "coverage": Query(schemas.COVERAGE, ("part",)),
     "bad_ranges": Query(schemas.BAD_RANGES, ("part", "source", "start")),
@@ -102,8 +105,9 @@ def rows_of(
 ) -> list[Row]:
     """At most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob of group ids."""
     assert query.make is not None
-    found = query.make(spark, store, at_ms).select(*query.schema.names)
-    if groups is not None:
+    named = groups if groups is not None and not set("*?[") & set(groups) else None
+    found = query.make(spark, store, at_ms, named).select(*query.schema.names)
+    if groups is not None and named is None:
         found = found.where(_matches(groups))
     order = [f.desc(name[1:]) if name.startswith("-") else f.asc(name) for name in query.order]
     found = queries.in_ms(found.orderBy(*order))
@@ -112,8 +116,6 @@ def rows_of(
 
 def _matches(glob: str) -> Column:
     group = f.col("group_id")
-    if not set("*?[") & set(glob):
-        return group == glob
     # As on any command line: a group whose id is the pattern, letter by letter, is meant too. Java's \Z would
     # let a line end follow.
     return (group == glob) | group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))

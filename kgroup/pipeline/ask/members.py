@@ -12,6 +12,11 @@ from kgroup.history.fold.events import Kind
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+SESSION_COLUMNS = (
+    *("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause"),
+    *("member_id", "instance_id", "protocol"),
+)
+"""What of events `sessions` needs."""
 _STARTS = (Kind.MEMBER_JOINED, Kind.MEMBER_REPLACED)
 _ENDS = (Kind.MEMBER_LEFT_FOR_NOW, Kind.MEMBER_LEFT_OR_EXPIRED)
 

@@ -2,80 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import DateType, IntegerType, StructField, StructType, TimestampType
 from pyspark.sql.window import Window
 
-from kgroup.pipeline.schemas import TABLES, plain
+from kgroup.pipeline.schemas import TABLES, in_micros, plain
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_STEP = ("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause")
 _FOLDERS = StructType([StructField("part", IntegerType()), StructField("date", DateType())])
 
 
-def table(spark: SparkSession, store: Store, name: str) -> DataFrame:
-    """A table of the store: the columns of `schemas.TABLES`, and `run` that wrote the row.
+def table(
+    spark: SparkSession, store: Store, name: str, columns: Sequence[str] = (), group: str | None = None
+) -> DataFrame:
+    """A table of the store: some columns of `schemas.TABLES`, or all, and `run` that wrote the row.
 
-    `events` include those that are open still: what the newest records began.
+    `events` include those that are open still: what the newest records began. With `group`, rows of that one.
     """
-    found = [_read(spark, store, name)]
+    found = [_read(spark, store, name, columns, group)]
     if name == "events":
-        found.append(_read(spark, store, OPEN_EVENTS))
+        found.append(_read(spark, store, OPEN_EVENTS, columns, group))
     return reduce(lambda a, b: a.unionByName(b), found)
 
 
-def _read(spark: SparkSession, store: Store, name: str) -> DataFrame:
-    schema = from_arrow_schema(plain(TABLES["events" if name == OPEN_EVENTS else name]))
-    columns = [*schema.names, "run"]
+def _read(
+    spark: SparkSession, store: Store, name: str, columns: Sequence[str], group: str | None
+) -> DataFrame:
+    own = plain(TABLES["events" if name == OPEN_EVENTS else name]).append(pa.field("run", pa.int32()))
+    wanted = pa.schema([own.field(column) for column in columns or own.names])
     files = store.files(name)
     if not files:
-        return spark.createDataFrame([], schema).withColumn("run", f.lit(0)).select(*columns)
+        return spark.createDataFrame([], from_arrow_schema(wanted))
+    if store.place.folder is None:
+        # Tasks fetch the files: Spark would need Hadoop's jars to read there.
+        names = store.names(name)
+        rows = spark.createDataFrame([(each,) for each in names], "name string").repartition(len(names))
+        return rows.mapInArrow(_Fetch(store.place, wanted, group), from_arrow_schema(wanted))
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
-    if store.place.folder is None:
-        return _fetched(spark, store, name, schema)
-    # An earlier version had the run in the path; readers are told of a column where it is.
-    run = StructField("run", IntegerType())
-    whole = StructType([field for field in schema if field.name != "part"] + [run, *folders])
-    base = store.place.uri(name)
-    read = spark.read.schema(whole).option("basePath", base)
-    return read.parquet(*files).select(*columns)
-
-
-def _fetched(spark: SparkSession, store: Store, name: str, schema: StructType) -> DataFrame:
-    """A table that is elsewhere: tasks fetch its files; Spark would need Hadoop's jars to read there."""
-    told = StructType([*schema, StructField("run", IntegerType())])
-    names = store.names(name)
-    rows = spark.createDataFrame([(each,) for each in names], "name string").repartition(len(names))
-    return rows.mapInArrow(_Fetch(store.place, name), told)
+    whole = StructType([field for field in from_arrow_schema(own) if field.name != "part"] + folders)
+    read = spark.read.schema(whole).option("basePath", store.place.uri(name)).parquet(*files)
+    return (read if group is None else read.where(f.col("group_id") == group)).select(*wanted.names)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """Names of a table's files → their rows, as Spark has them. Runs on an executor."""
+    """Names of a table's files → some columns of their rows, as Spark has them. Runs on an executor.
+
+    With `group`, row groups that cannot hold a row of it are passed over.
+    """
 
     place: Place
-    table: str
+    schema: pa.Schema
+    group: str | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        kept = plain(TABLES["events" if self.table == OPEN_EVENTS else self.table])
-        schema = kept.append(pa.field("run", pa.int32()))
+        schema = in_micros(self.schema)
+        needed = {*schema.names, *(() if self.group is None else ("group_id",))} - {"part"}
         for batch in batches:
             for name in batch.column(0).to_pylist():
-                rows = pq.ParquetFile(self.place.read(name)).read()
-                part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)
-                yield from rows.append_column("part", part).select(schema.names).cast(schema).to_batches()
+                file = pq.ParquetFile(self.place.read(name), pre_buffer=True)
+                chosen = [n for n in range(file.num_row_groups) if self._may_hold(file.metadata.row_group(n))]
+                for found in file.iter_batches(row_groups=chosen, columns=sorted(needed)):
+                    rows = pa.Table.from_batches([found])
+                    if self.group is not None:
+                        rows = rows.filter(pc.equal(rows.column("group_id"), self.group))
+                    part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)
+                    rows = rows.append_column("part", part).select(schema.names)
+                    yield from rows.cast(schema, safe=False).to_batches()
+
+    def _may_hold(self, about: pq.RowGroupMetaData) -> bool:
+        """Whether a row group may hold a row of the group, by the bounds of its ids."""
+        if self.group is None:
+            return True
+        columns = (about.column(at) for at in range(about.num_columns))
+        known = next(column.statistics for column in columns if column.path_in_schema == "group_id")
+        return known is None or not known.has_min_max or known.min <= self.group <= known.max
 
 
 def in_ms(frame: DataFrame) -> DataFrame:
@@ -88,22 +104,26 @@ def in_ms(frame: DataFrame) -> DataFrame:
     )
 
 
-def state_at(spark: SparkSession, store: Store, time_ms: int | None = None) -> DataFrame:
+def state_at(
+    spark: SparkSession, store: Store, time_ms: int | None = None, group: str | None = None
+) -> DataFrame:
     """The committed offset of every group, topic and partition at a moment; at the end without one.
 
     A moment is behind the last whole batch before the first that is stamped later, as in `replay-log --at`.
     Offsets of a transaction count once its marker says so. Columns: `part`, `group_id`, `topic`, `partition`,
     `offset`, `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
     """
-    commits, markers = table(spark, store, "commits"), table(spark, store, "markers")
+    keys = ("part", "group_id", "topic", "partition")
+    fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
+    commits = table(spark, store, "commits", (*keys, *fields, "producer_id", "is_tombstone"), group)
+    markers = table(spark, store, "markers")
     if time_ms is not None:
         late = f.col("max_ts") > f.timestamp_millis(f.lit(time_ms))
-        batches = table(spark, store, "batches").where(late)
+        batches = table(spark, store, "batches", ("part", "log_offset", "max_ts")).where(late)
         cuts = f.broadcast(batches.groupBy("part").agg(f.min("log_offset").alias("cut")))
         before = f.col("cut").isNull() | (f.col("log_offset") < f.col("cut"))
         commits = commits.join(cuts, "part", "left").where(before)
         markers = markers.join(cuts, "part", "left").where(before)
-    keys = ("part", "group_id", "topic", "partition")
     counted = commits.where("producer_id is null")
     if store.files("markers"):
         counted = counted.select(*keys, "log_offset").unionByName(
@@ -111,7 +131,6 @@ def state_at(spark: SparkSession, store: Store, time_ms: int | None = None) -> D
         )
     # Two steps: the largest number of a group is found in place, the last row would have to be sorted for.
     last = f.broadcast(counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset")))
-    fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
     found = commits.where("not is_tombstone").join(last.select("part", "log_offset"), ["part", "log_offset"])
     return found.select(*keys, *fields)
 
@@ -125,9 +144,12 @@ def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
     return joined.withColumn("nth", f.row_number().over(first)).where("nth = 1 and committed")
 
 
-def commit_rates(spark: SparkSession, store: Store, every: str = "1 minute") -> DataFrame:
+def commit_rates(
+    spark: SparkSession, store: Store, every: str = "1 minute", group: str | None = None
+) -> DataFrame:
     """Commits by group and span of time: `group_id`, `start`, `commits`, `partitions`."""
-    commits = table(spark, store, "commits").where("not is_tombstone")
+    columns = ("group_id", "ts", "topic", "partition", "is_tombstone")
+    commits = table(spark, store, "commits", columns, group).where("not is_tombstone")
     counted = commits.groupBy("group_id", f.window("ts", every).alias("span")).agg(
         f.count("*").alias("commits"),
         f.count_distinct("topic", "partition").alias("partitions"),
@@ -140,7 +162,8 @@ def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -
 
     `offset` is the last one committed in the span; commits of transactions that were aborted are left out.
     """
-    commits = table(spark, store, "commits").where("not is_tombstone").where(f.col("group_id") == group)
+    columns = ("part", "ts", "log_offset", "topic", "partition", "offset", "is_tombstone", "producer_id")
+    commits = table(spark, store, "commits", columns, group).where("not is_tombstone")
     plain_ones = commits.where("producer_id is null")
     counted = plain_ones.unionByName(
         _committed(commits, table(spark, store, "markers")).select(*plain_ones.columns)
@@ -151,7 +174,7 @@ def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -
     return found.select(f.col("span.start").alias("start"), "topic", "partition", "commits", "offset")
 
 
-def top_writers(spark: SparkSession, store: Store) -> DataFrame:
+def top_writers(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:
     """What each group writes into the topic, most bytes first.
 
     Columns: `group_id`, `bytes` (keys and values, before compression), `records`, `commits`, `tombstones`,
@@ -160,8 +183,8 @@ def top_writers(spark: SparkSession, store: Store) -> DataFrame:
     """
 
     def rows(name: str, commit: Column) -> DataFrame:
-        read = table(spark, store, name)
-        return read.select("group_id", "bytes", "is_tombstone", "ts", commit.alias("commit"))
+        read = table(spark, store, name, ("group_id", "bytes", "is_tombstone", "ts"), group)
+        return read.withColumn("commit", commit)
 
     commits = rows("commits", ~f.col("is_tombstone"))
     every = commits.unionByName(rows("control", f.lit(False)))
@@ -186,22 +209,23 @@ def _per_minute() -> Column:
     return f.when(span >= 1000, f.round(f.col("commits") * 60_000 / span, 1))
 
 
-def suspicious_commits(spark: SparkSession, store: Store) -> DataFrame:
+def suspicious_commits(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:
     """Events that a KIP-1251 audit should look at: rewinds, commits without an owner.
 
     Suspicions only: a commit names neither member nor epoch, and a refused one leaves no record.
     """
-    return table(spark, store, "events").where("suspicious").orderBy("part", "log_offset", "seq")
+    return table(spark, store, "events", (), group).where("suspicious").orderBy("part", "log_offset", "seq")
 
 
-def rebalances(spark: SparkSession, store: Store) -> DataFrame:
+def rebalances(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:
     """One row a completed rebalance: `group_id`, `part`, `started`, `completed`, `epoch`, `cause`,
     `unowned_ms` (the longest any partition had no owner) and `unowned` (each of them).
 
     `started` is null where no record tells: a classic rebalance is recorded when it completes.
     """
     kinds = ("rebalance-started", "rebalance-completed")
-    events = table(spark, store, "events").where(f.col("event").isin(*kinds))
+    columns = (*_STEP, "end_ts", "unowned")
+    events = table(spark, store, "events", columns, group).where(f.col("event").isin(*kinds))
     in_order = Window.partitionBy("part", "group_id").orderBy("log_offset", "seq")
     before = f.when(f.lag("event").over(in_order) == kinds[0], f.lag("ts").over(in_order))
     done = events.withColumn("started", before).where(f.col("event") == kinds[1])

@@ -17,14 +17,13 @@ import pyarrow.dataset as ds
 
 from kgroup.errors import ConfigError
 from kgroup.pipeline.ask.views import MOMENT, STATE_AT, VIEWS
-from kgroup.pipeline.schemas import TABLES, Row, plain
+from kgroup.pipeline.schemas import TABLES, Row, in_micros, plain
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-_MICROS = pa.timestamp("us", tz="UTC")
 _CARET = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 _KINDS = ("SELECT", "EXPLAIN")
 _SHUT = {
@@ -104,8 +103,7 @@ def opened(store: Store) -> Iterator[DuckDBPyConnection]:
 def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
     """A table's files as DuckDB scans them: columns and days that a question leaves out are not read."""
     kept = plain(TABLES["events" if name == OPEN_EVENTS else name])
-    fields = [f.with_type(_MICROS) if pa.types.is_timestamp(f.type) else f for f in kept]
-    schema = pa.schema([*fields, pa.field("run", pa.int32())])
+    schema = in_micros(kept).append(pa.field("run", pa.int32()))
     names = store.names(name)
     if not names:
         return schema.empty_table()

@@ -205,7 +205,7 @@ class LiveCluster:
         starts = range(first, end, max(1, step))
         ends = [min(start + step, end) for start in starts]
         return [
-            LiveSplit(part, number, (), first - 1, self.connection, start, stop)
+            LiveSplit(part, number, (), first - 1, connection=self.connection, start=start, end=stop)
             for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
         ]
 

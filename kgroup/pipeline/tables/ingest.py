@@ -29,10 +29,24 @@ ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A partition that was read up to the log offset `last_offset` (-1: none), where `file` is cut short."""
+
+    part: int
+    file: str
+    last_offset: int
+
+    def __str__(self) -> str:
+        read = f"read up to offset {self.last_offset}" if self.last_offset >= 0 else "not read"
+        return f"partition {self.part} is {read}: {self.file} is cut short, and what follows it waits"
+
+
+@dataclass(frozen=True, slots=True)
 class RunReport:
     """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new.
 
-    `workers` have run its tasks, on Spark.
+    `workers` have run its tasks, on Spark. `waiting` are partitions that were read up to a file that is cut
+    short, which others follow.
     """
 
     run: int | None
@@ -41,6 +55,7 @@ class RunReport:
     bytes_read: int
     bytes_written: int
     workers: tuple[Worker, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,10 @@ class WriteSplit:
             "files": [asdict(file) for file in writer.files],
             "bytes": rows.reader.bytes_read,
             "summary": None if summary is None else _shallow(summary),
+            "read": rows.reader.files_read,
+            "cut": rows.reader.cut,
+            "stopped": rows.reader.stopped,
+            "waits": split.waits,
         }
 
 
@@ -92,6 +111,7 @@ def ingest(
     split_bytes: int | None = None,
     buckets: int | None = None,
     tables: frozenset[str] = ROWS,
+    past_cuts: bool = False,
     **choice: Unpack[Choice],
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
@@ -99,7 +119,8 @@ def ingest(
     `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
     so running again adds nothing. Of which groups, `choice` says. `buckets`
     (of the first run) is how many tasks may fold a partition. The size of the input decides on
-    `split_bytes` if nobody else does.
+    `split_bytes` if nobody else does. Unless `past_cuts`, a partition is read up to a file that is cut short
+    with offsets missing behind it; a later run reads on once it is whole, or gone.
     """
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
@@ -110,7 +131,7 @@ def ingest(
     )
 
     workers = Workers(context)
-    report = fill(workers, origin, store, split_bytes, buckets or 1, tables, **choice)
+    report = fill(workers, origin, store, split_bytes, buckets or 1, tables, past_cuts, **choice)
     return replace(report, workers=tuple(sorted(workers.ran)))
 
 
@@ -121,6 +142,7 @@ def fill(
     split_bytes: int,
     buckets: int,
     tables: frozenset[str] = ROWS,
+    past_cuts: bool = False,
     **choice: Unpack[Choice],
 ) -> RunReport:
     """As `ingest`, wherever `each` lets the tasks run. `buckets` matter in the first run alone."""
@@ -131,20 +153,21 @@ def fill(
             manifest.buckets = buckets
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
-        splits = origin.plan(split_bytes, after)
+        splits = [replace(split, waits=not past_cuts) for split in origin.plan(split_bytes, after)]
         writer = WriteSplit(run.place, run.number, run.token, tables, manifest.buckets, choice)
         results = _read(each, splits, writer)
         if again := _overlapping(results):
             run.clear()
-            splits = origin.plan(split_bytes, after, again)
+            splits = [replace(s, waits=not past_cuts) for s in origin.plan(split_bytes, after, again)]
             results = _read(each, splits, writer)
+        results, waiting = _up_to_cuts(results, after, run)
         spans = [result["summary"] for result in results if result["summary"] is not None]
         files = [TableFile(**file) for result in results for file in result["files"]]
         kept = [file for file in files if file.table != ITEMS]
         size = sum(result["bytes"] for result in results)
-        read = sorted({piece.path for split in splits for piece in split.pieces})
+        read = sorted({path for result in results for path in result["read"]})
         if not spans and manifest.read_before(run.number).issuperset(read):
-            return RunReport(None, {}, len(splits), size, 0)
+            return RunReport(None, {}, len(splits), size, 0, waiting=waiting)
         for span in spans:
             manifest.learn(span.pop("names"))
         manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
@@ -158,7 +181,8 @@ def fill(
     for file in kept:
         if file.table not in REPLACED:
             rows[file.table] = rows.get(file.table, 0) + file.rows
-    return RunReport(run.number, rows, len(splits), size, sum(file.bytes for file in kept))
+    written = sum(file.bytes for file in kept)
+    return RunReport(run.number, rows, len(splits), size, written, waiting=waiting)
 
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
@@ -176,6 +200,37 @@ def _read(each: Each, splits: Sequence[Split], writer: WriteSplit) -> list[Row]:
     # The largest first, so that no task is left to run alone at the end.
     results = each(writer, sorted(splits, key=lambda split: -split.size))
     return sorted(results, key=lambda result: (result["part"], result["number"]))
+
+
+def _up_to_cuts(
+    results: Sequence[Row], after: Mapping[int, int], run: Run
+) -> tuple[list[Row], tuple[Waiting, ...]]:
+    """The results up to where files are cut short with offsets missing behind them, and where that is.
+
+    `results` are in order; a cut file may be the last of one, and the missing offsets behind that. What the
+    others have written is removed.
+    """
+    kept: list[Row] = []
+    reached, cut = dict(after), dict[int, str]()
+    waiting: dict[int, Waiting] = {}
+    for result in results:
+        part, span = result["part"], result["summary"]
+        at = reached.get(part, -1)
+        gap = span is not None and span["first_offset"] > at + 1
+        if result["waits"] and part not in waiting and gap and cut.get(part):
+            waiting[part] = Waiting(part, cut[part], at)
+        if part in waiting:
+            run.place.delete(file["path"] for file in result["files"])
+            continue
+        kept.append(result)
+        if span is not None:
+            reached[part] = span["last_offset"]
+            cut[part] = result["cut"]
+        else:
+            cut[part] = result["cut"] or cut.get(part, "")
+        if result["stopped"]:
+            waiting[part] = Waiting(part, result["cut"], reached.get(part, -1))
+    return kept, tuple(waiting.values())
 
 
 def _overlapping(results: Sequence[Row]) -> frozenset[int]:

@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kgroup.errors import StorageMissing
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
+
+if TYPE_CHECKING:
+    from kgroup.storage.store import Found, Store
+
+
+_SMALL_BYTES = 256 << 10
+"""No more than this is fetched at once: so much more takes hardly longer than the request."""
+
+
+class _Ranges(io.RawIOBase):
+    """An object that is read in the ranges that are asked for."""
+
+    def __init__(self, store: Store, found: Found) -> None:
+        self._store, self._found = store, found
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._found.size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._found.size if size < 0 else min(self._at + size, self._found.size)
+        data = self._store.read(self._found, self._at, end)
+        self._at += len(data)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +76,17 @@ class Place:
         """What other libraries open: a path, or a URL."""
         return str(self.root / name if name else self.root)
 
-    def read(self, name: str) -> str | pa.BufferReader:
-        """What pyarrow reads a file from; the whole of one that is elsewhere."""
+    def read(self, name: str) -> str | pa.NativeFile:
+        """What pyarrow reads a file from; of a larger one that is elsewhere, the ranges that it asks for."""
         if self.root.is_local:
             return self.uri(name)
         from kgroup.storage.opening import open_store
 
         store = open_store(self.root, self.options)
         found = store.look(self.root / name)
-        return pa.BufferReader(store.read(found, 0, found.size))
+        if found.size <= _SMALL_BYTES:
+            return pa.BufferReader(store.read(found, 0, found.size))
+        return pa.PythonFile(_Ranges(store, found), mode="r")
 
     def has(self, name: str) -> bool:
         if self.root.is_local:
