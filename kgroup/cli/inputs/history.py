@@ -329,7 +329,7 @@ def _undecoded(story: "Story") -> list[ShownError]:
             item=state.group_id,
         )
         for _, state in story.states
-        if state.unread
+        if state.kind == "share"
     ]
 
 

@@ -87,9 +87,9 @@ class Fold:
         today: Today | None = None,
     ) -> None:
         self.log_partition = log_partition
-        self.log_partition = log_partition
         self.today = today or Today()
         self.names = TopicNames(dict(topic_names or {}))
+        self.groups: dict[str, Group] = {}
         self.owners: dict[str, list[Holdings]] | None = {} if keep_owners else None
         self.missing = 0
         self.gap_end = starts_at - 1

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.events import duration_text
-from kgroup.history.fold.stored import stored
 from kgroup.history.items import Committed
 
 Removed = Mapping[TopicPartition, Committed | None]
@@ -16,7 +15,6 @@ MIN_RETENTION_MS = 60_000
 """The shortest retention a broker takes (offsets.retention.minutes): younger commits do not expire."""
 
 
-@stored
 @dataclass(frozen=True, slots=True)
 class Today:
     """What a live cluster says beside its records; None where it was not asked or did not tell.
