@@ -42,17 +42,16 @@ if TYPE_CHECKING:
     from kgroup.admin.read.listed_offset import ListedOffset
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.records import Records
+    from kgroup.admin.read.staleness import Stale
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
     from kgroup.history.fold.removals import Today
 
 
 class Admin:
-    """Operations on one cluster. Safe to use again and again; not for two threads at once.
+    """Operations on one cluster, for one thread at a time; `timeout_s` bounds each, retries included.
 
-    Whatever is done with a cluster is a method here. All of them raise Unreachable when no broker answers in
-    time and BrokerRefused when one says no. `timeout_s` bounds each operation, retries included. Changes go
-    into `journal`, by default the user's. `transport` is for those who read or join without an operator.
+    All raise Unreachable or BrokerRefused. Changes go into `journal`, by default the user's.
     """
 
     def __init__(
@@ -112,11 +111,11 @@ class Admin:
 
         return look(self._cluster, group_ids)
 
-    def last_written(self, group_ids: Iterable[str]) -> Mapping[str, int | None]:
-        """The time in ms of each group's newest record (staleness.py)."""
-        from kgroup.admin.read.staleness import last_written
+    def stale(self, group_ids: Iterable[str], limit_ms: int) -> Stale:
+        """The groups that wrote nothing for so long, and those of which it is not known (staleness.py)."""
+        from kgroup.admin.read.staleness import stale
 
-        return last_written(self._cluster, group_ids)
+        return stale(self._cluster, group_ids, limit_ms)
 
     def today(self, node: int | None) -> Today:
         """What the cluster says about offsets that were removed (today.py)."""
@@ -203,16 +202,13 @@ class Admin:
         return plan(self._cluster, group_id, selection, reason)
 
     def execute(self, plan: Plan) -> Execution:
-        """Do what a plan says, and record it; a result for each item.
-
-        SafetyRefused when the group is no longer what the plan was made for.
-        """
+        """Do what a plan says, item by item, and record it; SafetyRefused when the group has changed."""
         from kgroup.admin.change import remove_members
 
         group = remove_members.check_fresh(self._cluster, plan)
         named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in plan.items]
-        document = remove_members.plan_document(plan)
-        with self.change("remove-members", document, asdict(group), named) as entry:
+        made = remove_members.plan_document(plan), asdict(group), named
+        with self.change("remove-members", *made) as entry:
             items = remove_members.execute(self._cluster, plan)
             entry.results += map(asdict, items)
         return Execution(plan, items, entry.id)

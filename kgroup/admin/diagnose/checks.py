@@ -120,6 +120,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     """Who is waited for is on no wire message: those of the last generation who may not have rejoined."""
     group, view = facts.group, facts.state.view() if facts.state is not None else None
     present = {member.member_id: member.name for member in group.known_members}
+    suspects: list[RecordedMember] = []
     before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
     evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
     if facts.history is not None and view is not None and view.epoch > 0:
@@ -141,7 +142,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     return _diagnosis(
         "KG112",
         f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
-        f"look at that member's process; {take_out(group.group_id, list(before.values()))} takes one out",
+        f"look at that member's process; {take_out(group.group_id, suspects[:1])} takes it out",
         evidence,
     )
 
@@ -178,7 +179,7 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
     completed = _last(facts.history, "rebalance-completed")
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
         return
-    age_s = (facts.now_ms - started.timestamp_ms) / 1000
+    age_s = facts.age_ms(started.timestamp_ms) / 1000
     if age_s < STUCK_ONLINE_S:
         return
     recorded = facts.state.view().members if facts.state is not None else {}
@@ -195,6 +196,7 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
         [
             f"epoch {started.epoch} began at {iso(started.timestamp_ms)} (log offset {started.offset})",
             *(_deadline(member, started.timestamp_ms) for member in known[:SHOWN]),
+            *facts.clock_words,
         ],
     )
 
@@ -214,7 +216,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         for producer, places in pending.items()
     }
     begun = [commit.timestamp_ms for places in by_producer.values() for commit in places.values()]
-    age_s = max((facts.now_ms - min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
+    age_s = max(facts.age_ms(min(begun)) / 1000 if begun else 0.0, facts.open_for_s)
     if not facts.pending or (age_s < OPEN_S and not facts.open_throughout):
         return
     evidence = [
@@ -231,6 +233,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         for told in facts.transactions
         if not known or told.producer_id in known
     ]
+    evidence += facts.clock_words
     places = sorted(facts.pending)
     if not facts.transactions:
         # Brokers list only those that may be described, and say nothing of the others.

@@ -17,6 +17,7 @@ from kgroup.admin.diagnose.stopped import look_at_the_silent
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.describe import describe_each
 from kgroup.admin.read.findings import ERROR, INFO, WARN
 
@@ -84,6 +85,7 @@ def examine_all(
             if LAG not in without:
                 look_at_the_silent(cluster, facts)
                 look_at_the_unread(cluster, facts)
+            _measure(cluster, facts)
             settled = [each for each in facts if not each.unsettled]
             waiting += [each for each in facts if each.unsettled]
             done |= _settled(cluster, settled, patience_s)
@@ -94,6 +96,15 @@ def examine_all(
         tuple(done[group] for group in wanted if group in done),
         tuple(sorted(errors, key=lambda error: place[error.item])),
     )
+
+
+def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+    """Ask for the brokers' time, once, where an age decides."""
+    aged = [each for each in facts if each.pending or each.group.state in ("Assigning", "Reconciling")]
+    if aged:
+        clock = clock_of(cluster, aged[0].now_ms)
+        for each in aged:
+            each.clock = clock
 
 
 def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> dict[str, Checkup]:

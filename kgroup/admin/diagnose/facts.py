@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, OffsetRow
+from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, list_offsets
@@ -95,6 +96,7 @@ class Facts:
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0
     open_for_s: float = 0.0
+    clock: Clock | None = None
     _placed: tuple[Sequence[OffsetRow], Sequence[TopicPartition]] = ((), ())
 
     @property
@@ -104,6 +106,16 @@ class Facts:
         if self._placed[0] is not rows:
             self._placed = rows, [place_of(row.topic, row.partition) for row in rows]
         return self._placed[1]
+
+    def age_ms(self, written_ms: int) -> int:
+        """Return how old a coordinator's record is at least, by the brokers' clock where that is known."""
+        return (self.clock or Clock(self.now_ms)).age_ms(written_ms)
+
+    @property
+    def clock_words(self) -> tuple[str, ...]:
+        """What is wrong, or may be, with the clocks by which ages were measured."""
+        words = self.clock.words if self.clock is not None else None
+        return () if words is None else (words,)
 
     @property
     def recent(self) -> list[Event]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Age = int | Untimed | KgroupError
     Ages = Mapping[tuple[TopicPartition, int], Age]
 
+AHEAD_MS = 5_000
+"""Clocks may differ by so much, and a record that just came still counts as one."""
 _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 
@@ -162,9 +164,21 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
         left -= set(offsets.items())
         now_ms = time.time_ns() // 1_000_000
         for partition, written in record_times(cluster, offsets).items():
-            age = max(now_ms - written, 0) if isinstance(written, int) else written
-            found[partition, offsets[partition]] = age
+            found[partition, offsets[partition]] = _age(now_ms, written)
     return found
+
+
+def _age(now_ms: int, written: Age) -> Age:
+    """How old a record is, by its own time; nothing where that has not come yet."""
+    from kgroup.admin.read.record_times import Untimed
+
+    if not isinstance(written, int):
+        return written
+    ahead = written - now_ms
+    if ahead > AHEAD_MS:
+        what = f"the record there is stamped {ahead / 1000:.0f} s in the future"
+        return Untimed(f"{what}: its producer's clock is ahead, or this machine's is behind")
+    return max(-ahead, 0)
 
 
 def _report(

@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import ItemError
+from kgroup.admin.read.broker_clock import clock_of
 from kgroup.domain import offsets_partition_of
+
+Stale = tuple[dict[str, int | None], tuple[ItemError, ...]]
+"""Groups with how long they have been silent (ms), and why it is not known of others."""
+
+
+def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stale:
+    """Return the groups that wrote nothing for `limit_ms`, for how long, and those of which it is not known.
+
+    By the brokers' time: where their newest record does not prove it and this machine's clock may be ahead,
+    it is not known. BrokerRefused when the records cannot be read: that takes READ on the topic.
+    """
+    written = {name: at for name, at in last_written(cluster, group_ids).items() if at is not None}
+    if not written:
+        return {}, ()
+    clock = clock_of(cluster, time.time_ns() // 1_000_000)
+    found: dict[str, int | None] = {}
+    unsure: list[ItemError] = []
+    for name, at in written.items():
+        age_ms = clock.age_ms(at)
+        if age_ms >= limit_ms:
+            found[name] = age_ms
+        elif clock.here_ms - at >= limit_ms:
+            message = f"{name}: how long it has been silent is not known: {clock.words}"
+            hint = "set the clock right, or ask again once any group of the cluster has committed"
+            unsure.append(ItemError(name, "CLOCK_UNSURE", message, hint))
+    return found, tuple(unsure)
 
 
 def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:

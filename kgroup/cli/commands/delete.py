@@ -145,19 +145,12 @@ def _stale(
 
     And why there may be more.
     """
-    import time
-
     from kgroup.admin.models import EMPTY
 
     listing = admin.list_groups((EMPTY,))
     empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
-    now_ms = time.time_ns() // 1_000_000
-    written = admin.last_written(empty)
-    ages = {name: None if at is None else max(now_ms - at, 0) for name, at in written.items()}
-    stale: dict[str, int | None] = {
-        name: age for name, age in ages.items() if age is not None and age >= limit_ms
-    }
-    return stale, listing.errors
+    stale, unsure = admin.stale(empty, limit_ms)
+    return stale, (*listing.errors, *unsure)
 
 
 def _export(admin: "Admin", groups: list[str], file: str | None, where: Document, incomplete: bool) -> str:

@@ -1,0 +1,70 @@
+"""The brokers' time: ages of their records must not depend on the clock of the operator's machine.
+
+No request answers with a broker's time. Coordinators stamp what they write, so the newest record of
+`__consumer_offsets` is a lower bound, and on a cluster with any consumer it is seconds old.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import TopicDescription
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import MAX_TIMESTAMP, list_offsets
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
+from kgroup.errors import KgroupError
+
+AGREE_MS = 60_000
+"""Clocks that are no further apart count as one."""
+BEHIND_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """This machine's time in ms, and the newest that a coordinator wrote; None where that is not known."""
+
+    here_ms: int
+    newest_ms: int | None = None
+
+    @property
+    def sure(self) -> bool:
+        """Whether this machine's time is the brokers', as far as anything shows."""
+        return self.newest_ms is None or self.here_ms - self.newest_ms <= AGREE_MS
+
+    def age_ms(self, written_ms: int) -> int:
+        """Return how old what a coordinator wrote is at least."""
+        newest = self.here_ms if self.newest_ms is None else self.newest_ms
+        now_ms = max(self.here_ms, newest) if self.sure else newest
+        return max(now_ms - written_ms, 0)
+
+    @property
+    def words(self) -> str | None:
+        """What is wrong, or may be, with the clocks; None where they agree."""
+        if self.newest_ms is None:
+            return None
+        apart = (self.here_ms - self.newest_ms) / 1000
+        if not self.sure:
+            return (
+                f"the newest record of {OFFSETS_TOPIC} is {apart:.0f} s old by this machine's clock: nothing "
+                "is committed, or this clock is ahead of the brokers'; ages are measured by their records"
+            )
+        if apart * 1000 < -BEHIND_MS:
+            return f"this machine's clock is at least {-apart:.0f} s behind the brokers'"
+        return None
+
+
+def clock_of(cluster: ClusterView, here_ms: int) -> Clock:
+    """Return what the brokers' records say about their time; a refusal leaves this machine's."""
+    try:
+        topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
+        if not isinstance(topic, TopicDescription):
+            return Clock(here_ms)
+        places = (TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions)
+        told = list_offsets(cluster, dict.fromkeys(places, MAX_TIMESTAMP), {OFFSETS_TOPIC: topic})
+    except KgroupError:
+        return Clock(here_ms)
+    stamps = [
+        at.timestamp_ms for at in told.values() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
+    ]
+    return Clock(here_ms, max(stamps, default=None))

@@ -1,0 +1,97 @@
+"""Ages are measured by what brokers wrote; this machine's clock counts where nothing speaks against it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.read.broker_clock import Clock
+from kgroup.admin.read.lag_report import _age
+from kgroup.admin.read.offsets import MAX_TIMESTAMP
+from kgroup.admin.read.record_times import Untimed
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.protocol.messages import list_offsets as lo
+from tests.unit.admin.doctor_logs import Held, commits, described, remembering
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.test_doctor_checks import READ, _held, examine
+
+
+@pytest.mark.parametrize(
+    ("newest_ms", "age_ms", "words"),
+    [
+        (None, 312_000, None),
+        (400_000, 312_000, None),
+        (100_000, 12_000, "may be"),
+        (700_000, 600_000, "288 s behind"),
+    ],
+    ids=["not known", "they agree", "ahead, or nothing is committed", "behind"],
+)
+def test_how_old_a_record_is(newest_ms: int | None, age_ms: int, words: str | None) -> None:
+    """Five minutes between the clocks made 312 s of 12."""
+    clock = Clock(412_000, newest_ms)
+    assert clock.age_ms(88_000 if newest_ms == 100_000 else 100_000) == age_ms
+    if words == "may be":
+        assert not clock.sure and "ahead of the brokers" in (clock.words or "")
+    else:
+        assert (
+            clock.sure and (words is None) == (clock.words is None) and (words or "") in (clock.words or "")
+        )
+
+
+def stamped(fake: FakeCluster, newest_ms: int) -> FakeCluster:
+    """Let the newest record of the offsets topic be of this time."""
+    plain = fake.handlers[lo.ListOffsetsRequest]
+
+    def answer(node: int, request: lo.ListOffsetsRequest) -> object:
+        told = plain(node, request)
+        assert isinstance(told, lo.ListOffsetsResponse)
+        if request.topics[0].partitions[0].timestamp != MAX_TIMESTAMP:
+            return told
+        assert request.topics[0].name == OFFSETS_TOPIC
+        parts = tuple(replace(each, offset=1, timestamp=newest_ms) for each in told.topics[0].partitions)
+        return replace(told, topics=(replace(told.topics[0], partitions=parts),))
+
+    return fake.on(lo.ListOffsetsRequest, answer)  # type: ignore[arg-type]
+
+
+def silent(written_s: int, newest_s: int, limit_s: int) -> tuple[dict[str, int | None], list[str]]:
+    """Which groups count as stale, and of which it is not known; seconds ago by this machine's clock."""
+    here_s = time.time_ns() // 1_000_000_000
+    fake = remembering(described(Held("a", "orders:0,1")), READ, commits(here_s - written_s, {0: 4}))
+    found, unsure = Admin(stamped(fake, (here_s - newest_s) * 1000)).stale(["g"], limit_s * 1000)
+    return found, [each.code for each in unsure]
+
+
+def test_a_group_that_committed_a_second_ago_is_not_stale_for_a_clock_that_is_ahead() -> None:
+    """delete --stale-for 3m planned it, five minutes between the operator and the brokers."""
+    assert silent(written_s=301, newest_s=300, limit_s=180) == ({}, ["CLOCK_UNSURE"])
+
+
+def test_what_the_brokers_records_prove_is_stale_whatever_the_clock() -> None:
+    found, unsure = silent(written_s=900, newest_s=300, limit_s=180)
+    assert (found, unsure) == ({"g": 600_000}, [])
+    found, unsure = silent(written_s=301, newest_s=5, limit_s=180)
+    assert (list(found), unsure) == (["g"], [])
+    assert silent(written_s=10, newest_s=5, limit_s=180) == ({}, [])
+
+
+def test_an_open_transaction_is_as_old_as_the_brokers_say() -> None:
+    fake = stamped(
+        _held(remembering(described(Held("a", "orders:0,1")), READ, commits(1, {0: 4})), 99), 5_000
+    )
+    checkup = examine(fake.cluster(), "g", now_ms=305_000, patience_s=11)
+    (held,) = [each for each in checkup.findings if each.code == "KG309"]
+    assert held.message.endswith("for at least 11 s")
+    assert any("ahead of the brokers" in each for each in held.evidence)
+
+
+def test_a_record_from_the_future_has_no_age() -> None:
+    """It was a time lag of 0 s."""
+    assert (_age(100_000, 40_000), _age(100_000, 104_000)) == (60_000, 0)
+    ahead = _age(100_000, 400_000)
+    assert isinstance(ahead, Untimed) and ahead.why.startswith(
+        "the record there is stamped 300 s in the future"
+    )
