@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.lost import lost
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
@@ -36,6 +37,7 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG310": Meaning(ERROR, "A member has stopped committing while records wait for it"),
     "KG311": Meaning(ERROR, "A transaction that does not end holds back readers of committed records"),
     "KG312": Meaning(WARN, "Unread records are about to be deleted"),
+    "KG313": Meaning(WARN, "Committed offsets were lost with a topic that was deleted"),
 }
 STUCK_ONLINE_S, OPEN_S = 60, 10
 """From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
@@ -66,6 +68,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
         _stopped,
         _held_open,
         _unread,
+        _lost,
         _deleted_unread,
         _flapping,
         _restless,
@@ -287,6 +290,11 @@ def _stopped(facts: Facts) -> Iterator[Diagnosis]:
 def _unread(facts: Facts) -> Iterator[Diagnosis]:
     for code, message, hint, evidence in unread(facts):
         yield _diagnosis(code, message, hint, evidence)
+
+
+def _lost(facts: Facts) -> Iterator[Diagnosis]:
+    for message, hint, evidence in lost(facts):
+        yield _diagnosis("KG313", message, hint, evidence)
 
 
 def _expected(facts: Facts) -> Iterator[Diagnosis]:

@@ -92,6 +92,7 @@ class Facts:
     old: set[TopicPartition] = field(default_factory=set)
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
     going: Mapping[TopicPartition, Going] = field(default_factory=dict)
+    gone_topics: frozenset[str] = frozenset()
     pending: frozenset[TopicPartition] = frozenset()
     transactions: tuple[OpenTransaction, ...] = ()
     seen_for_s: float = 0.0
@@ -266,6 +267,9 @@ _LOOKS = (
 def _untold(facts: Facts) -> None:
     """What the group's description leaves unknown without a failure that says so."""
     group = facts.group
+    if group.type == SHARE:
+        what = "offsets, deliveries and history of share groups (KIP-932) are not examined"
+        facts.unseen.append(Unseen("share", "NOT_EXAMINED", what))
     # Bytes that were not understood are among the description's errors.
     opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:

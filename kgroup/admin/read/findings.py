@@ -51,6 +51,8 @@ CODES: dict[str, Meaning] = {
     "KG106": Meaning(INFO, "Members share a client id"),
     "KG107": Meaning(INFO, "Static and dynamic members are mixed"),
     "KG108": Meaning(ERROR, "A streams group lacks topics of its topology: none of its tasks is assigned"),
+    "KG109": Meaning(WARN, "Connect holds back work of lost workers: nobody runs it meanwhile"),
+    "KG116": Meaning(INFO, "Whether Connect's tasks fail is not in the group: only who runs them is seen"),
     "KG201": Meaning(INFO, "Members of a consumer group still speak the classic protocol"),
     "KG211": Meaning(WARN, "Assignments carry user data: the broker will refuse consumer-protocol members"),
     "KG301": Meaning(
@@ -218,6 +220,28 @@ def _not_ready(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
         yield "no task is assigned, although no topic of the topology is known to be missing", hint
 
 
+def _held_back(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    delays = [
+        m.connect.assignment.delay_ms for m in group.known_members if m.connect and m.connect.assignment
+    ]
+    if (longest := max(delays, default=0)) > 0:
+        held = f"the leader holds them back for up to {longest / 1000:g} s, in case the workers return"
+        shown = command("replay-log", group.group_id)
+        yield (
+            f"connectors and tasks of workers that left run nowhere: {held}",
+            f"start the workers again, or wait; {shown} shows who left with what",
+        )
+
+
+def _task_states(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    workers = [m.connect for m in group.known_members if m.connect is not None]
+    if workers:
+        yield (
+            "states of connectors and tasks are not seen: a failed task looks as one that runs",
+            f"ask Connect itself: {workers[0].url.rstrip('/')}/connectors?expand=status",
+        )
+
+
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     classic = [m for m in group.known_members if m.protocol == CLASSIC]
     if group.type == CONSUMER and classic:
@@ -313,6 +337,8 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG106": _shared_client_ids,
     "KG107": _mixed,
     "KG108": _not_ready,
+    "KG109": _held_back,
+    "KG116": _task_states,
     "KG201": _upgrading,
     "KG211": _user_data,
     "KG301": _beyond_end,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.admin.admin import Admin
@@ -60,3 +62,21 @@ def test_offsets_that_are_there_all_the_same_are_shown_and_may_be_changed(
     assert ([row.lag for row in group.offsets], group.no_offsets) == ([5], None)
     refusal = refusal_of(admin.look(["connect"])["connect"])
     assert refusal is not None and "its members own the offsets" in refusal[0]
+
+
+@pytest.mark.parametrize("delay_ms", [0, 60_000])
+def test_work_that_connect_holds_back_and_states_that_are_not_seen(
+    fake: FakeCluster, groups: Groups, delay_ms: int
+) -> None:
+    """A worker died, its connector ran nowhere, and doctor was silent."""
+    worker = replace(WORKER, member_assignment=connect_assignment(2, delay_ms=delay_ms))
+    groups.add(classic_group("connect", worker, protocol_type="connect"))
+    (group,) = Admin(fake, retry=fake.retry()).describe(["connect"]).groups
+    told = {each.code: each for each in group.findings}
+    assert (told["KG116"].severity, told["KG116"].hint) == (
+        "info",
+        "ask Connect itself: http://h:1/connectors?expand=status",
+    )
+    assert ("KG109" in told) == bool(delay_ms)
+    if delay_ms:
+        assert "run nowhere: the leader holds them back for up to 60 s" in told["KG109"].message

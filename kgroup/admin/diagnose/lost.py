@@ -1,0 +1,60 @@
+"""Committed offsets that went with their topic: what the group had read of it is no longer known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.diagnose.wording import iso
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.findings import some
+from kgroup.admin.refusals import is_gone
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+
+REMOVED = ("offsets-deleted", "offsets-expired-or-deleted")
+
+
+def _removed(facts: Facts) -> dict[TopicPartition, int]:
+    """The partitions whose offsets were removed since history counts and that have none now, and when."""
+    held = {
+        p
+        for p, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.committed_offset is not None
+    }
+    return {
+        place: event.timestamp_ms
+        for event in facts.recent
+        if event.kind in REMOVED
+        for place in event.partitions
+        if place not in held
+    }
+
+
+def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+    """Find out which topics of removed offsets are gone: one request for all groups, if any lost some."""
+    names = {place.topic for place in chain.from_iterable(map(_removed, facts))}
+    if not names:
+        return
+    try:
+        told = cluster.topics(names)
+    except KgroupError:
+        return  # it adds a warning, and decides nothing
+    gone = frozenset(name for name, at in told.items() if isinstance(at, KgroupError) and is_gone(at))
+    for each in facts:
+        each.gone_topics = gone
+
+
+def lost(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield which topics took the group's offsets with them."""
+    removed = {place: at for place, at in _removed(facts).items() if place.topic in facts.gone_topics}
+    if removed:
+        names = sorted({place.topic for place in removed})
+        were, them = ("topics {} were", "them") if len(names) > 1 else ("topic {} was", "it")
+        what = were.format(", ".join(names))
+        yield (
+            f"{what} deleted, and the committed offsets of {some(removed)} with {them}",
+            "auto.offset.reset decides where readers begin if a topic of that name is created again",
+            [f"removed at {iso(at)}: {place}" for place, at in sorted(removed.items())[:5]],
+        )
