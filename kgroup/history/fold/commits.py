@@ -12,7 +12,7 @@ from kgroup.history.fold.ownership import GivenUp, owners
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import may_read
 from kgroup.history.fold.view import CLASSIC, CONSUMER, STREAMS
-from kgroup.history.items import CommitRun, PartProgress, Rewind
+from kgroup.history.items import CommitRun, Marker, PartProgress, Rewind
 
 GROUPED = (CLASSIC, CONSUMER, STREAMS)
 """Kinds of groups of which records tell who owns what."""
@@ -197,6 +197,8 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     else:
         who = f"{holder.label} owned it" if holder else "no member owned it"
         cause = f"{who}; a commit names neither member nor epoch, so who wrote it is not in the records"
+        if how:
+            cause = f"{who}; written{how}"
         if mark is not None:
             cause = f"{who}; the commit's metadata names kgroup, {mark.words}"
         text, suspicious, proven = f"suspicious: {text}", True, False
@@ -218,4 +220,33 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
         suspicious=suspicious,
         proven=proven,
         partitions=(place,),
+    )
+
+
+def transaction_ended(
+    marker: Marker,
+    state: GroupState,
+    log_partition: int,
+    places: tuple[TopicPartition, ...],
+    late: tuple[TopicPartition, ...],
+) -> Event:
+    """The event of a transaction's end; of its `places`, `late` were committed again before it ended."""
+    done = "committed" if marker.committed else "aborted"
+    void = ""
+    if late and marker.committed:
+        void = f"; without effect on {partitions_text(late)}, where a later commit counts"
+    return Event(
+        kind=Kind.TRANSACTION_COMMITTED if marker.committed else Kind.TRANSACTION_ABORTED,
+        group=state.group_id,
+        protocol=state.kind,
+        log_partition=log_partition,
+        offset=marker.offset,
+        end_offset=marker.offset,
+        timestamp_ms=marker.timestamp_ms,
+        end_timestamp_ms=marker.timestamp_ms,
+        detail=f"producer {marker.producer_id} {done} the offsets of {partitions_text(places)}{void}",
+        epoch=state.epoch,
+        previous_epoch=state.epoch,
+        partitions=places,
+        count=len(places),
     )

@@ -59,7 +59,14 @@ _REJOIN = (
 
 
 def labels(members: Iterable[RecordedMember]) -> str:
-    return ", ".join(m.label for m in members)
+    """The members by name; with the client id where neither an instance id nor the member id holds it."""
+    return ", ".join(m.label if m.instance_id else _with_client(m) for m in members)
+
+
+def _with_client(member: RecordedMember) -> str:
+    if not member.client_id or member.client_id in member.member_id:
+        return member.label
+    return f"{member.label} (client {member.client_id})"
 
 
 def cause_of_rebalance(

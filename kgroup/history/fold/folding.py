@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.changes import tell_changes
-from kgroup.history.fold.commits import Spans, rewound
+from kgroup.history.fold.commits import Spans, rewound, transaction_ended
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.ownership import GivenUp, Ownership
 from kgroup.history.fold.removals import Removed, Today
@@ -240,37 +240,21 @@ class Fold:
             commits = group.state.pending.pop(marker.producer_id)
             out += group.spans.close(name, self.log_partition, group.state)
             places = tuple(sorted(commits))
-            out.append(self._transaction(group, marker, places))
+            # A pending commit counts from its own place in the log, not from the marker's (KIP-98).
+            stored = group.state.offsets
+            late = tuple(p for p in places if p in stored and stored[p].log_offset > commits[p].log_offset)
+            out.append(transaction_ended(marker, group.state, self.log_partition, places, late))
             for place, commit in sorted(commits.items()) if marker.committed else ():
                 was = group.state.offsets.get(place)
-                # A pending commit counts from its own place in the log, not from the marker's (KIP-98).
-                if was is not None and was.log_offset > commit.log_offset:
+                if place in late:
                     continue
                 if was is not None and commit.offset < was.offset:
                     topic, number, at, ts = *place, marker.offset, marker.timestamp_ms
                     ids = other_topic(was.topic_id, commit.topic_id)
                     rewind = Rewind(topic, number, was.offset, commit.offset, at, ts, commit.metadata, ids)
-                    how = " by a transaction"
+                    how = f" by a transaction of producer {marker.producer_id}"
                     out.append(rewound(rewind, group.state, self.log_partition, group.solid, how))
                 group.state.offsets[place] = commit
-
-    def _transaction(self, group: Group, marker: Marker, places: tuple[TopicPartition, ...]) -> Event:
-        done = "committed" if marker.committed else "aborted"
-        return Event(
-            kind=Kind.TRANSACTION_COMMITTED if marker.committed else Kind.TRANSACTION_ABORTED,
-            group=group.state.group_id,
-            protocol=group.state.kind,
-            log_partition=self.log_partition,
-            offset=marker.offset,
-            end_offset=marker.offset,
-            timestamp_ms=marker.timestamp_ms,
-            end_timestamp_ms=marker.timestamp_ms,
-            detail=f"producer {marker.producer_id} {done} the offsets of {partitions_text(places)}",
-            epoch=group.state.epoch,
-            previous_epoch=group.state.epoch,
-            partitions=places,
-            count=len(places),
-        )
 
     def _close_steps(self, out: list[Event], batch: int | None = None) -> None:
         for group in list(self._open.values()):

@@ -167,3 +167,45 @@ def test_a_topic_recreated_by_now_is_why_its_offsets_are_gone() -> None:
     )
     same = one(told(*data, today=Today({"t": "AAAAAAAAAAAAAAAAAAAAAQ"}, None)), Kind.OFFSETS_DELETED)
     assert (same.cause or "").startswith("younger than the shortest retention a broker allows: deleted by")
+
+
+def test_a_transaction_that_was_overtaken_by_a_reset_is_not_the_offsets_author() -> None:
+    """It ended after a plain commit of the same partition, which counts."""
+    from kgroup.protocol.batches import end_marker_record
+
+    data = batch(0, [committed(1, 5)], 1000, producer_id=7, producer_epoch=0, transactional=True)
+    data += batch(1, [committed(2, 90)], 2000)
+    marker = end_marker_record(committed=True)
+    data += batch(
+        2,
+        [(marker.key or b"", marker.value)],
+        3000,
+        producer_id=7,
+        producer_epoch=0,
+        transactional=True,
+        control=True,
+    )
+    event = one(replay([MemoryLog(data)]).events, Kind.TRANSACTION_COMMITTED)
+    assert event.detail == (
+        "producer 7 committed the offsets of t:1; without effect on t:1, where a later commit counts"
+    )
+
+
+def test_who_joined_is_named_with_the_client_where_its_id_says_nothing() -> None:
+    value = r.MemberMetadata(
+        member_id="q83vEjRWeJCrze8SNFZ4kA",
+        client_id="web-a",
+        client_host="/10.0.0.1",
+        rebalance_timeout=6_000,
+        session_timeout=6_000,
+        subscription=Subscription(("t",)).encode(),
+        assignment=Assignment(places((0,))).encode(),
+    )
+    made = r.GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol="range", leader="x", members=(value,)
+    )
+    key = r.encode_key(r.GroupMetadataKey(group=GROUP))
+    event = one(
+        replay([MemoryLog(batch(0, [(key, r.encode_value(made))], 1000))]).events, Kind.REBALANCE_COMPLETED
+    )
+    assert event.cause == "q83vEjRWeJCrze8SNFZ4kA (client web-a) joined"
