@@ -14,6 +14,7 @@ from kgroup.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
+    from kgroup.history.fold.view import RecordedMember
 
 FLAPS, REBALANCES = 3, 5
 STORM_MS = 300_000
@@ -43,6 +44,9 @@ def restless(facts: Facts) -> Iterator[Found]:
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
     evidence = [f"the first at {iso(seen[0].timestamp_ms)}, the last at {iso(seen[-1].timestamp_ms)}"]
     evidence += [f"{count} time{'' if count == 1 else 's'}: {cause}" for cause, count in causes]
+    sessions = {m.session_timeout_ms for m in _recorded(facts) if m.session_timeout_ms > 0}
+    if stormy and sessions:
+        evidence.append(f"session timeouts of its members: {', '.join(map(duration_text, sorted(sessions)))}")
     if stormy and short:
         gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {', '.join(sorted(set(short))[:SHOWN])}")
@@ -56,6 +60,10 @@ def restless(facts: Facts) -> Iterator[Found]:
         + ("; members that keep expiring need a longer session.timeout.ms, or do not run" if short else ""),
         evidence,
     )
+
+
+def _recorded(facts: Facts) -> list[RecordedMember]:
+    return [] if facts.state is None else list(facts.state.view().members.values())
 
 
 def _unexplained(facts: Facts) -> tuple[list[str], int]:

@@ -26,6 +26,8 @@ OPEN_MS = 15_000
 MARKERS = 1
 NEAR = 0.75
 """The part of the retention after which an unread record counts as about to be deleted."""
+FETCHED = 20
+"""Partitions of all groups of a round in which the first unread record is read for its time."""
 RETENTION = "retention.ms"
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
@@ -91,16 +93,21 @@ def _going(
         if isinstance(value := settings.get(place.topic), str) and value.isdigit() and int(value) > 0
     }
     near = _written_before(cluster, {p: int(ms * NEAR) for p, ms in kept.items()}, behind) if kept else set()
+    now_ms, left = behind[0][0].now_ms, FETCHED
     for each, those in behind:
-        flagged = {place: those[place] for place in sorted(those) if place in near}
-        if not flagged:
+        # Of records out of order, that a young one lies before the first unread one says nothing of it.
+        first = sorted(kept.keys() & those.keys(), key=lambda place: (place not in near, place))
+        looked_at = {place: those[place] for place in first[:left]}
+        if not looked_at:
             continue
         from kgroup.admin.read.record_times import record_times
 
-        times = record_times(cluster, dict(islice(flagged.items(), SHOWN)))
+        left -= len(looked_at)
+        times = record_times(cluster, looked_at)
         each.going = {
-            place: Going(kept[place], at if isinstance(at := times.get(place), int) else None)
-            for place in flagged
+            place: Going(kept[place], at if isinstance(at, int) else None)
+            for place, at in ((place, times.get(place)) for place in first)
+            if place in near or (isinstance(at, int) and now_ms - at >= kept[place] * NEAR)
         }
 
 
@@ -150,6 +157,13 @@ def unread(facts: Facts) -> Iterator[Found]:
     yield from _deleted_soon(facts)
 
 
+def _about(ms: int) -> str:
+    from kgroup.history.fold.events import duration_text
+
+    minutes = round(ms / 60_000)
+    return f"{minutes} min" if 0 < minutes < 120 else duration_text(ms)
+
+
 def _deleted_soon(facts: Facts) -> Iterator[Found]:
     if not facts.going:
         return
@@ -161,7 +175,7 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         if told
         else None
     )
-    when = "soon" if first is None else f"in about {duration_text(first)}" if first > 0 else "from now on"
+    when = "soon" if first is None else f"in about {_about(first)}" if first > 0 else "from now on"
     yield (
         GOING,
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
