@@ -15,6 +15,7 @@ from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode
 from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -27,6 +28,10 @@ from kgroup.runtime.cluster import Cluster
 
 Call = Callable[[Coroutine[Any, Any, Any]], Any]
 FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=100, zk_session_ms=1200)
+SESSION_MS = 1_800_000
+"""The longest that brokers allow: no member goes because a test takes its time."""
+SLOW_MACHINE_S = 100
+"""For what takes no time at all unless the machine is busy; less than a test has as a whole."""
 
 
 @contextmanager
@@ -60,7 +65,7 @@ def _another_loop() -> Iterator[Call]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(20)
+        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(SLOW_MACHINE_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -85,6 +90,7 @@ class Client:
         self.bootstrap = bootstrap
         self.transport = SocketTransport(ConnectionSettings(parse_bootstrap(bootstrap)))
         self.admin = Admin(self.transport)
+        self._beats: dict[tuple[str, str | None], HeartbeatRequest] = {}
 
     def close(self) -> None:
         self.transport.close()
@@ -103,6 +109,11 @@ class Client:
         for count in range(1, len(owned) + 1):
             self._rebalance(group, topic, dict(list(owned.items())[:count]), members)
         return members
+
+    def stay(self) -> None:
+        """Have the members of classic groups heartbeat: each is here for a session more."""
+        for beat in self._beats.values():
+            assert self.transport.request(None, beat).error_code == 0
 
     def consumer_member(self, group: str, topic: str, instance: str) -> str:
         """A static member of the consumer protocol that has joined; its member id."""
@@ -160,7 +171,7 @@ class Client:
             while members and self.state(group) == "Stable":
                 pass
         for thread in threads:
-            thread.join(10)
+            thread.join(SLOW_MACHINE_S)
         members.update({instance: answer.member_id for instance, answer in joined.items()})
         leader = next(i for i, answer in joined.items() if answer.leader == answer.member_id)
         given = tuple(
@@ -181,12 +192,18 @@ class Client:
                 assignments=given if instance == leader else (),
             )
             assert self.transport.request(None, request, max_version=4).error_code == 0
+            self._beats[group, instance] = HeartbeatRequest(
+                group_id=group,
+                generation_id=joined[instance].generation_id,
+                member_id=members[instance],
+                group_instance_id=instance,
+            )
 
     def _join(self, group, instance, member_id, metadata):
         request = JoinGroupRequest(
             group_id=group,
-            session_timeout_ms=60_000,
-            rebalance_timeout_ms=10_000,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=SLOW_MACHINE_S * 1000,
             member_id=member_id,
             group_instance_id=instance,
             protocol_type="consumer",

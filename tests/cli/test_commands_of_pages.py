@@ -277,6 +277,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.chdir(here.folder)
         for name, value in here.environment.items():
             monkeypatch.setenv(name, value)
+        here.client.stay()
         yield here
 
 

@@ -13,6 +13,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import parts
 from kgroup.cli.output.documents import indented
 from kgroup.documents import document
+from tests.cli.logs import append
 
 NAMES = ("long-a", "long-b", "long-c")
 ASKED = (["describe", *NAMES], ["describe", *NAMES, "--section", "offsets"], ["lag", *NAMES])
@@ -20,9 +21,11 @@ ASKED = (["describe", *NAMES], ["describe", *NAMES, "--section", "offsets"], ["l
 
 @pytest.fixture(scope="session")
 def groups(cluster):
-    """Three groups that have committed, the last under a name that is no plain text."""
+    """Three groups that have committed, none of them beyond the end of a partition."""
+    cluster.create_topic("long", 4)
+    append(cluster, "long", 0, ["x"] * len(NAMES))
     for number, name in enumerate(NAMES):
-        cluster.commit(name, "orders", {0: number, 3: 0})
+        cluster.commit(name, "long", {0: number, 3: 0})
 
 
 @pytest.fixture

@@ -28,10 +28,10 @@ def alone(kgroup):
 
 
 def test_like_a_classic_group(cluster, on_cluster, alone):
-    """Its members brought a session timeout of 60 s."""
+    """Its members brought a session timeout of half an hour."""
     cluster.classic_group("like-classic", "orders", {"a": [0, 1], "b": [2, 3], "c": [4, 5]})
     told = planned(on_cluster("simulate", "--like", "like-classic", *KIND))
-    assert told == alone(3, 6, "60s") != alone(3, 6, "45s")
+    assert told == alone(3, 6, "30m") != alone(3, 6, "45s")
 
 
 def test_like_a_consumer_group(cluster, on_cluster, alone):

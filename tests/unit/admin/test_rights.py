@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kgroup.admin.read.visibility import UNTOLD
 from kgroup.admin.rights.needs import COMMANDS, WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_UNTOLD
 from kgroup.admin.rights.report import Ability, Asked, abilities, kafka_acls
 from kgroup.client.retry import OutcomeUnknown
@@ -65,7 +66,7 @@ class Authorizer:
 
     def bits(self, resource: str, name: str) -> int:
         if not self.tells:
-            return -(1 << 31)
+            return UNTOLD
         return bits(*(o for o in OPERATION_CODES if self.holds(Right(o, resource, name))))
 
     def groups(self, node: int, request: dg.DescribeGroupsRequest) -> Message:
@@ -86,12 +87,18 @@ class Authorizer:
         return dg.DescribeGroupsResponse(groups=(*(known if operations else told), *denied))
 
     def topics(self, node: int, request: MetadataRequest) -> Message:
+        assert not request.allow_auto_topic_creation, "a probe makes no topic"
         answer = self._metadata(node, request)
         assert isinstance(answer, MetadataResponse)
         told = []
         for topic in answer.topics:
             if self.holds(on_topic(DESCRIBE, topic.name or "")):
-                told.append(replace(topic, topic_authorized_operations=self.bits(TOPIC, topic.name or "")))
+                bits = (
+                    self.bits(TOPIC, topic.name or "")
+                    if request.include_topic_authorized_operations
+                    else UNTOLD
+                )
+                told.append(replace(topic, topic_authorized_operations=bits))
             else:
                 denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 told.append(replace(topic, error_code=denied, partitions=()))

@@ -59,3 +59,14 @@ def test_the_right_to_the_cluster_may_be_there_although_nobody_could_tell(fake: 
     assert told(fake) == []
     fake.on(dg.DescribeGroupsRequest, denied)
     assert told(fake) == [("groups", "UNREACHABLE")]
+
+
+def test_a_question_that_broke_off_is_asked_again(fake: FakeCluster) -> None:
+    """One lost connection leaves nothing unknown: to ask for rights changes nothing."""
+    answer = fake.handlers[DescribeClusterRequest]
+
+    def broken_once(node: int, request: Message) -> Message:
+        return (answer if len(fake.requests(DescribeClusterRequest)) > 1 else broken_off)(node, request)
+
+    fake.on(DescribeClusterRequest, broken_once).on(dg.DescribeGroupsRequest, denied)
+    assert told(fake) == []

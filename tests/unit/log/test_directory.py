@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgroup.errors import StorageError
-from kgroup.log.directory import DataDirectory, Owner, owner_of
+from kgroup.log.directory import LAYOUT_VERSION, DataDirectory, Owner, owner_of
 
 
 def test_a_new_folder_gets_an_identity_and_keeps_it(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_folder_keeps_the_id_of_its_broker(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="belongs to broker 7, not 0"):
         DataDirectory(tmp_path / "new", command="x", node_id=0)
     (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "meta.properties").write_text("layout.version=1\ncluster.id=a\n")
+    (tmp_path / "old" / "meta.properties").write_text(f"layout.version={LAYOUT_VERSION}\ncluster.id=a\n")
     for given, then in ((None, 0), (3, 3), (None, 3), (3, 3)):
         with DataDirectory(tmp_path / "old", command="x", node_id=given) as directory:
             assert (directory.node_id, directory.cluster_id) == (then, "a")
