@@ -64,8 +64,6 @@ ENDS = {
     "kgroup regex check '(?!test).*' --offline": 8,
     # Nobody takes the posts, and the interrupted watch says so.
     "kgroup watch orders --events --notify https://hooks.local/kafka": 5,
-    # Some rights nobody tells: only a change would show whether they are there.
-    "kgroup doctor orders --rights": 5,
     # Nobody is registered in this world.
     "kgroup member unregister orders --instance-id orders-4,orders-5": 3,
 }
