@@ -7,15 +7,11 @@ from __future__ import annotations
 
 _STANDS = "doctor does not see that a member commits nothing while records wait for it"
 _OPEN = "doctor does not look at the last stable offset, nor at who holds it"
-_ONE_OF_MANY = "blame names one partition of several that went back at once"
 _BARE = "consumer-protocol members are named by their ids, without client and host"
 _BOTH = "the client ids of both holders are not named"
-_ADDED = "partitions that belong to nobody have no row in lag, and KG104 no next step"
 _STORM = "generations of classic groups are not counted"
 
 KNOWN: dict[str, dict[str, str]] = {
-    "static-member-killed-within-its-session": dict.fromkeys(("doctor", "cause", "next"), _STANDS),
-    "reader-stalled": dict.fromkeys(("doctor", "cause", "next"), _STANDS),
     "poison-record": dict.fromkeys(("doctor", "cause", "next"), _STANDS),
     "one-slow-of-a-hundred": dict.fromkeys(("doctor", "cause", "next"), _STANDS),
     "rights-taken-away": {"doctor": _STANDS},
@@ -29,7 +25,6 @@ KNOWN: dict[str, dict[str, str]] = {
     "retention-about-to-eat": dict.fromkeys(
         ("doctor", "cause"), "the age of unread records and retention.ms are not compared"
     ),
-    "partitions-added": dict.fromkeys(("lag", "doctor", "next"), _ADDED),
     "topic-deleted": dict.fromkeys(
         ("doctor", "blame", "replay-log", "cause", "next"), "that the topic is gone is not asked"
     ),
@@ -41,10 +36,8 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "transaction-left-open": dict.fromkeys(("doctor", "cause", "next"), _OPEN),
     "offsets-committed-by-hand": {
-        "blame": _ONE_OF_MANY,
         "replay-log": "the transaction is in the detail, and the cause says that nobody knows",
     },
-    "rewind-by-an-application": {"blame": _ONE_OF_MANY},
     "offsets-expired": dict.fromkeys(("blame", "replay-log"), "offsets.retention.minutes is not asked"),
     "storm": dict.fromkeys(("doctor", "cause", "next"), _STORM),
     "rolling-restart-of-ten": {"doctor": _STORM},
