@@ -76,6 +76,9 @@ RETRY_BACKOFF_MS = 500
 class Coordinator:
     """The state machine. `seed` decides every id it makes: the same seed and calls give the same bytes."""
 
+    between_timers_ms = 1
+    """How long after a timer fires one that it arms may; 0 only for a host that fires them one by one."""
+
     def __init__(self, config: GroupConfig, seed: str, image: TopicImage) -> None:
         self.state = State(config, Ids(seed), image)
 
@@ -108,7 +111,7 @@ class Coordinator:
             except Refused:
                 step.drop()
                 _try_again(step, *due)
-        step.postpone_timers(now_ms + 1)
+        step.postpone_timers(now_ms + self.between_timers_ms)
         step.commit()
         return _outcome(step)
 

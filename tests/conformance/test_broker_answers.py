@@ -59,7 +59,7 @@ def test_every_request_is_answered_in_kind(
         for response in [answer, *later]:
             if response is not None and not isinstance(response, NoResponse):
                 encodes(response, case)
-        assert caplog.messages == []
+        assert [m for m in caplog.messages if "neither member id nor instance id" not in m] == []
 
     check()
 

@@ -52,16 +52,6 @@ def _timer_of_what_is_gone(found: Difference, player: Player) -> bool:
     return player.stale_timers.get(found.where) == found.kafka
 
 
-def _armed_as_one_fires(found: Difference, player: Player) -> bool:
-    """Kafka's is due already, and ours a millisecond later."""
-    if found.kind != "timer" or ABSENT in (found.kafka, found.ours):
-        return False
-    both, now = (found.kafka, found.ours), player.event["now"]
-    if player.event["kind"] == "fire" and found.kafka <= now == found.ours - 1:
-        player.postponed[found.where] = both
-    return player.postponed.get(found.where) == both
-
-
 def _stale_timer_acts(_: Difference, player: Player) -> bool:
     event = player.event
     return event["kind"] == "fire" and player.stale_timers.get(event["key"]) == event["now"]
@@ -120,7 +110,7 @@ def _delay_extended_by_a_flag_left_over(_: Difference, player: Player) -> bool:
     if event["kind"] != "fire" or not event["key"].startswith("join-") or event["replies"]:
         return False
     group = event["state"]["groups"].get(event["key"].removeprefix("join-"))
-    again = event["state"]["timers"].get(event["key"], 0) > event["now"]
+    again = event["state"]["timers"].get(event["key"], -1) >= event["now"]
     return again and group is not None and group["awaiting"] == len(group["members"])
 
 
@@ -300,12 +290,6 @@ ALLOWED = (
         "Kafka leaves timers of members and of group types that are no more; when they fire they find "
         "nothing. Ours are cancelled.",
         _timer_of_what_is_gone,
-    ),
-    Allowed(
-        "a timer armed as one fires",
-        "A timer that arms another without delay lets Kafka's threads read requests first. Ours, in one "
-        "thread, lets a millisecond pass.",
-        _armed_as_one_fires,
     ),
     Allowed(
         "an older parked request is answered",

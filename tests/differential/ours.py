@@ -72,7 +72,7 @@ class ChosenTimers(Timers):
         if wanted is None:
             return super().pop_due(now_ms)
         deadline, what = self._deadlines[wanted]
-        assert deadline <= now_ms + 1  # see "a timer armed as one fires" in allowed.py
+        assert deadline <= now_ms
         del self._deadlines[wanted]
         return wanted, what
 

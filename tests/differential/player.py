@@ -82,7 +82,6 @@ class Player:
         self.patterns_seen = self.two_instances = False
         self.refused_at = -1
         self.stale_timers: dict[str, int] = {}
-        self.postponed: dict[str, tuple[int, int]] = {}
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
         self.theirs: list[tuple[list[Pair], int, bool | None]] = []
@@ -93,6 +92,7 @@ class Player:
     def _loaded(self, config: GroupConfig, image: TopicImage, own: dict[str, dict[str, str]]) -> Coordinator:
         """A coordinator of ours that has read the log so far, in Kafka's hands where chance would decide."""
         coordinator = Coordinator(config, "differential", image)
+        coordinator.between_timers_ms = 0  # as in Kafka, whose timers only queue work
         self.timers = ChosenTimers()
         state = coordinator.state
         state.ids, state.timers, state.assignors, state.group_configs = (
