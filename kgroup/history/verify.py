@@ -15,6 +15,8 @@ from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
 """One object of JSON as `kgroup describe` writes it."""
+OFFSET_OF = "offset of "
+"""How a difference of committed offsets begins."""
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""
 
@@ -210,7 +212,7 @@ def _offsets(state: GroupState, said: Said) -> Iterator[str]:
         pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
         if mine is not None and other is not None:
             pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
-        yield from _unlike(f"offset of {place}", pairs)
+        yield from _unlike(f"{OFFSET_OF}{place}", pairs)
 
 
 def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:

@@ -122,3 +122,29 @@ def test_a_group_that_neither_side_has_is_not_found(on_cluster: Kgroup, groups: 
     assert ran.code == 3 and "neither the log nor the cluster has group verdict-nobody" in ran.err
     ran = on_cluster(*VERIFY, "verdict-nobody", SEEN)
     assert verdicts(ran) == {SEEN: "same"} and ran.code == 5
+
+
+@pytest.mark.usefixtures("groups")
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_offsets_that_never_stand_still_are_no_difference(
+    on_cluster: Kgroup, cluster: Client, monkeypatch: pytest.MonkeyPatch, goes_on: bool
+) -> None:
+    """A group that commits every 300 ms differed, exit code 8; one that stands still and differs does."""
+    describe, at = Admin.describe, iter(range(10, 1000))
+
+    def later(self: Admin, names: object) -> Description:
+        if goes_on:
+            cluster.commit(SEEN, "orders", {0: next(at)})
+        told = describe(self, names)  # type: ignore[arg-type]
+        if goes_on:
+            cluster.commit(SEEN, "orders", {0: next(at)})
+            return told
+        rows = tuple(replace(row, committed_offset=999) for row in told.groups[0].offsets)
+        return replace(told, groups=(replace(told.groups[0], offsets=rows),))
+
+    monkeypatch.setattr(Admin, "describe", later)
+    ran = on_cluster(*VERIFY, SEEN)
+    assert (verdicts(ran), ran.code) == (({SEEN: "same"}, 5) if goes_on else ({SEEN: "differs"}, 8))
+    (row,) = ran.document["data"]["groups"]
+    told = "offsets: they are committed faster than they can be compared"
+    assert (told in row["not_compared"]) == goes_on
