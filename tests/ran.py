@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +42,17 @@ class Ran:
         """The one of the document's groups that has this name."""
         (found,) = (group for group in self.data["groups"] if group["group_id"] == name)
         return found
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, answers: str) -> None:
+    """Have stdin and stderr be a terminal, at which somebody types `answers`."""
+    monkeypatch.setattr(sys, "stdin", _Terminal(answers))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
 
 
 def ran(capsys: pytest.CaptureFixture[str], *argv: str) -> Ran:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
-from kgroup.cli.changes import Consent, Yes
+from kgroup.cli.changes import Consent, Yes, undo_line, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import KgroupCommand
@@ -146,10 +146,14 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
                 # Offsets are proven the same, or nothing is converted.
                 raise raised(unseen_offsets(group))
             Consent(True, choices.yes).ask(
-                f"convert the empty group {group} to the {NEXT[direction][1]} protocol?"
+                env,
+                planned(plan, where),
+                f"convert the empty group {group} to the {NEXT[direction][1]} protocol?",
             )
             done = admin.convert_empty(plan)
-            return show(env, outcome(plan, "converted", where, done))
+            back = "downgrade" if direction == "upgrade" else "upgrade"
+            result = outcome(plan, "converted", where, done)
+            return show(env, with_undo(result, undo_line(env, f"{back} execute", group)))
         order = roll_order(found, direction)
         streams = choices.watching and env.output.format in ("table", "wide", "ndjson")
         code = ExitCode.OK

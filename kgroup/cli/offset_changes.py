@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent
+from kgroup.cli.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 
@@ -48,12 +48,16 @@ def run(
     notes = before() if consent.execute else ()
     plan = make_plan()
     count = sum(item.planned for item in plan.items)
+    shown = _with_unseen(planned(plan, where, csv=csv), unseen)
     if not consent.execute or not count:
-        return show(env, _with_unseen(planned(plan, where, csv=csv), unseen))
+        return show(env, shown)
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
-    consent.ask(f"{plan.spec}: change {count} committed offset(s) of {names}?")
+    consent.ask(env, shown, f"{plan.spec}: change {count} committed offset(s) of {names}?")
     done = admin.execute_offsets(plan)
-    return show(env, _with_unseen(executed(done, where, csv=csv, notes=notes), unseen))
+    result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
+    if done.journal_id:
+        result = with_undo(result, undo_of_offsets(env, admin.journal, done.journal_id))
+    return show(env, result)
 
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":

@@ -4,7 +4,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgroup.cli.changes import Consent
+from kgroup import shell
+from kgroup.cli.changes import Consent, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import Opened, open_groups
 from kgroup.cli.inputs.group_names import Named, every, expand
@@ -43,15 +44,20 @@ def delete(env: Env, where: str, told: Deleting) -> Result:
         place = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
         wanted = [item.group_id for item in planned if item.planned]
+        shown = deletion(planned, ages, place, None, None, named.unseen)
         if not told.consent.execute or not wanted:
-            return deletion(planned, ages, place, None, None, named.unseen)
-        told.consent.ask(f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?")
+            return shown
+        told.consent.ask(
+            env, shown, f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?"
+        )
         file = _export(opened, wanted, told.file, told.incomplete)
         env.note(f"committed offsets kept in {file}")
         done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), told.reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
-    return deletion(items, ages, place, done.journal_id, file, named.unseen)
+    result = deletion(items, ages, place, done.journal_id, file, named.unseen)
+    into_kafka = shell.command("offsets import", file)
+    return with_undo(result, f"undo: none in ZooKeeper; the offsets into Kafka: {into_kafka} -b HOST:PORT")
 
 
 def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:

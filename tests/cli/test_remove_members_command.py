@@ -12,6 +12,7 @@ import pytest
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
+from tests.ran import at_a_terminal
 
 _numbers = itertools.count()
 
@@ -190,32 +191,37 @@ class TestPlanFile:
         assert on_cluster("remove-members", "--plan", str(file), "--execute").code == ExitCode.USAGE
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 class TestQuestion:
     """A terminal is asked once; a pipe never."""
 
-    def answer(self, monkeypatch, text):
-        monkeypatch.setattr(sys, "stdin", Terminal(text))
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-
     def test_no_changes_nothing(self, on_cluster, cluster, group, monkeypatch):
-        self.answer(monkeypatch, "\n")
+        at_a_terminal(monkeypatch, "\n")
         ran = on_cluster("remove-members", group, "--all", "--execute")
         assert ran.code == ExitCode.REFUSED
         assert f"remove 2 member(s) of {group}? [y/N]" in ran.err
+        assert all(f"\n{name} " in ran.err for name in ("m-0", "m-1"))
+        assert (ran.out, "Add --execute" in ran.err) == ("", False)
         assert instances(cluster, group) == {"m-0", "m-1"}
 
     def test_yes_goes_on(self, on_cluster, cluster, group, monkeypatch):
-        self.answer(monkeypatch, "y\n")
+        at_a_terminal(monkeypatch, "y\n")
+        assert on_cluster("remove-members", group, "--all", "--execute").code == 0
+        assert instances(cluster, group) == set()
+
+    def test_a_question_that_cannot_be_seen(self, on_cluster, cluster, group, monkeypatch):
+        """As with `2> log`: nothing is taken for a yes."""
+        at_a_terminal(monkeypatch, "y\n")
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+        ran = on_cluster("remove-members", group, "--all", "--execute")
+        assert (ran.code, "add --yes" in ran.err) == (ExitCode.REFUSED, True)
+        assert instances(cluster, group) == {"m-0", "m-1"}
+
+    def test_without_a_terminal_execute_is_the_consent(self, on_cluster, cluster, group):
         assert on_cluster("remove-members", group, "--all", "--execute").code == 0
         assert instances(cluster, group) == set()
 
     def test_yes_option_skips_it(self, on_cluster, group, monkeypatch):
-        self.answer(monkeypatch, "")
+        at_a_terminal(monkeypatch, "")
         ran = on_cluster("remove-members", group, "--all", "--execute", "--yes")
         assert (ran.code, "[y/N]" in ran.err) == (0, False)
 

@@ -4,17 +4,18 @@ A new command has to be in CHANGES or in READS. tests/walk/conftest.py holds the
 command send a request that changes something without an entry.
 """
 
+import shlex
 from pathlib import Path
 
 import pytest
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.journal import Entry, Journal
 from kgroup.cli.lazy import walk
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import STANDARD_AUTHORIZER
 from tests.cli.live import Client, served
 from tests.own_home import move_in
-from tests.ran import ran
+from tests.ran import at_a_terminal, ran
 
 PASSWORD = "correct horse battery"
 RULE = "--principal User:al --operation Read --topic orders"
@@ -92,16 +93,20 @@ def _prepare() -> Cluster:
     return Cluster(Path("data"), config=config, offsets_partitions=2)
 
 
+def _fill(bootstrap: str) -> None:
+    client = Client(bootstrap)
+    client.create_topic("orders", 2)
+    for group in ("idle", "empty"):
+        client.commit(group, "orders", {0: 0})
+    client.classic_group("live", "orders", {"i-0": [0, 1]})
+    client.close()
+
+
 def test_each_change_has_a_begin_and_an_end(
     where: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served(_prepare()) as bootstrap:
-        client = Client(bootstrap)
-        client.create_topic("orders", 2)
-        for group in ("idle", "empty"):
-            client.commit(group, "orders", {0: 0})
-        client.classic_group("live", "orders", {"i-0": [0, 1]})
-        client.close()
+        _fill(bootstrap)
         for path, words in CHANGES.items():
             before = len(Journal.default().entries())
             told = ran(capsys, *path.split(), *words.split(), "-b", bootstrap, "-o", "json")
@@ -114,6 +119,53 @@ def test_each_change_has_a_begin_and_an_end(
             assert told.data["journal_id"] == entry.id
     assert PASSWORD not in Journal.default().path.read_text()
     assert "salt" not in Journal.default().path.read_text()
+
+
+NO_WAY_BACK = {"remove-members", "cluster user remove", "cluster create-topic"}
+
+
+def test_a_terminal_shows_each_plan_and_asks_and_is_shown_the_way_back(
+    where: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The undo line runs as it stands; it is carried out at once, so that the next change begins alike."""
+    with served(_prepare()) as bootstrap:
+        _fill(bootstrap)
+        for path, words in CHANGES.items():
+            asks = "--yes" in words
+            at_a_terminal(monkeypatch, "y\n")
+            argv = (*path.split(), *words.replace("--yes", "").split(), "-b", bootstrap)
+            told = ran(capsys, *argv)
+            assert told.code == 0, (path, told.err)
+            assert ("? [y/N] " in told.err) == asks, path
+            plan, _, _ = told.err.partition("[y/N]")
+            named = _named(*Journal.default().entries()[-1:])
+            assert not asks or all(name in plan for name in named), (path, plan)
+            assert "Add --execute" not in told.err, path
+            assert f"journal {Journal.default().entries()[-1].id}" in told.out, path
+            (undo,) = (line[6:] for line in told.out.splitlines() if line.startswith("undo: "))
+            assert (path in NO_WAY_BACK) == undo.startswith("none"), (path, undo)
+            if path in NO_WAY_BACK | KEPT:
+                continue
+            _, *back = shlex.split(undo)
+            carried_out = ("--yes",) if back[1] == "execute" else ("--execute", "--yes")
+            carried_out = () if back[:3] in WITHOUT_PLAN else carried_out
+            again = ran(capsys, *back, *carried_out)
+            assert again.code == 0, (path, undo, again.err)
+
+
+KEPT = {"cluster acl add", "cluster user add", "offsets clone", "upgrade execute", "member register"}
+"""What later changes of the row need."""
+WITHOUT_PLAN = (["cluster", "acl", "add"], ["cluster", "user", "remove"])
+
+
+def _named(entry: Entry) -> list[str]:
+    """What a plan has to name: groups, members, settings, rules."""
+    plan = entry.plan
+    groups = plan.get("groups") or [plan.get("group_id")]
+    names = [each["group_id"] if isinstance(each, dict) else each for each in groups]
+    names += [item.get("topic") or item.get("instance_id") for item in plan.get("items", ())]
+    names += [rule["principal"] for rule in plan.get("acls", ())]
+    return [name for name in names if name]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,12 @@ def plan_undo(
     return make_plan(Purpose(UNDO, f"undo {entry.id} ({entry.command})", undoes=entry.id), now, drafts)
 
 
+def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
+    """The groups of which an entry has changed offsets, or may have: `plan_undo` restores those."""
+    entry = journal.find(entry_id)
+    return tuple(group for group, rows in _changed(entry).items() if rows) if entry else ()
+
+
 def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: frozenset[str]) -> Entry:
     entries = journal.entries()
     undone = {str(e.plan["undoes"]): e.id for e in entries if e.plan.get("undoes") and _did_something(e)}

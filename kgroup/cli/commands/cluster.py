@@ -157,9 +157,10 @@ def create_topic(
             topic = admin.create_topic(name, partitions or -1, replication_factor or -1, settings)
             entry.results.append({**made, "result": ChangeStatus.DONE})
         where = identity(admin, env)
-    text = f"{topic.name} created with {len(topic.partitions)} partition(s)"
+    text = f"{topic.name} created with {len(topic.partitions)} partition(s)   journal {entry.id}"
+    undo = "undo: none; kgroup deletes no topics"
     data = {"topic": asdict(topic), "journal_id": entry.id}
-    return show(env, Result(data, (text,), names=[topic.name], cluster=where))
+    return show(env, Result(data, (text, undo), names=[topic.name], cluster=where))
 
 
 command = group(

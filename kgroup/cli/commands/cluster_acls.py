@@ -1,10 +1,11 @@
 """`kgroup cluster acl`: who may do what with which resources."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, Execute, Yes
+from kgroup.cli.changes import NOT_YET, Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -105,9 +106,10 @@ def add(
             Acls(admin.view).add(wanted)
             entry.results += [{**row, "result": ChangeStatus.DONE} for row in rows]
         where = identity(admin, env)
-    text = f"{len(rows)} access rule(s) hold:"
+    text = f"{len(rows)} access rule(s) hold:   journal {entry.id}"
     data = {"acls": rows, "journal_id": entry.id}
-    return show(env, Result(data, (text, Table(_COLUMNS, rows)), items="acls", cluster=where))
+    undo = [_undo(env, "cluster acl remove", row) for row in rows]
+    return show(env, Result(data, (text, Table(_COLUMNS, rows), *undo), items="acls", cluster=where))
 
 
 @make(
@@ -191,25 +193,54 @@ def remove(
         found = Acls(admin.view).list(filters(resources, terms))
         gone: tuple[ListedAcl, ...] = ()
         journal_id = None
+        where = identity(admin, env)
         if execute and found:
-            Consent(execute, yes).ask(f"remove {len(found)} access rule(s)?")
+            question = f"remove {len(found)} access rule(s)?"
+            Consent(execute, yes).ask(env, _removal(found, None, (), where), question)
             named = [acl.words for acl in found]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
                 gone = Acls(admin.view).remove(found)
-                entry.results += [{**acl.words, "result": _result(acl, execute, gone)} for acl in found]
+                entry.results += [{**acl.words, "result": _result(acl, True, gone)} for acl in found]
             journal_id = entry.id
-        where = identity(admin, env)
-    rows = [{**acl.words, "result": _result(acl, execute, gone)} for acl in found]
-    text = f"{len(gone)} access rule(s) removed" if execute else "nothing removed: --execute does it"
-    if not found:
-        text = "no such access rule"
+    result = _removal(found, journal_id, gone, where)
+    for acl in gone:
+        result = with_undo(result, _undo(env, "cluster acl add", acl.words))
+    return show(env, result)
+
+
+def _removal(
+    found: "Sequence[ListedAcl]", journal_id: str | None, gone: "Sequence[ListedAcl]", where: Document
+) -> Result:
+    done = journal_id is not None
+    rows = [{**acl.words, "result": _result(acl, done, gone)} for acl in found]
+    text = f"{len(gone)} access rule(s) removed   journal {journal_id}" if done else NOT_YET
     table = Table((*_COLUMNS, Column("result")), rows)
     data = {"acls": rows, "journal_id": journal_id}
-    return show(env, Result(data, (text, table), items="acls", cluster=where))
+    return Result(data, (text if found else "no such access rule", table), items="acls", cluster=where)
 
 
-def _result(acl: "ListedAcl", execute: bool, gone: "tuple[ListedAcl, ...]") -> str:
-    if not execute:
+def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
+    """The opposite of adding or removing one rule."""
+    from kgroup.shell import word
+
+    names = ("principal", "host", "operation", "pattern")
+    options = [f"--{name} {word(str(rule[name]))}" for name in names]
+    kind = str(rule["resource_type"]).lower().replace("_", "-")
+    if kind == "cluster":
+        options.append("--cluster")
+    elif kind in ("topic", "group", "transactional-id"):
+        options.append(f"--{kind} {word(str(rule['name']))}")
+    else:
+        return f"undo: none by kgroup for a rule about {rule['resource_type']} {rule['name']}"
+    if str(rule["permission"]).lower() == "deny":
+        options.append("--deny")
+    elif verb.endswith("remove"):
+        options.append("--allow")
+    return undo_line(env, verb, options=options)
+
+
+def _result(acl: "ListedAcl", done: bool, gone: "Sequence[ListedAcl]") -> str:
+    if not done:
         return "planned"
     return "removed" if acl in gone else "gone-before"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.changes import undo_line
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -77,6 +78,10 @@ def add(
     data = {**plan, "existed": bool(known), "journal_id": entry.id}
     had = {entry.mechanism for user in known for entry in user.mechanisms}
     texts = [f"user {name}: {'new password' if each in had else 'added'} for {each}" for each in mechanisms]
+    undo = "undo: none; brokers do not return the password that was there before"
+    if not had:
+        undo = undo_line(env, "cluster user remove", name, options=[f"--mechanism {m}" for m in mechanisms])
+    texts += [f"journal {entry.id}", undo]
     return show(env, Result(data, tuple(texts), names=[name], cluster=where))
 
 
@@ -135,9 +140,10 @@ def remove(
             gone = Users(admin.view).remove(name, mechanism or ())
             entry.results += [{"user": name, "mechanism": each, "result": "removed"} for each in gone]
         where = identity(admin, env)
-    text = f"user {name} removed for {', '.join(gone)}"
+    text = f"user {name} removed for {', '.join(gone)}   journal {entry.id}"
+    undo = "undo: none; brokers do not return passwords, so the user has to be added again with one"
     data = {"user": name, "mechanisms": list(gone), "journal_id": entry.id}
-    return show(env, Result(data, (text,), names=[name], cluster=where))
+    return show(env, Result(data, (text, undo), names=[name], cluster=where))
 
 
 def _before(known: "Iterable[ScramUser]") -> Document:

@@ -1,10 +1,12 @@
 """`kgroup config`: kgroup's own settings in force, and the settings of a group."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Execute, Reason, Yes
+from kgroup.cli.changes import NOT_YET, Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
@@ -132,7 +134,6 @@ def set_(
     Waits up to 5 s until the broker returns the new ones; exit code 5 if it does not by then.
     """
     from kgroup.admin.settings import once_applied
-    from kgroup.cli.changes import Consent
     from kgroup.cli.env.session import identity, open_admin
 
     changes: dict[str, str | None] = {**_pairs(change or []), **dict.fromkeys(unset or [])}
@@ -145,29 +146,39 @@ def set_(
         now: dict[str, Setting] = {}
         late: tuple[str, ...] = ()
         if execute:
-            Consent(execute, yes).ask(f"change {len(changes)} setting(s) of {group}?")
+            plan = _shown(group, changes, before, None, None)
+            Consent(execute, yes).ask(env, plan, f"change {len(changes)} setting(s) of {group}?")
             journal_id = admin.change_settings(group, changes, before.values(), reason)
             applied, late = once_applied(admin.view, group, changes, APPLIED_WITHIN_S)
             now = {setting.name: setting for setting in applied}
         where = identity(admin, env)
-    rows = [_changed(name, value, before, now if execute else None) for name, value in changes.items()]
-    data = {"group_id": group, "executed": execute, "journal_id": journal_id, "settings": rows}
-    columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
-    last = f"journal {journal_id}" if execute else "The broker would take it. Nothing changed. Add --execute."
-    blocks = (Table(columns, rows), last)
     errors = [_not_yet(group, name, now.get(name)) for name in late]
-    return show(
-        env,
-        Result(
-            data,
-            blocks,
-            items="settings",
-            names=list(changes),
-            errors=errors,
-            exit_code=ExitCode.PARTIAL if errors else ExitCode.OK,
-            cluster=where,
-        ),
+    result = replace(
+        _shown(group, changes, before, now if execute else None, journal_id),
+        errors=errors,
+        exit_code=ExitCode.PARTIAL if errors else ExitCode.OK,
+        cluster=where,
     )
+    if journal_id:
+        own = {name: s.value for name, s in before.items() if s.origin == "group"}
+        result = with_undo(result, undo_of_settings(env, group, {name: own.get(name) for name in changes}))
+    return show(env, result)
+
+
+def _shown(
+    group: str,
+    changes: "Mapping[str, str | None]",
+    before: "Mapping[str, Setting]",
+    now: "Mapping[str, Setting] | None",
+    journal_id: str | None,
+) -> Result:
+    """The settings as they would be, or with `journal_id` as they are now."""
+    rows = [_changed(name, value, before, now) for name, value in changes.items()]
+    executed = journal_id is not None
+    data = {"group_id": group, "executed": executed, "journal_id": journal_id, "settings": rows}
+    columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
+    last = f"journal {journal_id}" if executed else f"The broker would take it. {NOT_YET}"
+    return Result(data, (Table(columns, rows), last), items="settings", names=list(changes))
 
 
 def _not_yet(group: str, name: str, now: "Setting | None") -> ShownError:
@@ -195,7 +206,7 @@ def _row(setting: "Setting") -> Document:
 
 
 def _changed(
-    name: str, value: str | None, before: "dict[str, Setting]", now: "dict[str, Setting] | None"
+    name: str, value: str | None, before: "Mapping[str, Setting]", now: "Mapping[str, Setting] | None"
 ) -> Document:
     after = now.get(name) if now else None
     told = (after.value, after.origin) if after else (value, "group" if value is not None else "broker")

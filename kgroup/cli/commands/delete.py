@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text, undo_of_offsets, with_undo
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
@@ -103,15 +103,19 @@ def command(
         where = identity(admin, env)
         planned = admin.plan_delete_groups(names)
         wanted = [item.group_id for item in planned if item.planned]
+        shown = deletion(planned, ages, where, None, None, named.unseen)
         if not execute or not wanted:
-            return show(env, deletion(planned, ages, where, None, None, named.unseen))
-        Consent(execute, yes).ask(f"delete {len(wanted)} group(s) with their committed offsets?")
+            return show(env, shown)
+        Consent(execute, yes).ask(env, shown, f"delete {len(wanted)} group(s) with their committed offsets?")
         file = _export(admin, wanted, export, where, incomplete)
         env.note(f"committed offsets kept in {file}")
         done = admin.delete_groups(wanted, reason)
-    results = {item.group_id: item for item in done.items}
-    items = [results.get(item.group_id, item) for item in planned]
-    return show(env, deletion(items, ages, where, done.journal_id, file, named.unseen))
+        results = {item.group_id: item for item in done.items}
+        items = [results.get(item.group_id, item) for item in planned]
+        result = deletion(items, ages, where, done.journal_id, file, named.unseen)
+        if done.journal_id:
+            result = with_undo(result, undo_of_offsets(env, admin.journal, done.journal_id))
+    return show(env, result)
 
 
 def _restore(

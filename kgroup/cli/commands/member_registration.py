@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup import shell
-from kgroup.cli.changes import Consent, Execute, Reason, Yes
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -114,6 +114,10 @@ def _change(
         where = identity(admin, env)
         journal_id = None
         if execute and plan.changes:
-            Consent(execute, yes).ask(f"change whom {group} expects?")
+            Consent(execute, yes).ask(env, shown(plan, None, where), f"change whom {group} expects?")
             journal_id = admin.execute_registration(plan, reason)
-    return show(env, shown(plan, journal_id, where))
+    result = shown(plan, journal_id, where)
+    if journal_id:
+        own_before = {name: plan.before.get(name) for name in plan.changes}
+        result = with_undo(result, undo_of_settings(env, group, own_before))
+    return show(env, result)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup import shell
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, write_plan
+from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, with_undo, write_plan
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.options import command as make
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kgroup.admin.models import Plan
 
 _PANEL = "Members"
+_NO_UNDO = "undo: none; a member whose client still runs rejoins by itself, others have to be started again"
 InstanceIds = Annotated[
     list[str] | None,
     typer.Option(
@@ -132,12 +133,14 @@ def command(
         if plan_out:
             write_plan(plan_out, plan_document(plan))
         count = sum(item.planned for item in plan.items)
+        shown = planned(plan, where)
         if not execute or not count:
-            return show(env, planned(plan, where))
-        Consent(execute, yes).ask(f"remove {count} member(s) of {plan.group_id}?")
+            return show(env, shown)
+        Consent(execute, yes).ask(env, shown, f"remove {count} member(s) of {plan.group_id}?")
         done = admin.execute(plan)
         waited = _wait_stable(admin, plan.group_id, env.settings().timeout_s()) if wait else None
-    return show(env, executed(plan, done.items, done.journal_id, where, waited))
+    result = executed(plan, done.items, done.journal_id, where, waited)
+    return show(env, with_undo(result, _NO_UNDO) if done.journal_id else result)
 
 
 def _words(values: Iterable[str] | None) -> tuple[str, ...]:

@@ -96,6 +96,17 @@ class Env:
             self._target.append(target_of(self.settings()))
         return self._target[0]
 
+    def target_words(self) -> list[str]:
+        """The options that said where the cluster is, for another command line; secrets hidden."""
+        from kgroup.cli.env.known_settings import shown
+        from kgroup.shell import word
+
+        words = [
+            f"--{name.replace('_', '-')}={value}" for name, value in self.flags.items() if name != "timeout"
+        ]
+        words += [f"-X {word(f'{key}={shown(key, value)}')}" for key, value in self.properties]
+        return words
+
     def note(self, text: str) -> None:
         """Say something to the person at the terminal, in one line, unless asked to be quiet."""
         if not self.quiet:

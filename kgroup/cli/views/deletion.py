@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from kgroup.admin.models import ChangeStatus, GroupResult, ItemError
+from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -39,7 +40,7 @@ def deletion(
     if journal_id:
         summary += f"   journal {journal_id}   committed offsets in {file}"
     elif counts[ChangeStatus.PLANNED]:
-        summary += ".   Nothing changed. Add --execute."
+        summary += f".   {NOT_YET}"
     columns = [Column("group_id", "GROUP"), Column("result"), Column("error_code", "ERROR"), Column("effect")]
     if ages:
         columns.insert(1, Column("stale", "SILENT FOR"))

@@ -10,6 +10,7 @@ from kgroup.admin.change.offset_plans import (
     PlannedGroup,
 )
 from kgroup.admin.models import ChangeStatus
+from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -58,7 +59,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
         i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
         for i in plan.items
     )
-    last = "Nothing changed. Add --execute." if counted else "Nothing to do."
+    last = NOT_YET if counted else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
         (_headline(plan), *_tables(plan.items, with_results=bool(failing)), last),

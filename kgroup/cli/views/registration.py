@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from kgroup.admin.change.registering import Registrant, RegistrationPlan
 from kgroup.admin.models import ChangeStatus
+from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -76,7 +77,7 @@ def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
     )
     if removed:
         told += f", {removed} removed"
-    return f"{told}   " + (f"journal {journal_id}" if journal_id else "Nothing changed. Add --execute.")
+    return f"{told}   " + (f"journal {journal_id}" if journal_id else NOT_YET)
 
 
 def _row(row: Registrant, *, done: bool) -> Document:

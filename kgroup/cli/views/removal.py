@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgroup.admin.models import ChangeStatus, ItemResult, Plan
+from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
@@ -33,7 +34,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """What would be done; NOT_FOUND when none of the members asked for is in the group."""
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
-    last = "Nothing changed. Add --execute." if count else "Nothing to do."
+    last = NOT_YET if count else "Nothing to do."
     seen = _members(plan)
     if seen:
         last = f"after: {len(seen) - count} of {len(seen)} members.   {last}"
