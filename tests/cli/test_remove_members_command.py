@@ -146,6 +146,13 @@ class TestExecute:
         assert f"{group} is Empty after " in ran.out
         assert "nobody has come back" in ran.out
 
+    def test_wait_waits_also_where_nothing_is_left_to_remove(self, on_cluster, group):
+        """A script that runs a second time relies on the group being stable, too."""
+        argv = ("remove-members", group, "--instance-id", "m-9", "--wait", "stable")
+        ran = on_cluster(*argv, "--execute")
+        assert (ran.code, f"{group} is Stable after " in ran.out) == (ExitCode.NOT_FOUND, True)
+        assert " is Stable after " not in on_cluster(*argv).out
+
     def test_members_that_come_back_are_waited_for(self, on_cluster, cluster, group):
         """Empty right after the removal is not what one waits for."""
         timer = threading.Timer(0.3, lambda: cluster.classic_group(group, "orders", {"m-0": [0]}))

@@ -277,11 +277,14 @@ class TestRehearse:
         (error,) = ran.document["errors"]
         assert error["code"] == "CORRUPT_MESSAGE" and "the copy lacks" in error["hint"]
 
-    def test_text_shows_each_record_and_epoch(self, on_cluster, classic):
+    def test_text_begins_with_the_verdict_and_shows_records_when_asked(self, on_cluster, classic):
         out = on_cluster("upgrade", "rehearse", classic).out
-        assert "m-0 joins with the consumer protocol   → consumer Stable, epoch 2 (assignment 2)" in out
-        assert "GroupMetadata  tombstone" in out
-        assert out.endswith("upgrade converted · downgrade converted · committed offsets the same\n")
+        whole = on_cluster("upgrade", "rehearse", classic, "--verbose").out
+        for text in (out, whole):
+            assert text.startswith("upgrade converted · downgrade converted · committed offsets the same\n")
+            assert "m-0 joins with the consumer protocol   → consumer Stable, epoch 2 (assignment 2)" in text
+        assert "GroupMetadata  tombstone" in whole
+        assert "tombstone" not in out and out.endswith(" records; --verbose shows them\n")
 
 
 def test_a_group_that_is_not_empty_any_more_is_left_alone(cluster, classic, tmp_path):

@@ -112,7 +112,7 @@ def command(
     """
     from kgroup.admin.change.remove_members import Selection, plan_document
     from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.views.removal import executed, planned
+    from kgroup.cli.views.removal import after_waiting, executed, planned
 
     if wait not in (None, "stable"):
         raise ConfigError(f"--wait {wait!r} is unknown", "only: stable")
@@ -133,14 +133,15 @@ def command(
         if plan_out:
             write_plan(plan_out, plan_document(plan))
         count = sum(item.planned for item in plan.items)
-        shown = planned(plan, where)
-        if not execute or not count:
-            return show(env, shown)
-        Consent(execute, yes).ask(env, shown, f"remove {count} member(s) of {plan.group_id}?")
-        done = admin.execute(plan)
-        waited = _wait_stable(admin, plan.group_id, env.settings().timeout_s()) if wait else None
-    result = executed(plan, done.items, done.journal_id, where, waited)
-    return show(env, with_undo(result, _NO_UNDO) if done.journal_id else result)
+        result = planned(plan, where)
+        if execute and count:
+            Consent(execute, yes).ask(env, result, f"remove {count} member(s) of {plan.group_id}?")
+            done = admin.execute(plan)
+            result = executed(plan, done.items, done.journal_id, where)
+            result = with_undo(result, _NO_UNDO) if done.journal_id else result
+        if execute and wait:  # where nothing was left to remove, too: a script that runs again waits again
+            result = after_waiting(result, _wait_stable(admin, plan.group_id, env.settings().timeout_s()))
+    return show(env, result)
 
 
 def _words(values: Iterable[str] | None) -> tuple[str, ...]:

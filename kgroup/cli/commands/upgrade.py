@@ -52,10 +52,11 @@ def rehearse(
     ] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
-    """Upgrade a copy of the group and downgrade it again, and show every record and epoch.
+    """Upgrade a copy of the group and downgrade it again; show the verdict and each step.
 
     Copies the group's records from __consumer_offsets into a coordinator in memory. Clients are stand-ins:
-    each is stopped before its successor starts, static ones first. Exit code 4 if the copy refuses.
+    each is stopped before its successor starts, static ones first. --verbose also
+    shows every record. Exit code 4 if the copy refuses.
     """
     from kgroup.cli.views.rehearsal import rehearse as perform
 

@@ -51,7 +51,7 @@ def rehearse(
         known |= dict(_setting(text) for text in settings)
         log = _log_with(source, group)
         done = perform(log, group, settings=known, topic_names=source.topic_names, partition_counts=counts)
-    return show(env, _result(done, source.cluster, _unread(source.logs)))
+    return show(env, _result(done, source.cluster, _unread(source.logs), env.verbose))
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -159,13 +159,15 @@ def _unread(logs: "Sequence[OffsetsLog]") -> list[ShownError]:
     return [ShownError(code="CORRUPT_MESSAGE", message=text, hint=hint, item=at) for text, at in bad.items()]
 
 
-def _result(done: "Rehearsal", where: Mapping[str, object] | None, unread: list[ShownError]) -> Result:
+def _result(
+    done: "Rehearsal", where: Mapping[str, object] | None, unread: list[ShownError], records: bool
+) -> Result:
     refused = "refused" in (done.upgrade, done.downgrade)
     code = ExitCode.PARTIAL if unread else ExitCode.OK
     rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
     return Result(
         asdict(done),
-        list(_lines(done)),
+        list(_lines(done, records)),
         items="steps",
         names=[step.action for step in done.steps],
         errors=unread,
@@ -175,19 +177,21 @@ def _result(done: "Rehearsal", where: Mapping[str, object] | None, unread: list[
     )
 
 
-def _lines(done: "Rehearsal") -> Iterator[str]:
+def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
+    kept = "the same" if done.offsets_kept else "NOT the same"
+    yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
     yield f"{done.group_id} · {done.copied} records copied from {done.source} · nothing is changed there"
     for number, step in enumerate(done.steps, 1):
-        yield ""
+        if records or number == 1:
+            yield ""
         yield f"{number:>3}  {step.phase:<9} {step.action}   → {_state(step)}"
         if step.error_code:
             refusal = f"     REFUSED {step.error_code}: {step.message or 'no message'}"
             yield from wrapped(refusal, READABLE, 13)
-        for record in step.records:
+        for record in step.records if records else ():
             yield from wrapped(f"     {_record(record)}", READABLE, 13)
-    kept = "the same" if done.offsets_kept else "NOT the same"
-    yield ""
-    yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
+    if not records:
+        yield f"{sum(len(step.records) for step in done.steps)} records; --verbose shows them"
 
 
 def _state(step: "RehearsalStep") -> str:

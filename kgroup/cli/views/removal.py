@@ -1,6 +1,7 @@
 """The plan and the outcome of a removal as text, tables and JSON."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kgroup.admin.models import ChangeStatus, ItemResult, Plan
@@ -54,32 +55,31 @@ def executed(
     items: tuple[ItemResult, ...],
     journal_id: str | None,
     where: Mapping[str, object] | None,
-    waited: str | ShownError | None = None,
 ) -> Result:
-    """What was done, item by item; `waited` tells how waiting for the group ended."""
+    """What was done, item by item."""
     removed = [item for item in items if item.result == ChangeStatus.REMOVED]
     failed = [item for item in items if item.result != ChangeStatus.REMOVED]
     exit_code = of_batch([_exit_code(item) for item in failed], bool(removed))
     summary = f"{len(removed)} removed" + (f", {len(failed)} failed" if failed else "")
     if journal_id:
         summary += f"   journal {journal_id}"
-    errors = [_error(item) for item in failed]
-    if isinstance(waited, ShownError):
-        errors.append(waited)
-        exit_code = exit_code or ExitCode.UNREACHABLE
     return Result(
         {**_data(plan, items, executed=bool(journal_id)), "journal_id": journal_id},
-        (
-            Table(_DONE, [_done_row(item) for item in items]),
-            *([waited] if isinstance(waited, str) else []),
-            summary,
-        ),
+        (Table(_DONE, [_done_row(item) for item in items]), summary),
         items="items",
         names=[_name(item) for item in removed],
-        errors=errors,
+        errors=[_error(item) for item in failed],
         exit_code=exit_code,
         cluster=where,
     )
+
+
+def after_waiting(result: Result, waited: str | ShownError) -> Result:
+    """The result, and how waiting for the group ended: in words, or as an error when the time ran out."""
+    if isinstance(waited, str):
+        return replace(result, blocks=(*result.blocks, waited))
+    code = result.exit_code or ExitCode.UNREACHABLE
+    return replace(result, errors=[*result.errors, waited], exit_code=code)
 
 
 def _data(plan: Plan, items: tuple[ItemResult, ...], *, executed: bool) -> Document:
