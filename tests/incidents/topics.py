@@ -52,12 +52,13 @@ def retention_eats_unread(scene: Scene) -> Truth:
 def retention_about_to_eat(scene: Scene) -> Truth:
     """The oldest unread record is 50 minutes old, and the topic keeps records for 60."""
     topic = scene.topic(2, **{"retention.ms": "3600000"})
-    scene.produce(topic, 5, 2)
+    minutes_ago = int(time.time() * 1000) - 50 * 60_000
+    scene.produce(topic, 5, 2, at_ms=minutes_ago - 60_000)
     reader = scene.reader("bill-a", topic)
     scene.settled(topic, 2, reader)
     scene.until_read(topic, dict.fromkeys(range(2), 5))
     reader.close()
-    scene.produce(topic, 40, 2, at_ms=int(time.time() * 1000) - 50 * 60_000)
+    scene.produce(topic, 40, 2, at_ms=minutes_ago)
     return Truth(
         who="the group, which has no members",
         what="40 unread records in each of two partitions will be deleted",
@@ -68,7 +69,7 @@ def retention_about_to_eat(scene: Scene) -> Truth:
         doctor=Says((finding("warn|error", rf"{topic}.*retention|retention.*{topic}"),), code=0),
         blame=Says((blamed("rebalance", "bill-a|left"),)),
         replay_log=Says((event("group-emptied"),)),
-        cause=r"(lost|deleted|gone|expire)[^\"]*(in|within) (about )?(\d|1\d) ?min",
+        cause=r"(lost|deleted|gone|expire)[^\"]*(in|within) (about )?(\d|1\d) ?m",
         also=(("lag", Says((at("groups", max_time_lag_ms=r"^(29|30)\d{5}$"),), argv=("lag", "--time"))),),
     )
 
